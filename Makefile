@@ -1,0 +1,44 @@
+# DiscoClaw: `make demo` to try it, `make test` to test it. Each sets up what it needs in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo run test check bench lock clean
+
+demo: $(READY)  ## Talk with the bot in the browser: no token, no key
+	$(BIN)/discoclaw demo $(DEMO)
+
+run: $(READY)  ## Run the bot on Discord (settings: .env.example)
+	$(BIN)/discoclaw run
+
+test: $(READY)  ## All tests
+	$(BIN)/python -m pytest -n auto $(TESTS)
+
+check: $(READY)  ## Lint, format, types, and which room may import which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## What it costs, as ratios inside one run (BENCH=--json for programs)
+	$(BIN)/python -m bench $(BENCH)
+
+lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's address
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra demo --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-header --quiet --output-file requirements.txt --no-emit-index-url
+
+clean:  ## Remove the virtual environment and caches; data/ stays
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "discoclaw needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
+	  { echo "Python's venv is missing; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $(READY)

@@ -1,0 +1,141 @@
+"""Every error of this house, drawn as one tree; vendors' errors become one of these at the door.
+
+    DiscoClawError
+    ├── SettingsError            a setting is wrong; the program does not start
+    ├── MemoryFault              memory can not be read or written; a reply never depends on it
+    │   ├── LedgerDamaged        a ledger holds lines that do not verify
+    │   ├── NewerSchema          a file was written by a newer version; it is never overwritten
+    │   └── FolderInUse          another process holds the data folder
+    ├── Refused                  a rule of the core said no; the text says why and what to do
+    ├── ModelError               the language model gave no usable answer
+    │   ├── ModelOverloaded      the provider is overloaded (529, 503)
+    │   ├── ModelRateLimited     too many requests or no quota left (429, 402)
+    │   ├── ModelKeyRejected     the key is wrong or lacks a right (401, 403)
+    │   ├── ModelNotFound        the model's name or the address is wrong (404)
+    │   ├── ModelRefused         the model declined to answer
+    │   ├── ModelTooLong         the request is larger than the model takes (413, context length)
+    │   ├── ModelTimeout         no answer within the time limit
+    │   ├── ModelUnreachable     no connection, or the stream broke off
+    │   ├── ModelBadRequest      the provider rejected the request (400, 422)
+    │   └── ModelBadOutput       the answer is not what was asked for (prose, wrong types, too large)
+    └── ChatError                Discord did not take what we sent
+        ├── ChatForbidden        we may not (403)
+        ├── ChatGone             the channel or message is no longer there (404)
+        └── ChatUnavailable      Discord fails or limits us (429 after retries, 5xx, connection)
+
+This module knows nothing about who raises these or who shows them.
+"""
+
+
+class DiscoClawError(Exception):
+    """Base of all our errors; never raised itself."""
+
+
+class SettingsError(DiscoClawError):
+    """A setting is wrong. The text is one line: variable, value, what is allowed."""
+
+
+class MemoryFault(DiscoClawError):
+    """Memory can not be read or written (disk full, permission, damage)."""
+
+
+class LedgerDamaged(MemoryFault):
+    """A ledger holds a line that does not parse or verify; the text names line and reason."""
+
+
+class NewerSchema(MemoryFault):
+    """A file was written by a version we do not know; it is left as it is."""
+
+
+class FolderInUse(MemoryFault):
+    """Another process holds the data folder."""
+
+
+class Refused(DiscoClawError):
+    """A rule said no. The text is for the person or model who asked: what, and the way out."""
+
+
+class ModelError(DiscoClawError):
+    """The language model gave no usable answer."""
+
+    told_user = "Something went wrong while I was thinking. Please try again."
+    """What the person who waits for an answer is told."""
+
+
+class ModelOverloaded(ModelError):
+    """The provider is overloaded (HTTP 529 or 503)."""
+
+    told_user = "The model is overloaded right now. Please try again in a minute."
+
+
+class ModelRateLimited(ModelError):
+    """Too many requests, or no quota left (HTTP 429 or 402)."""
+
+    told_user = "I have reached the model's rate limit. Please try again in a few minutes."
+
+
+class ModelKeyRejected(ModelError):
+    """The API key is wrong or lacks a right (HTTP 401 or 403)."""
+
+    told_user = "The model refused my API key, so I can not answer. An admin has to check ANTHROPIC_API_KEY."
+
+
+class ModelNotFound(ModelError):
+    """The model's name or the address is wrong (HTTP 404)."""
+
+    told_user = (
+        "The model I am set up with does not exist there. "
+        "An admin has to check DISCOCLAW_MODEL and ANTHROPIC_BASE_URL."
+    )
+
+
+class ModelRefused(ModelError):
+    """The model declined to answer."""
+
+    told_user = "The model declined to answer that. Please put it another way."
+
+
+class ModelTooLong(ModelError):
+    """The request is larger than the model takes (HTTP 413, or over its context)."""
+
+    told_user = "That is more text than the model can take at once. Please send it in smaller parts."
+
+
+class ModelTimeout(ModelError):
+    """No answer within the time limit."""
+
+    told_user = "The model took too long, so I stopped waiting. Please try again."
+
+
+class ModelUnreachable(ModelError):
+    """No connection to the model, or its stream broke off."""
+
+    told_user = "I can not reach the model right now. Please try again in a minute."
+
+
+class ModelBadRequest(ModelError):
+    """The provider rejected the request (HTTP 400 or 422)."""
+
+    told_user = (
+        "The model did not accept that request. Please put it another way; an admin finds why in my log."
+    )
+
+
+class ModelBadOutput(ModelError):
+    """The answer is not what was asked for: prose instead of JSON, wrong types, too large."""
+
+
+class ChatError(DiscoClawError):
+    """Discord did not take what we sent."""
+
+
+class ChatForbidden(ChatError):
+    """We lack a permission there (HTTP 403)."""
+
+
+class ChatGone(ChatError):
+    """The channel or message is no longer there (HTTP 404)."""
+
+
+class ChatUnavailable(ChatError):
+    """Discord fails or limits us (HTTP 429 after retries, 5xx, no connection)."""

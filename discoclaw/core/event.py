@@ -1,0 +1,241 @@
+"""Events and commits: immutable, content-addressed, one ledger line a commit.
+
+An event says that one thing about a subject was added, modified, forgotten or observed. A commit groups
+events that become true together. Identities are a published contract (golden values in the tests):
+
+    event id   first 16 hex digits of SHA-256 over the canonical JSON of
+               {event_type, subject, predicate, object, scope, timestamp}, and `ext` when it is not empty
+    commit id  the same over {branch, events (ids, sorted), parent_id, timestamp}
+    hash       full SHA-256 over the canonical JSON of everything else in the record; finds tampering
+
+Canonical JSON has sorted keys, Python's default separators, and non-ASCII characters as themselves.
+Changing it changes every id. Knows nothing about files or what a fold of events means.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
+from discoclaw.core.item import KINDS, Sensitivity
+from discoclaw.core.times import ms_of_iso, valid_ms
+
+EventType: TypeAlias = Literal["add", "modify", "forget", "observe"]
+
+_EVENT_KEYS = (
+    "event_type",
+    "subject",
+    "predicate",
+    "object",
+    "scope",
+    "timestamp",
+    "confidence",
+    "source",
+    "evidence",
+    "sensitivity",
+    "parent_id",
+)
+
+
+def canonical(value: object) -> str:
+    """JSON in the one form that is hashed."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(canonical(value).encode("utf-8")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One immutable statement.
+
+    `timestamp` is ISO 8601 UTC. `scope` is permanent, session, temporary or any label. `source` names the
+    Discord message or "manual"; `evidence` quotes why. `parent_id` is the event this one changes. `ext`
+    holds the item's fields (see `view`). Raises Refused on a wrong type, sensitivity or confidence.
+    """
+
+    event_type: EventType
+    subject: str
+    predicate: str
+    object: str
+    timestamp: str
+    scope: str | None = "permanent"
+    confidence: float = 1.0
+    source: str = "manual"
+    evidence: str = ""
+    sensitivity: Sensitivity = "normal"
+    parent_id: str | None = None
+    ext: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(init=False)
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.event_type not in get_args(EventType):
+            allowed = ", ".join(get_args(EventType))
+            raise Refused(f"{self.event_type!r} is no event type; use one of {allowed}")
+        if self.sensitivity not in get_args(Sensitivity):
+            raise Refused(f"{self.sensitivity!r} is no sensitivity")
+        if not 0.0 <= self.confidence <= 1.0:
+            raise Refused(f"confidence is between 0 and 1, not {self.confidence}")
+        hashed = {name: getattr(self, name) for name in _EVENT_KEYS[:6]}
+        if self.ext:
+            hashed["ext"] = self.ext
+        object.__setattr__(self, "id", _sha256(hashed)[:16])
+        object.__setattr__(self, "hash", _sha256(self._body()))
+
+    def _body(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _EVENT_KEYS} | {"ext": self.ext, "id": self.id}
+
+    def to_json(self) -> dict[str, Any]:
+        return self._body() | {"hash": self.hash}
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Event":
+        """The event of a record, id and hash verified. Raises LedgerDamaged with the reason."""
+        _check_fields(value, {*_EVENT_KEYS, "ext", "id", "hash"}, _EVENT_TEXTS, "an event")
+        try:
+            ms_of_iso(value["timestamp"])
+            _check_ext(value["ext"])
+            event = cls(**{name: value[name] for name in _EVENT_KEYS}, ext=value["ext"])
+        except (TypeError, ValueError, RecursionError, Refused) as error:
+            raise LedgerDamaged(f"an event is malformed: {error}") from error
+        if event.id != value.get("id"):
+            raise LedgerDamaged(f"event {value.get('id')} does not match its content ({event.id})")
+        if event.hash != value.get("hash"):
+            raise LedgerDamaged(f"event {event.id} was changed after it was written")
+        return event
+
+
+_EVENT_TEXTS = ("subject", "predicate", "object", "timestamp", "source", "evidence")
+_COMMIT_KEYS = {"type", "id", "branch", "parent_id", "timestamp", "message", "metadata", "events", "hash"}
+
+
+def _check_fields(value: Any, names: set[str], texts: Collection[str], what: str) -> None:
+    """Refuse a record with a field too many, too few or of the wrong type. Raises LedgerDamaged."""
+    if not isinstance(value, Mapping):
+        raise LedgerDamaged(f"{what} is not a JSON object")
+    if value.keys() != names:
+        raise LedgerDamaged(f"{what} has unknown or missing fields: {sorted(value.keys() ^ names)}")
+    optional = [name for name in ("scope", "parent_id") if value.get(name) is not None]
+    if wrong := [name for name in (*texts, *optional) if not isinstance(value[name], str)]:
+        raise LedgerDamaged(f"{what} has fields that are no text: {wrong}")
+
+
+_EXT_TYPES: Mapping[str, type | tuple[type, ...]] = {"id": str, "text": str, "tags": list, "source": Mapping}
+
+
+def _check_ext(ext: Any) -> None:
+    """Refuse an `ext` whose shape would mislead the fold. Raises TypeError or ValueError with the reason."""
+    if not isinstance(ext, Mapping) or not all(
+        isinstance(ext.get(part, {}), Mapping) for part in ("item", "facets", "conflict")
+    ):
+        raise TypeError("ext, its item, facets and conflict are JSON objects")
+    item = ext.get("item", {})
+    for name, kind in _EXT_TYPES.items():
+        if name in item and not isinstance(item[name], kind):
+            raise TypeError(f"item.{name} has the wrong type")
+    if item.get("kind", KINDS[0]) not in KINDS or item.get("status", "active") not in (
+        "active",
+        "deprecated",
+    ):
+        raise ValueError("item.kind or item.status is unknown")
+    facets = ext.get("facets", {})
+    if facets.get("author", "stated") not in ("stated", "inferred"):
+        raise ValueError("facets.author is unknown")
+    links = facets.get("links", [])
+    if not isinstance(links, list) or not all(isinstance(link, str) for link in links):
+        raise TypeError("facets.links is a list of ids")
+    if not isinstance(facets.get("key"), str | None) or not isinstance(facets.get("category", ""), str):
+        raise TypeError("facets.key and facets.category are texts")
+    if not all(valid_ms(item.get(name, 0)) for name in ("createdAt", "updatedAt")):
+        raise ValueError("item.createdAt or item.updatedAt is no time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Events that become visible together, and why. `metadata` is free; a merge's second parent is there."""
+
+    branch: str
+    events: tuple[Event, ...]
+    message: str
+    parent_id: str | None
+    timestamp: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(init=False)
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        ids = sorted(event.id for event in self.events)
+        hashed = {
+            "branch": self.branch,
+            "events": ids,
+            "parent_id": self.parent_id,
+            "timestamp": self.timestamp,
+        }
+        object.__setattr__(self, "id", _sha256(hashed)[:16])
+        sealed = hashed | {
+            "events": [event.hash for event in self.events],
+            "id": self.id,
+            "message": self.message,
+            "metadata": self.metadata,
+        }
+        object.__setattr__(self, "hash", _sha256(sealed))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": "commit",
+            "id": self.id,
+            "branch": self.branch,
+            "parent_id": self.parent_id,
+            "timestamp": self.timestamp,
+            "message": self.message,
+            "metadata": dict(self.metadata),
+            "events": [event.to_json() for event in self.events],
+            "hash": self.hash,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Commit":
+        """The commit of a record, verified with its events. Raises LedgerDamaged with the reason."""
+        _check_fields(value, _COMMIT_KEYS, ("branch", "message", "timestamp"), "a commit")
+        if value["type"] != "commit" or not isinstance(value["metadata"], Mapping):
+            raise LedgerDamaged("a commit's type or metadata is none")
+        try:
+            commit = cls(
+                branch=value["branch"],
+                events=tuple(Event.from_json(event) for event in value["events"]),
+                message=value["message"],
+                parent_id=value["parent_id"],
+                timestamp=value["timestamp"],
+                metadata=value["metadata"],
+            )
+            ms_of_iso(commit.timestamp)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise LedgerDamaged(f"a commit is malformed: {error}") from error
+        if commit.id != value.get("id"):
+            raise LedgerDamaged(f"commit {value.get('id')} does not match its content ({commit.id})")
+        if commit.hash != value.get("hash"):
+            raise LedgerDamaged(f"commit {commit.id} was changed after it was written")
+        return commit
+
+
+def encode_line(commit: Commit) -> bytes:
+    """The ledger line of a commit, newline included."""
+    return (canonical(commit.to_json()) + "\n").encode("utf-8")
+
+
+def decode_line(line: bytes) -> Commit:
+    """The commit of a ledger line, verified.
+
+    Raises LedgerDamaged with the reason, or NewerSchema for a kind of line this version does not know.
+    """
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise LedgerDamaged(f"not JSON: {error}") from error
+    if isinstance(value, Mapping) and value.get("type") != "commit" and isinstance(value.get("type"), str):
+        raise NewerSchema(f"a line of type {value['type']!r}, which this version does not know")
+    return Commit.from_json(value)

@@ -1,0 +1,62 @@
+"""A map whose entries are made on first use and let go when nobody has used them for a while.
+
+Pure: the present is an argument. Knows nothing about what it holds.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class IdleMap(Generic[V]):
+    """Entries by key. `make` builds a missing one; `created`, and `evicted` before a removal, are told."""
+
+    def __init__(
+        self,
+        make: Callable[[str], V],
+        *,
+        idle_ms: int,
+        created: Callable[[str], None] = lambda key: None,
+        evicted: Callable[[str, V], None] = lambda key, value: None,
+    ) -> None:
+        self._make = make
+        self._idle_ms = idle_ms
+        self._created = created
+        self._evicted = evicted
+        self._entries: dict[str, V] = {}
+        self._last_used: dict[str, int] = {}  # in order of use, so that eviction stops at the first young one
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._entries))
+
+    def use(self, key: str, now_ms: int) -> V:
+        """The entry, made if missing; its idle time starts anew."""
+        self._last_used.pop(key, None)
+        self._last_used[key] = now_ms
+        if key not in self._entries:
+            self._entries[key] = self._make(key)
+            self._created(key)
+        return self._entries[key]
+
+    def peek(self, key: str) -> V | None:
+        """The entry if there is one, without touching it."""
+        return self._entries.get(key)
+
+    def drop(self, key: str) -> None:
+        """Let one entry go now."""
+        if key in self._entries:
+            self._evicted(key, self._entries[key])
+            del self._entries[key], self._last_used[key]
+
+    def evict_idle(self, now_ms: int, *, busy: Callable[[V], bool] = lambda value: False) -> list[str]:
+        """Let entries go that are idle longer than the limit and not busy. Returns their keys."""
+        idle = takewhile(lambda used: now_ms - used[1] > self._idle_ms, self._last_used.items())
+        gone = [key for key, _ in idle if not busy(self._entries[key])]
+        for key in gone:
+            self.drop(key)
+        return gone

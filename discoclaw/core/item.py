@@ -1,0 +1,193 @@
+"""An item is one thing remembered of a person. DNAM's schema is its body; facets are what the file lacks.
+
+The schema of `durable/<user-id>.json`, version 1, is written and read by others too, so names, order and
+the derivation of ids are a contract:
+id = "durable-" + first 8 hex digits of SHA-256 of "kind:normalised text", given once and then permanent.
+Knows nothing about files, ledgers or how items change.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, TypeGuard, get_args
+
+from discoclaw.core.errors import Refused
+from discoclaw.core.text import collapse, normalise, scrub, visible
+from discoclaw.core.times import date_of, valid_ms
+
+Kind: TypeAlias = Literal["preference", "fact", "project", "constraint", "person", "tool", "workflow"]
+Status: TypeAlias = Literal["active", "deprecated"]
+Sensitivity: TypeAlias = Literal["normal", "private", "confidential"]
+Author: TypeAlias = Literal["stated", "inferred"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MAX_TEXT = 1000
+"""Longest text of an item, in code points; an item is a sentence, not a document."""
+MAX_TAGS = 16
+MAX_TAG = 48
+
+
+def _is_id(value: object) -> TypeGuard[str]:
+    """Whether a value read from outside may stand for a Discord id: it goes into prompts as it is."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9A-Za-z_-]{1,40}", value) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an item was learned: a Discord message, or by hand ("manual": a command, a tool, an edit)."""
+
+    type: Literal["discord", "manual"] = "manual"
+    channel_id: str = ""
+    message_id: str = ""
+
+    def __str__(self) -> str:
+        return f"discord:{self.channel_id}/{self.message_id}" if self.type == "discord" else "manual"
+
+    def to_json(self) -> dict[str, str]:
+        if self.type == "manual":
+            return {"type": "manual"}
+        return {"type": "discord", "channelId": self.channel_id, "messageId": self.message_id}
+
+    @classmethod
+    def from_json(cls, value: object) -> "Source":
+        """Any other type (the TypeScript bot wrote "summary" and more) without a message is "manual"."""
+        if not isinstance(value, Mapping):
+            return MANUAL
+        channel, message = value.get("channelId"), value.get("messageId")
+        if value.get("type") == "manual" or not _is_id(channel) or not _is_id(message):
+            return MANUAL
+        return cls("discord", channel, message)
+
+
+MANUAL = Source()
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """What the ledger knows of an item beyond DNAM's schema.
+
+    `author` is "stated" when the person said it with a command or an edit, and "inferred" when a model
+    concluded it or was asked in talk to remember it. `key`, `category` and `links` belong to the knowledge
+    design.
+    """
+
+    author: Author = "inferred"
+    sensitivity: Sensitivity = "normal"
+    scope: str | None = "permanent"
+    confidence: float = 1.0
+    key: str | None = None
+    category: str = "knowledge"
+    links: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One memory. Times are in ms since 1970; `text` is one line; `tags` are lower-case."""
+
+    id: str
+    kind: Kind
+    text: str
+    tags: tuple[str, ...]
+    status: Status
+    source: Source
+    created_at: int
+    updated_at: int
+    facets: Facets = field(default=Facets())
+
+    @property
+    def active(self) -> bool:
+        return self.status == "active"
+
+    def to_json(self) -> dict[str, Any]:
+        """The item as DNAM's file has it, keys in the schema's order."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "text": self.text,
+            "tags": list(self.tags),
+            "status": self.status,
+            "source": self.source.to_json(),
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+        }
+
+
+def item_id(kind: str, text: str) -> str:
+    """The id an item with this kind and text gets at creation."""
+    digest = hashlib.sha256(f"{kind}:{normalise(text)}".encode("utf-8", "surrogatepass"))
+    return f"durable-{digest.hexdigest()[:8]}"
+
+
+def check_kind(kind: str) -> Kind:
+    """The kind, trimmed and lower-cased. Raises Refused when it is none of the seven."""
+    tidy = collapse(kind).lower()
+    if tidy not in KINDS:
+        raise Refused(f"{kind!r} is no kind of memory; use one of {', '.join(KINDS)}")
+    return tidy
+
+
+def check_text(text: str) -> str:
+    """The text on one line, white space collapsed. Raises Refused when empty or too long."""
+    tidy = collapse(scrub(text))
+    if not visible(tidy).strip():
+        raise Refused("there is no text to remember")
+    if len(tidy) > MAX_TEXT:
+        raise Refused(f"a memory has at most {MAX_TEXT} characters, this one has {len(tidy)}; say it shorter")
+    return tidy
+
+
+def tidy_tags(tags: object) -> tuple[str, ...]:
+    """Lower-case, collapsed, without repetitions, at most MAX_TAGS; anything that is no text is dropped."""
+    if not isinstance(tags, list | tuple):
+        return ()
+    tidy = (collapse(collapse(scrub(tag)).lower()[:MAX_TAG]) for tag in tags if isinstance(tag, str))
+    return tuple(dict.fromkeys(tag for tag in tidy if tag))[:MAX_TAGS]
+
+
+def new_item(kind: str, text: str, *, source: Source, now_ms: int, tags: object = (), facets: Facets) -> Item:
+    """A fresh active item with its derived id. Raises Refused on a wrong kind or text."""
+    kind, text = check_kind(kind), check_text(text)
+    return Item(item_id(kind, text), kind, text, tidy_tags(tags), "active", source, now_ms, now_ms, facets)
+
+
+def item_from_json(value: object, *, now_ms: int, facets: Facets) -> Item:
+    """An item of a durable file, as lenient as a file edited by hand deserves.
+
+    Missing id, tags, status, source and times are filled in; hit counters of the TypeScript bot are
+    ignored. Raises Refused, naming the fault, when there is no text or kind to make an item of.
+    """
+    if not isinstance(value, Mapping):
+        raise Refused(f"an item is a JSON object, not {type(value).__name__}")
+    kind, text = value.get("kind"), value.get("text")
+    if not isinstance(kind, str) or not isinstance(text, str):
+        raise Refused('an item needs a "kind" and a "text"')
+    status = value.get("status", "active")
+    if status not in ("active", "deprecated"):
+        raise Refused(f'"status" is "active" or "deprecated", not {status!r}')
+    item = new_item(
+        kind,
+        text,
+        tags=value.get("tags"),
+        source=Source.from_json(value.get("source")),
+        now_ms=now_ms,
+        facets=facets,
+    )
+    given, created, updated = value.get("id"), value.get("createdAt"), value.get("updatedAt")
+    return replace(
+        item,
+        id=(collapse(scrub(given)) if isinstance(given, str) else "") or item.id,
+        status=status,
+        created_at=created if valid_ms(created) else now_ms,
+        updated_at=updated if valid_ms(updated) else now_ms,
+    )
+
+
+def durable_line(item: Item) -> str:
+    """`- [kind] text (src: discord:<channel>/<message> | manual, updated YYYY-MM-DD)`."""
+    return f"- [{item.kind}] {item.text} (src: {item.source}, updated {date_of(item.updated_at)})"
+
+
+def by_newest(item: Item) -> tuple[int, str]:
+    """Sort key: newest first, ties by id."""
+    return (-item.updated_at, item.id)

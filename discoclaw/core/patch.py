@@ -1,0 +1,60 @@
+"""What a small model may propose: the strict shapes of its JSON. A proposal, until `draft` accepts it.
+
+The shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
+reason}]}. Anything else, unknown fields included, is refused as a whole and changes nothing.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from discoclaw.core.item import Kind
+from discoclaw.core.text import collapse
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _tidy_kind(value: object) -> object:
+    return collapse(value).lower() if isinstance(value, str) else value
+
+
+class SourceRef(_Strict):
+    """The message a proposal rests on."""
+
+    type: Literal["discord", "manual"] = "discord"
+    channelId: str = ""  # noqa: N815 - the schema's spelling
+    messageId: str = ""  # noqa: N815 - the schema's spelling
+
+
+class Upsert(_Strict):
+    """Add an item, or change the one named by `id`."""
+
+    id: str | None = None
+    kind: Annotated[Kind, BeforeValidator(_tidy_kind)]
+    text: str
+    tags: list[str] = []
+    source: SourceRef | None = None
+    sensitivity: Literal["normal", "private"] = "normal"
+
+
+class Deprecation(_Strict):
+    """An item no longer holds: named by `id`, or by `matchText`, at least 60 % of its text."""
+
+    id: str | None = None
+    matchText: str | None = None  # noqa: N815 - the schema's spelling
+    reason: str = ""
+
+
+class Patch(_Strict):
+    """What extraction returns."""
+
+    upserts: list[Upsert] = []
+    deprecations: list[Deprecation] = []
+
+
+class Summary(_Strict):
+    """What the rolling summary's loop returns."""
+
+    summary: str

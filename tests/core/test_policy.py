@@ -1,0 +1,128 @@
+"""When the bot answers, how much it hears, and whom it hears at all."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.message import Place
+from discoclaw.core.policy import (
+    CONTEXT_HISTORY_BOUNDS,
+    DEFAULT,
+    RESPOND_MODES,
+    Allowlist,
+    Layer,
+    Policy,
+    resolve,
+    should_respond,
+)
+from tests.core.builders import MODEST
+
+LAYERS = st.lists(
+    st.builds(
+        Layer, st.none() | st.sampled_from(RESPOND_MODES), st.none() | st.integers(*CONTEXT_HISTORY_BOUNDS)
+    ),
+    max_size=5,
+)
+
+
+class TestLayersAreResolvedFieldByField:
+    def test_without_layers_the_defaults_hold(self) -> None:
+        assert resolve([]) == DEFAULT == Policy("mention", 20)
+
+    def test_user_over_group_over_global_over_settings(self) -> None:
+        user, group, everywhere = Layer(respond_mode="none"), Layer("all", 5), Layer("owner", 50)
+        settings = Policy("mention", 30)
+        assert resolve([user, group, everywhere], settings) == Policy("none", 5)
+        assert resolve([Layer(), Layer(), everywhere], settings) == Policy("owner", 50)
+        assert resolve([Layer(), Layer(), Layer(context_history=1)], settings) == Policy("mention", 1)
+
+    @MODEST
+    @given(LAYERS)
+    def test_the_first_layer_that_sets_a_field_wins_it(self, layers: list[Layer]) -> None:
+        modes = [layer.respond_mode for layer in layers if layer.respond_mode is not None]
+        counts = [layer.context_history for layer in layers if layer.context_history is not None]
+        assert resolve(layers) == Policy(
+            [*modes, DEFAULT.respond_mode][0], [*counts, DEFAULT.context_history][0]
+        )
+
+    @MODEST
+    @given(LAYERS, LAYERS)
+    def test_layers_can_be_resolved_in_two_steps(self, upper: list[Layer], lower: list[Layer]) -> None:
+        assert resolve(upper, resolve(lower)) == resolve([*upper, *lower])
+
+    @pytest.mark.parametrize("count", [-1, 0, 201, 10**9])
+    def test_no_layer_makes_the_window_larger_or_smaller_than_it_may_be(self, count: int) -> None:
+        least, most = CONTEXT_HISTORY_BOUNDS
+        assert least <= resolve([Layer(context_history=count)]).context_history <= most
+
+
+class TestWhetherAMessageIsAnswered:
+    @pytest.mark.parametrize(
+        ("mentions_us", "is_owner", "in_our_thread"), list(product([False, True], repeat=3))
+    )
+    def test_each_mode_in_every_situation(
+        self, mentions_us: bool, is_owner: bool, in_our_thread: bool
+    ) -> None:
+        answers = {
+            mode: should_respond(
+                mode, mentions_us=mentions_us, is_owner=is_owner, in_our_thread=in_our_thread
+            )
+            for mode in RESPOND_MODES
+        }
+        assert answers == {
+            "all": True,
+            "mention": mentions_us or in_our_thread,
+            "owner": is_owner,
+            "none": False,
+        }
+
+
+class TestTheAllowlistFailsClosed:
+    @pytest.mark.parametrize("user", ["1", ""])
+    def test_an_empty_list_lets_nobody_in(self, user: str) -> None:
+        nobody = Allowlist(channels=frozenset({"7"}))
+        assert nobody.closed
+        assert not nobody.person(user)
+        assert not nobody.person(user, ["9"])
+
+    def test_a_person_on_the_list_is_let_in_and_others_are_not(self) -> None:
+        allowed = Allowlist(users=frozenset({"1"}))
+        assert not allowed.closed
+        assert allowed.person("1")
+        assert not allowed.person("2", ["1"])
+        assert not allowed.person("11")
+
+    def test_one_role_is_enough(self) -> None:
+        allowed = Allowlist(roles=frozenset({"9"}))
+        assert not allowed.closed
+        assert allowed.person("2", ["8", "9"])
+        assert not allowed.person("2", ["8"])
+        assert not allowed.person("9")
+
+    def test_no_channels_means_every_channel(self) -> None:
+        assert Allowlist().channel("7", "7")
+
+    def test_a_thread_goes_by_its_parent_or_by_itself(self) -> None:
+        allowed = Allowlist(channels=frozenset({"7", "71"}))
+        assert allowed.channel("7", "70")
+        assert allowed.channel("8", "71")
+        assert not allowed.channel("8", "80")
+        assert not allowed.channel("8", "8")
+
+    def test_a_dm_is_judged_by_the_person_alone(self) -> None:
+        assert Allowlist(channels=frozenset({"7"})).channel(None, "99")
+
+
+class TestASessionIsOneConversation:
+    @pytest.mark.parametrize(
+        ("place", "key"),
+        [
+            (Place("dm", "5", None, "dm", private=True), "discord:dm:42"),
+            (Place("channel", "5", "5", "general", private=False), "discord:channel:5"),
+            (Place("thread", "6", "5", "a thread", private=False), "discord:thread:6"),
+        ],
+    )
+    def test_a_dm_by_its_person_a_thread_and_a_channel_by_themselves(self, place: Place, key: str) -> None:
+        assert place.session_key("42") == key

@@ -1,0 +1,75 @@
+"""What stays between a person and the bot, and where an item may be shown."""
+
+from itertools import product
+
+import pytest
+
+from discoclaw.core.item import KINDS, Kind, Sensitivity
+from discoclaw.core.privacy import may_show, sensitivity
+from tests.core.builders import item
+
+FOLLOW: tuple[Kind, ...] = ("preference", "tool", "workflow")
+STAY: tuple[Kind, ...] = ("fact", "person", "project", "constraint")
+
+
+def judged(kind: Kind, text: str = "short answers", *, dm: bool = True, **given: str) -> Sensitivity:
+    fields = {"marked": "normal", "rule": "balanced", **given}
+    return sensitivity(kind, text, learned_privately=dm, **fields)  # type: ignore[arg-type]
+
+
+class TestWhatWasLearnedInPublicIsNormal:
+    @pytest.mark.parametrize("rule", ["strict", "balanced", "open"])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_whatever_the_rule(self, kind: Kind, rule: str) -> None:
+        assert judged(kind, "his doctor says so", dm=False, rule=rule) == "normal"
+
+
+class TestWhatWasLearnedInADm:
+    @pytest.mark.parametrize("kind", FOLLOW)
+    def test_how_a_person_works_follows_them(self, kind: Kind) -> None:
+        assert judged(kind) == "normal"
+
+    @pytest.mark.parametrize("kind", STAY)
+    def test_who_they_are_and_what_they_do_is_private(self, kind: Kind) -> None:
+        assert judged(kind) == "private"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "prefers appointments with the doctor at noon",
+            "avoids peanuts because of an allergy",
+            "wants to keep the salary out of talks",
+            "likes to call the wife first",
+            "prefers to be seen as gay",
+            "wants mail to the new address",
+            "Uses a DIABETES app",
+        ],
+    )
+    def test_health_money_relations_identity_and_whereabouts_are_private_whatever_the_kind(
+        self, text: str
+    ) -> None:
+        assert {judged(kind, text) for kind in KINDS} == {"private"}
+
+    def test_strict_makes_everything_private_and_open_nothing(self) -> None:
+        assert {judged(kind, rule="strict") for kind in KINDS} == {"private"}
+        assert {judged(kind, "his doctor says so", rule="open") for kind in KINDS} == {"normal"}
+
+
+class TestAMarkIsNeverLowered:
+    @pytest.mark.parametrize(("dm", "rule"), list(product([True, False], ["strict", "balanced", "open"])))
+    @pytest.mark.parametrize("marked", ["private", "confidential"])
+    def test_by_any_rule_anywhere(self, dm: bool, rule: str, marked: str) -> None:
+        assert {judged(kind, dm=dm, rule=rule, marked=marked) for kind in KINDS} == {marked}
+
+
+class TestWhereAnItemMayBeShown:
+    @pytest.mark.parametrize(
+        ("held", "in_dm", "elsewhere"),
+        [("normal", True, True), ("private", True, False), ("confidential", False, False)],
+    )
+    def test_private_in_dms_only_and_confidential_nowhere(
+        self, held: str, in_dm: bool, elsewhere: bool
+    ) -> None:
+        one = item("likes tea", sensitivity=held)
+        assert may_show(one, in_dm=True) is in_dm
+        assert may_show(one, in_dm=False) is elsewhere

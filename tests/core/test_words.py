@@ -1,0 +1,153 @@
+"""The tokeniser: text of every script becomes terms that can meet the terms of another text."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.words import STOP_WORDS, fold, terms
+from tests.core.builders import ANY_TEXT, MODEST
+
+
+def meet(one: str, other: str) -> bool:
+    """Whether two texts share a term."""
+    return not set(terms(one)).isdisjoint(terms(other))
+
+
+class TestEveryScriptHasTerms:
+    @pytest.mark.parametrize(
+        ("query", "text"),
+        [
+            ("cafe", "We met at the Café Müller"),
+            ("MÜLLER", "we met at the cafe muller"),
+            ("Ελλάδα", "ταξίδι στην ελλαδα"),
+            ("ёлка", "У нас дома елка"),
+            ("Москва", "он живёт в МОСКВА сити"),
+            ("हिन्दी", "वह हिन्दी बोलता है"),
+            ("قهوة", "يحب قهوة الصباح"),
+            ("שוקולד", "היא אוהבת שוקולד מריר"),
+            ("北京", "他住在北京市"),
+            ("コーヒー", "毎朝コーヒーを飲む"),
+            ("ｺｰﾋｰ", "毎朝コーヒーを飲む"),
+            ("커피", "아침마다 커피를 마신다"),
+            ("กาแฟ", "ฉันชอบดื่มกาแฟตอนเช้า"),
+            ("ກາເຟ", "ຂ້ອຍມັກດື່ມກາເຟ"),
+            ("Straße", "STRASSE"),
+            ("ｐｙｔｈｏｎ", "Python"),
+            ("𝗣𝘆𝘁𝗵𝗼𝗻", "Python"),
+            ("ℂ𝕠𝕗𝕗𝕖𝕖", "coffee"),
+        ],
+    )
+    def test_a_word_meets_a_text_that_holds_it(self, query: str, text: str) -> None:
+        assert meet(query, text)
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [("北京", "東京"), ("हिन्दी", "मराठी"), ("커피", "녹차"), ("กาแฟ", "น้ำส้ม"), ("кофе", "чай")],
+    )
+    def test_other_words_of_the_same_script_do_not_meet(self, one: str, other: str) -> None:
+        assert not meet(one, other)
+
+    def test_a_vowel_sign_belongs_to_its_word(self) -> None:
+        assert terms("हिन्दी") == ["हिन्दी"]
+        assert not meet("कि", "का")
+
+    def test_scripts_without_spaces_become_pairs_of_neighbours(self) -> None:
+        assert terms("東京都") == ["東京", "京都"]
+        assert terms("茶") == ["茶"]
+        assert terms("iPhone手机壳2") == ["iphon", "手机", "机壳", "2"]
+
+    @pytest.mark.parametrize("text", ["", "   ", "🦀🎉", "?!… —", "\u200b", "\ud83d"])
+    def test_text_without_words_has_no_terms(self, text: str) -> None:
+        assert terms(text) == []
+
+
+class TestEnglishWordsMeetInTheirForms:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("deploying", "deployed"),
+            ("repositories", "repository"),
+            ("cat", "cats"),
+            ("What's the cat's name?", "the cat is called Tom"),
+            ("isn’t Anna’s dog", "Annas dog"),
+        ],
+    )
+    def test_forms_of_a_word_meet(self, one: str, other: str) -> None:
+        assert meet(one, other)
+
+    def test_names_of_tools_stay_whole_and_are_found_by_their_parts(self) -> None:
+        assert terms("C++") == ["c++"]
+        assert terms("C#") == ["c#"]
+        assert terms("k8s") == ["k8s"]
+        assert meet("node", "Node.js")
+        assert meet("node.js", "we run node.js here")
+        assert meet("example", "mail.example.com")
+        assert meet("node-18", "the build on node 18")
+        assert not meet("C++", "C#")
+
+    def test_numbers_are_terms(self) -> None:
+        assert terms("Room 7, 2026-02-03") == ["room", "7", "2026", "02", "03"]
+
+
+class TestStopWordsAreNoEvidence:
+    def test_a_question_word_says_nothing(self) -> None:
+        assert terms("What do you know about me, and why is that?") == []
+
+    def test_a_contraction_is_as_empty_as_its_words(self) -> None:
+        assert terms("I've don't it's that’s you're") == []
+
+    def test_single_latin_letters_say_nothing(self) -> None:
+        assert terms("x y z") == []
+
+    def test_the_list_holds_words_as_the_tokeniser_sees_them(self) -> None:
+        assert [word for word in STOP_WORDS if terms(word) or terms(word.upper())] == []
+
+
+class TestNoTextIsTooMuch:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a" * 100_000,
+            "word " * 20_000,
+            "漢" * 100_000,
+            "a." * 50_000,
+            "a'" * 50_000,
+            "é" * 100_000,
+            "c+" * 50_000,
+        ],
+        ids=["one word", "words", "han", "dots", "apostrophes", "accents", "pluses"],
+    )
+    def test_a_hundred_thousand_characters_take_a_moment(self, text: str) -> None:
+        begin = time.perf_counter()
+        terms(text)
+        assert time.perf_counter() - begin < 2
+
+    @pytest.mark.parametrize(
+        "text", ["aあ" * 50_000, "1漢" * 2_000], ids=["latin and kana", "digits and han"]
+    )
+    def test_changing_between_scripts_all_the_time_is_no_trap(self, text: str) -> None:
+        begin = time.perf_counter()
+        assert len(terms(text)) >= len(text) // 2
+        assert time.perf_counter() - begin < 2
+
+    @MODEST
+    @given(ANY_TEXT)
+    def test_any_text_gives_terms_that_are_not_empty_and_no_stop_words(self, text: str) -> None:
+        assert all(term and not term.isspace() for term in terms(text))
+
+    @MODEST
+    @given(st.text(max_size=40))
+    def test_case_is_no_difference(self, text: str) -> None:
+        assert terms(text.casefold()) == terms(text)
+
+    @MODEST
+    @given(st.text("abcé ñ漢字.'-+", max_size=30), st.text("abcé ñ漢字.'-+", max_size=30))
+    def test_texts_side_by_side_have_the_terms_of_both(self, one: str, other: str) -> None:
+        assert terms(f"{one} {other}") == terms(one) + terms(other)
+
+    @MODEST
+    @given(st.text(max_size=40))
+    def test_folding_is_final(self, text: str) -> None:
+        assert fold(fold(text)) == fold(text)
