@@ -1,0 +1,219 @@
+"""What goes into a prompt: standing items, then what was found, whole lines under a budget."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.item import KINDS, Item, durable_line
+from discoclaw.core.text import utf16_length
+from discoclaw.recall.lexical import Lexical
+from discoclaw.recall.select import STANDING, Chosen, asks_for_everything, choose
+from tests.core.builders import DAY, MODEST, NOW, item
+
+
+def chosen(query: str, items: Sequence[Item], max_chars: int = 2000) -> tuple[Chosen, ...]:
+    return choose(Lexical(), query, items, max_chars=max_chars, now_ms=NOW)
+
+
+def texts(query: str, items: Sequence[Item], max_chars: int = 2000) -> list[str]:
+    return [one.item.text for one in chosen(query, items, max_chars)]
+
+
+WORDS = ["tea", "coffee", "Oslo", "🦀🦀", "東京", "works", "garden", "x" * 90]
+ITEMS = st.lists(
+    st.builds(
+        item,
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join),
+        st.sampled_from(KINDS),
+        updated_at=st.integers(NOW, NOW + 3),
+    ),
+    max_size=20,
+    unique_by=lambda one: one.id,
+)
+QUERIES = st.lists(st.sampled_from([*WORDS, "nothing"]), max_size=3).map(" ".join)
+
+
+class TestTheBudget:
+    @MODEST
+    @given(QUERIES, ITEMS, st.integers(0, 1500))
+    def test_it_is_never_exceeded_in_utf16_units(self, query: str, items: list[Item], max_chars: int) -> None:
+        shown = chosen(query, items, max_chars)
+        assert utf16_length("\n".join(one.line for one in shown)) <= max_chars
+
+    @MODEST
+    @given(QUERIES, ITEMS, st.integers(0, 1500))
+    def test_lines_are_whole_and_no_item_is_shown_twice(
+        self, query: str, items: list[Item], max_chars: int
+    ) -> None:
+        shown = chosen(query, items, max_chars)
+        assert [one.line for one in shown] == [durable_line(one.item) for one in shown]
+        assert len({one.item.id for one in shown}) == len(shown)
+        assert {one.item.id for one in shown} <= {one.id for one in items}
+
+    @MODEST
+    @given(QUERIES, ITEMS, st.integers(0, 1500), st.randoms(use_true_random=False))
+    def test_the_order_of_the_items_makes_no_difference(
+        self, query: str, items: list[Item], max_chars: int, chance: random.Random
+    ) -> None:
+        shuffled = list(items)
+        chance.shuffle(shuffled)
+        assert chosen(query, shuffled, max_chars) == chosen(query, items, max_chars)
+
+    def test_a_line_that_does_not_fit_is_passed_over_for_a_shorter_one(self) -> None:
+        long, short = item("tea " * 40 + "ceremony"), item("likes tea", updated_at=NOW - DAY)
+        assert texts("tea ceremony", [long, short], 80) == ["likes tea"]
+
+    def test_a_line_fits_to_the_last_unit(self) -> None:
+        one = item("likes 🦀 tea")
+        room = utf16_length(durable_line(one)) + 1
+        assert texts("tea", [one], room) == ["likes 🦀 tea"]
+        assert texts("tea", [one], room - 2) == []
+
+    def test_no_budget_shows_nothing(self) -> None:
+        assert chosen("tea", [item("likes tea"), item("be brief", "preference")], 0) == ()
+
+    def test_the_best_is_kept_when_room_is_short(self) -> None:
+        items = [item(f"tea number {n} is fine", updated_at=NOW + n) for n in range(50)]
+        items.append(item("oolong tea is the favourite", updated_at=NOW - DAY))
+        assert texts("which oolong tea?", items, 200)[0] == "oolong tea is the favourite"
+
+
+class TestStandingItemsAreAlwaysThere:
+    STANDING_TEXTS = ("Answer briefly", "Never use emojis")
+
+    @pytest.fixture
+    def items(self) -> list[Item]:
+        return [
+            item("Answer briefly", "preference", updated_at=NOW - DAY),
+            item("Never use emojis", "constraint", updated_at=NOW - 2 * DAY),
+            item("The cat is named Tom"),
+            item("Works at Acme", "project"),
+        ]
+
+    @pytest.mark.parametrize("query", ["", "hello", "what is 2 + 2?", "what's the cat's name?"])
+    def test_whatever_is_asked(self, items: list[Item], query: str) -> None:
+        assert set(self.STANDING_TEXTS) <= set(texts(query, items))
+
+    def test_nothing_else_is_there_without_a_reason(self, items: list[Item]) -> None:
+        assert texts("what is 2 + 2?", items) == list(self.STANDING_TEXTS)
+        assert texts("what's the cat's name?", items) == [*self.STANDING_TEXTS, "The cat is named Tom"]
+
+    def test_each_says_why_it_is_there(self, items: list[Item]) -> None:
+        shown = chosen("what's the cat's name? no emojis", items)
+        assert {one.item.text: one.why for one in shown} == {
+            "Never use emojis": "emoji",
+            "Answer briefly": "standing",
+            "The cat is named Tom": "cat, name",
+        }
+
+    def test_they_leave_half_of_the_room_to_what_was_found(self) -> None:
+        many = [
+            item(f"Standing wish {n} about style{n}", "preference", updated_at=NOW + n) for n in range(60)
+        ]
+        facts = [item(f"The cat has toy{n}", updated_at=NOW - n) for n in range(60)]
+        shown = chosen("cat toys: toy3", [*many, *facts], 1000)
+        kinds = [one.item.kind in STANDING for one in shown]
+        assert 3 < sum(kinds) < len(kinds) - 3
+        assert shown[kinds.index(False)].item.text == "The cat has toy3"
+
+    def test_they_take_all_of_the_room_when_nothing_was_found(self) -> None:
+        many = [
+            item(f"Standing wish {n} about style{n}", "preference", updated_at=NOW + n) for n in range(60)
+        ]
+        room = sum(utf16_length(one.line) + 1 for one in chosen("nothing", many, 1000))
+        assert room > 900
+
+    def test_those_that_do_not_fit_into_their_half_fill_what_is_left(self) -> None:
+        many = [
+            item(f"Standing wish {n} about style{n}", "preference", updated_at=NOW + n) for n in range(60)
+        ]
+        shown = chosen("cat", [*many, item("The cat is Tom")], 1000)
+        assert "The cat is Tom" in [one.item.text for one in shown]
+        assert sum(utf16_length(one.line) + 1 for one in shown) > 900
+
+    def test_the_newest_come_first_and_those_that_are_asked_for_before_them(self) -> None:
+        items = [
+            item(f"Wish {n}: {w}", "preference", updated_at=NOW + n)
+            for n, w in enumerate(["tea", "oolong", "mate"])
+        ]
+        assert texts("nothing", items) == ["Wish 2: mate", "Wish 1: oolong", "Wish 0: tea"]
+        assert texts("tea?", items)[0] == "Wish 0: tea"
+
+
+class TestTheSameIsNotSaidTwice:
+    def test_other_spelling_and_filler_words_are_no_news(self) -> None:
+        items = [
+            item("Likes green tea.", updated_at=NOW + 1),
+            item("The user likes green tea"),
+            item("likes GREEN tea!", "project"),
+        ]
+        assert texts("green tea", items) == ["Likes green tea."]
+
+    def test_a_preference_is_not_repeated_as_a_fact(self) -> None:
+        items = [item("Prefers dark mode", "preference"), item("prefers dark mode")]
+        assert [one.item.kind for one in chosen("dark mode", items)] == ["preference"]
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("Prefers tabs over spaces", "Prefers spaces over tabs"),
+            ("Moved from Bonn to Oslo", "Moved from Oslo to Bonn"),
+            ("Eats meat", "Does not eat meat"),
+            ("Wants comments in the code", "Wants no comments in the code"),
+            ("Drives to Bonn before noon", "Drives to Bonn after noon"),
+        ],
+    )
+    def test_words_in_another_order_or_denied_say_something_else(self, one: str, other: str) -> None:
+        items = [item(one), item(other, updated_at=NOW + 1)]
+        assert set(texts("tabs spaces bonn oslo meat comments code noon", items)) == {one, other}
+
+    def test_items_without_any_term_are_told_apart_by_their_text(self) -> None:
+        assert len(texts("nothing", [item("🦀", "preference"), item("🎉", "preference")])) == 2
+
+
+class TestAskingWhatIsRemembered:
+    ITEMS = (
+        item("Answer briefly", "preference", updated_at=NOW - 3 * DAY),
+        item("The cat is named Tom", updated_at=NOW - 2 * DAY),
+        item("Works at Acme", "project", updated_at=NOW - DAY),
+    )
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "What do you remember about me?",
+            "what do you know about me",
+            "Who am I?",
+            "Tell me everything you have learned about me so far!",
+            "show my memory",
+            "list all the facts you stored about me",
+        ],
+    )
+    def test_everything_is_shown_newest_first_after_what_stands(self, query: str) -> None:
+        assert asks_for_everything(query)
+        assert texts(query, self.ITEMS) == ["Answer briefly", "Works at Acme", "The cat is named Tom"]
+        assert {one.why for one in chosen(query, self.ITEMS)} == {"asked for everything"}
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "",
+            "what do you remember about my cat?",
+            "remember that I like tea",
+            "do you know how to make tea?",
+            "what do you know about Mongolia?",
+            "I know my way around Oslo",
+            "how does your memory work?",
+        ],
+    )
+    def test_asking_for_something_in_particular_is_a_search_like_any(self, query: str) -> None:
+        assert not asks_for_everything(query)
+
+    def test_the_budget_holds(self) -> None:
+        many = [item(f"note {n} about thing{n}", updated_at=NOW + n) for n in range(200)]
+        shown = chosen("what do you remember about me?", many, 500)
+        assert utf16_length("\n".join(one.line for one in shown)) <= 500
+        assert shown[0].item.text == "note 199 about thing199"
