@@ -1,0 +1,122 @@
+"""`durable/<user-id>.json`: what HEAD says now, in DNAM's schema, version 1. Rendering and reading only.
+
+{version: 1, updatedAt: ms, items: [{id, kind, text, tags, status, source, createdAt, updatedAt}]}
+
+`updatedAt` is the time of the last commit, so it tells of which commit a file is the picture. Files of the
+TypeScript DiscoClaw are read too: version 2 with hit counters, version 1 with version 2's fields, and
+duplicate ids, of which the active and newest one counts.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from discoclaw.core.errors import NewerSchema, Refused
+from discoclaw.core.item import MANUAL, Facets, Item, item_from_json
+from discoclaw.core.privacy import sensitivity
+from discoclaw.core.times import valid_ms
+from discoclaw.core.view import View
+
+VERSION = 1
+FOREIGN_VERSIONS = (2,)
+
+
+class Unreadable(Refused):
+    """The file is no durable file at all; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DurableFile:
+    """What a file says. `rejected` are items that can not be adopted, and why; `mistaken` their ids."""
+
+    version: int
+    updated_at: int
+    items: tuple[Item, ...]
+    rejected: tuple[str, ...] = field(default=())
+    mistaken: frozenset[str] = field(default=frozenset())
+
+
+class Renderer:
+    """Writes views as files. Keeps the text of each item, since most stay between two commits."""
+
+    def __init__(self) -> None:
+        self._written: dict[str, tuple[Item, str]] = {}
+
+    def render(self, view: View) -> bytes:
+        """The same bytes as `render(view)`, sooner."""
+        known, written = self._written, {}
+        for item in view.items.values():
+            before = known.get(item.id)
+            written[item.id] = (
+                before if before is not None and before[0] is item else (item, _item_text(item))
+            )
+        self._written = written
+        return _file_text(view.updated_at, [text for _, text in written.values()])
+
+
+def render(view: View) -> bytes:
+    """The file's bytes for a view: a pure function, so that a lost file comes back byte for byte."""
+    return _file_text(view.updated_at, [_item_text(item) for item in view.items.values()])
+
+
+def _item_text(item: Item) -> str:
+    return json.dumps(item.to_json(), indent=2, ensure_ascii=False).replace("\n", "\n    ")
+
+
+def _file_text(updated_at: int, items: list[str]) -> bytes:
+    """What `json.dumps` with an indent of two would write, put together from the items' texts."""
+    body = "[\n    " + ",\n    ".join(items) + "\n  ]" if items else "[]"
+    text = f'{{\n  "version": {VERSION},\n  "updatedAt": {updated_at},\n  "items": {body}\n}}\n'
+    return text.encode("utf-8")
+
+
+def parse(content: bytes, *, now_ms: int) -> DurableFile:
+    """Read a durable file. Raises Unreadable, or NewerSchema for a version we do not know."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"it is not JSON ({error})") from error
+    if not isinstance(value, Mapping) or not isinstance(value.get("items"), list):
+        raise Unreadable('it has no "items" list')
+    version = value.get("version")
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise Unreadable('it has no numeric "version"')
+    if version != VERSION and version not in FOREIGN_VERSIONS:
+        raise NewerSchema(f"it has version {version}; this program knows 1 and 2")
+    updated_at = value.get("updatedAt")
+    items: dict[str, Item] = {}
+    rejected: list[str] = []
+    mistaken: set[str] = set()
+    for number, entry in enumerate(value["items"], start=1):
+        try:
+            item = item_from_json(entry, now_ms=now_ms, facets=Facets())
+        except Refused as refusal:
+            rejected.append(f"item {number}: {refusal}")
+            if isinstance(entry, Mapping) and isinstance(entry.get("id"), str):
+                mistaken.add(entry["id"])
+            continue
+        item = replace(item, facets=_facets(item, entry.get("source")))
+        other = items.get(item.id)
+        if other is None or (item.active, item.updated_at) > (other.active, other.updated_at):
+            items[item.id] = item
+    return DurableFile(
+        version,
+        updated_at if valid_ms(updated_at) else 0,
+        tuple(items.values()),
+        tuple(rejected),
+        frozenset(mistaken - set(items)),
+    )
+
+
+def _facets(item: Item, source: object) -> Facets:
+    """What the file tells of an item beyond the schema: who stated it, and what a DM may have told.
+
+    The TypeScript bot wrote the server's id with everything but what it learned in DMs. Our own files say
+    nothing of it: where the ledger is lost, what came from a message counts as learned in private.
+    """
+    told = source if isinstance(source, Mapping) else {"type": "manual"}
+    if item.source == MANUAL and told.get("type", "manual") == "manual":
+        return Facets(author="stated")
+    in_dm = told.get("type") == "discord" and "guildId" not in told
+    secret = sensitivity(item.kind, item.text, learned_privately=in_dm, marked="normal", rule="balanced")
+    return Facets(sensitivity=secret)

@@ -1,0 +1,158 @@
+"""Files that survive a crash: whole or not at all, and nothing unreadable is ever overwritten.
+
+A write goes to a temporary file in the same folder, is synced, renamed over the target, and the folder is
+synced too. Appends are synced before they count. Everything here blocks: callers hop to a thread once for
+a whole operation. Knows nothing about what the bytes mean.
+"""
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.text import safe_key
+from discoclaw.core.times import iso_ms
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+Stamp = tuple[int, int, int] | None
+
+
+def safe_id(name: str) -> str:
+    """`name`, when it can be a file name as it stands, so that no id leaves its folder; else MemoryFault."""
+    if not _ID.fullmatch(name):
+        raise MemoryFault(f"{name!r} can not name a memory; ids are letters, digits, '_' and '-'")
+    return name
+
+
+def session_file(folder: Path, session_key: str) -> Path:
+    """The file of a session in `folder`. Colons stay, but for Windows, where no file name may have one."""
+    name = safe_key(session_key)
+    return folder / f"{name.replace(':', '-') if os.name == 'nt' else name}.json"
+
+
+def render_json(value: object) -> bytes:
+    """JSON as all our files have it: two spaces, non-ASCII as itself, a newline at the end."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+def write_atomic(path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True) -> Stamp:
+    """Replace a file's content, durably. Returns the new file's stamp; None when it was not replaced.
+
+    `still` is asked in the last moment whether the file may be replaced. Raises OSError; the old file is
+    then still whole.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            stamp = _stamp(os.fstat(file.fileno()))
+        if not still():
+            temporary.unlink()
+            return None
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+    return stamp
+
+
+def stamp_now(path: Path) -> Stamp:
+    """What changes when somebody writes a file; None when there is no file."""
+    try:
+        return _stamp(os.stat(path))
+    except OSError:
+        return None
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def append_synced(path: Path, content: bytes, *, expected_size: int) -> None:
+    """Append `content`, durably, to a file of exactly `expected_size` bytes (0: there may be none yet).
+
+    When the disk takes only a part, the file is cut back to what it was. Raises OSError, or MemoryFault
+    when the file is not as long as we left it: somebody else wrote.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = expected_size == 0 and not path.exists()
+    # Unbuffered: a buffer would try to write its rest once more on closing, after the cut.
+    with path.open("ab", buffering=0) as file:
+        if (size := file.tell()) != expected_size:
+            raise MemoryFault(f"{path} was changed by somebody else ({size} bytes, not {expected_size})")
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(file.fileno(), expected_size)
+                os.fsync(file.fileno())
+            raise
+    if fresh:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename or creation in `folder` durable, where the system can (Windows can not)."""
+    if os.name == "nt":  # pragma: no cover - no directory handles there
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts can not sync a folder
+            raise
+    finally:
+        os.close(handle)
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do blocking work in a thread, to its end also when the caller is cancelled: no thread can be stopped.
+
+    Whoever holds a lock around this then gives it back only when nobody writes any more.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody is told that it was not
+        raise
+
+
+def stamp_of(ms: int) -> str:
+    """A time (ms since 1970) as it stands in the name of a file kept aside: "20260203-162935"."""
+    return iso_ms(ms)[:19].replace("-", "").replace(":", "").replace("T", "-")
+
+
+def keep_aside(path: Path, label: str, stamp: str) -> Path:
+    """Copy a file to `<name>.<label>-<stamp>`, so that what follows can not lose it. Returns the copy."""
+    aside = path.with_name(f"{path.name}.{label}-{stamp}")
+    count = 1
+    while aside.exists():
+        count += 1
+        aside = path.with_name(f"{path.name}.{label}-{stamp}-{count}")
+    write_atomic(aside, path.read_bytes())
+    return aside

@@ -1,0 +1,121 @@
+"""Followers of the ledger: whoever mirrors memory elsewhere, each with a saved cursor.
+
+The writer never calls a mirror. It says that a subject changed; a follower's own task then brings the
+mirror up to date and saves how far it came. What changed while the program was down is found at the start,
+by comparing the sizes of the ledgers with the cursor. A mirror may lag or die; nothing else notices.
+Knows nothing about what a mirror is.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from discoclaw.memory.cursors import Cursors
+
+log = logging.getLogger(__name__)
+
+LONGEST_PAUSE_S = 3600.0
+
+Mirror = Callable[[str], Awaitable[None]]
+"""Brings the mirror of one subject up to date; raises when it could not."""
+
+
+class Follower:
+    """Keeps one mirror up to date. `retry_s` is the first pause after a failure; it doubles up to an hour.
+
+    Its task ends when nothing can be done now, and is started again by the next change or by the clock. A
+    subject that fails waits alone; the others go on.
+    """
+
+    def __init__(
+        self, name: str, mirror: Mirror, *, ledgers: Path, cursors: Cursors, retry_s: float = 30.0
+    ) -> None:
+        self._name = f"follow-{name}"
+        self._mirror = mirror
+        self._ledgers = ledgers
+        self._cursors = cursors
+        self._retry_s = retry_s
+        self._waiting: dict[str, None] = {}  # in order of arrival, each subject once
+        self._failed: dict[str, float] = {}  # the pauses of subjects that failed, in seconds
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def catch_up(self) -> None:
+        """Queue every subject whose ledger is not as long as the cursor says."""
+        done = await self._cursors.get(self._name)
+        sizes = await asyncio.to_thread(_sizes, self._ledgers)
+        for subject, size in sizes.items():
+            if done.get(subject) != size:
+                self.touch(subject)
+
+    def touch(self, subject: str) -> None:
+        """A subject changed. Never blocks. One that failed lately still waits out its pause."""
+        if subject not in self._timers:
+            self._waiting[subject] = None
+            self._start()
+
+    async def settle(self) -> None:
+        """Wait until nothing can be done now; failures may be waiting for their next try."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """Stop; what is left is found again at the next start."""
+        self._closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _start(self) -> None:
+        if self._task is None and not self._closed:
+            self._task = asyncio.create_task(self._drain(), name=self._name)
+
+    async def _drain(self) -> None:
+        done = dict(await self._cursors.get(self._name))
+        try:
+            while self._waiting:
+                subject = next(iter(self._waiting))
+                del self._waiting[subject]
+                size = await asyncio.to_thread(_size, self._ledgers / f"{subject}.jsonl")
+                try:
+                    await self._mirror(subject)
+                except Exception:  # a named edge: a mirror may fail in any way, and memory goes on
+                    pause = self._later(subject)
+                    log.exception("%s: %s not mirrored; next try in %.0f s", self._name, subject, pause)
+                    continue
+                done[subject] = size
+                self._failed.pop(subject, None)
+        finally:
+            try:
+                await self._cursors.put(self._name, done)
+            finally:
+                self._task = None
+                if self._waiting:  # touched while the cursor was saved
+                    self._start()
+
+    def _later(self, subject: str) -> float:
+        """Try a subject again after a pause (s), which is returned and doubles with each failure."""
+        pause = self._failed.get(subject, self._retry_s)
+        self._failed[subject] = min(pause * 2, LONGEST_PAUSE_S)
+
+        def again() -> None:
+            del self._timers[subject]
+            self.touch(subject)
+
+        self._timers[subject] = asyncio.get_running_loop().call_later(pause, again)
+        return pause
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {path.stem: _size(path) for path in folder.glob("*.jsonl")}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,147 @@
+"""Rolling summaries: `rolling/<safe-session-key>.json` = {summary, updatedAt}, exactly, one a conversation.
+
+Read from RAM; a file that can not be parsed is kept aside and counts as no summary. Summaries are lossy by
+design and have no history; durable memory is the ledger's.
+"""
+
+import asyncio
+import itertools
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.idle import IdleMap
+from discoclaw.core.ports import Clock
+from discoclaw.core.text import scrub
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.files import (
+    in_thread,
+    keep_aside,
+    render_json,
+    session_file,
+    stamp_of,
+    sync_folder,
+    write_atomic,
+)
+from discoclaw.memory.store import HOUR_MS
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """A conversation's summary; `updated_at` in ms since 1970, 0 when there is none yet."""
+
+    summary: str = ""
+    updated_at: int = 0
+
+
+NOTHING = Rolling()
+
+
+@dataclass(slots=True)
+class _Entry:
+    lock: asyncio.Lock
+    value: Rolling | None = None
+    generation: int = 0
+
+
+class RollingMemory:
+    """All conversations' summaries, loaded when used and evicted when idle."""
+
+    def __init__(self, folder: Path, *, clock: Clock, idle_ms: int = HOUR_MS) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._generations = itertools.count()  # of all sessions, so that none comes back after an eviction
+        self._entries: IdleMap[_Entry] = IdleMap(
+            lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
+        )
+
+    async def get(self, session_key: str) -> Rolling:
+        """The summary now. Raises MemoryFault when the file can not be read."""
+        return (await self._loaded(session_key)).value or NOTHING
+
+    def in_ram(self, session_key: str) -> Rolling | None:
+        """The summary, if it is at hand."""
+        entry = self._entries.peek(session_key)
+        return entry.value if entry is not None else None
+
+    async def generation(self, session_key: str) -> int:
+        """A number that changes whenever the summary does; see `put`."""
+        return (await self._loaded(session_key)).generation
+
+    async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
+        """Store a summary made while `generation` held. False, and nothing stored, if it no longer does.
+
+        Raises MemoryFault when the disk does not take it; the old summary then stays.
+        """
+        entry = await self._loaded(session_key)
+        async with entry.lock:
+            if entry.generation != generation:
+                return False
+            value = Rolling(summary, max(self._clock(), (entry.value or NOTHING).updated_at + 1))
+            content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
+            await self._on_disk(write_atomic, session_file(self.folder, session_key), content)
+            entry.value, entry.generation = value, next(self._generations)
+            return True
+
+    async def clear(self, session_key: str) -> None:
+        """Forget the summary of this session only. A summary being made now will not be stored."""
+        entry = await self._loaded(session_key)
+        async with entry.lock:
+            entry.generation = next(self._generations)
+            await self._on_disk(_remove, session_file(self.folder, session_key))
+            # Once more: a summary begun meanwhile was made from the one that is now gone.
+            entry.value, entry.generation = NOTHING, next(self._generations)
+
+    async def _loaded(self, session_key: str) -> _Entry:
+        now = self._clock()
+        self._entries.evict_idle(now, busy=lambda entry: entry.lock.locked())
+        entry = self._entries.use(session_key, now)
+        if entry.value is None:
+            async with entry.lock:
+                if entry.value is None:
+                    path = session_file(self.folder, session_key)
+                    try:
+                        entry.value = await asyncio.to_thread(_read, path, now)
+                    except OSError as error:
+                        raise MemoryFault(f"{path} can not be read: {error}") from error
+        return entry
+
+    @staticmethod
+    async def _on_disk(work: Callable[..., object], path: Path, *more: bytes) -> None:
+        try:
+            await in_thread(work, path, *more)
+        except OSError as error:
+            raise MemoryFault(f"{path} can not be written: {error}") from error
+
+
+def _read(path: Path, now_ms: int) -> Rolling:
+    """The summary in a file. What else the TypeScript bot wrote there is ignored."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return NOTHING
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        value = None
+    if (
+        isinstance(value, Mapping)
+        and isinstance(value.get("summary"), str)
+        and valid_ms(value.get("updatedAt"))
+    ):
+        return Rolling(scrub(value["summary"]), value["updatedAt"])
+    aside = keep_aside(path, "corrupt", stamp_of(now_ms))
+    log.error("%s is no rolling summary; it is kept as %s", path, aside.name)
+    _remove(path)
+    return NOTHING
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    if path.parent.exists():
+        sync_folder(path.parent)

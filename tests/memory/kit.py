@@ -1,0 +1,159 @@
+"""What the tests of the memory room share: a clock moved by hand, wishes, hand edits and child processes."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.event import Commit
+from discoclaw.core.item import Source
+from discoclaw.core.view import EMPTY
+from discoclaw.memory.ledger import read
+from discoclaw.memory.store import Memory
+
+NOW = 1_770_136_175_000  # 2026-02-03T16:29:35Z
+STAMP = "20260203-162935"
+ANN, BOB = "user-123", "user-456"
+REPOSITORY = Path(__file__).parent.parent.parent
+
+
+class Clock:
+    """The present, in milliseconds; it stands still until it is moved."""
+
+    def __init__(self, now: int = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def forward(self, *, minutes: float) -> None:
+        self.now += int(minutes * 60_000)
+
+
+def remember(text: str, kind: str = "fact", origin: Origin | None = None) -> Callable[[Draft], str]:
+    """A wish that adds one item; its outcome is the item's id."""
+    return lambda draft: draft.upsert(kind, text, origin or Origin("stated"))[0].id
+
+
+def heard(**given: Any) -> Origin:
+    """What a small model concluded from a message said now."""
+    return Origin("inferred", **{"source": Source("discord", "7", "8"), "said_at": NOW, **given})
+
+
+def chain(*texts: str) -> list[Commit]:
+    """Commits that follow one another, each adding one item."""
+    view, commits = EMPTY, []
+    for text in texts:
+        draft = Draft(view, now_ms=NOW)
+        remember(text)(draft)
+        commit = draft.commit("a test")
+        assert commit is not None
+        commits.append(commit)
+        view = view.after(commit)
+    return commits
+
+
+async def texts(memory: Memory, subject: str = ANN) -> list[str]:
+    """The texts of the items that hold, in the order they were added."""
+    return [item.text for item in (await memory.view(subject)).active()]
+
+
+def ledger_of(memory: Memory, subject: str = ANN) -> Path:
+    return memory.ledger_folder / f"{subject}.jsonl"
+
+
+def durable_of(memory: Memory, subject: str = ANN) -> Path:
+    return memory.durable_folder / f"{subject.removeprefix('user-')}.json"
+
+
+def commits_of(memory: Memory, subject: str = ANN) -> tuple[Commit, ...]:
+    """The commits on disk, all of them sound."""
+    loaded = read(ledger_of(memory, subject))
+    assert (loaded.damage, loaded.torn) == (None, 0)
+    return loaded.commits
+
+
+def edit(path: Path, change: Callable[[Any], None]) -> None:
+    """Save a JSON file the way an editor does, with whatever `change` did to its value."""
+    value = json.loads(path.read_bytes())
+    change(value)
+    path.write_text(json.dumps(value, indent=4), encoding="utf-8")
+
+
+def set_first(**fields: Any) -> Callable[[Any], None]:
+    """An edit of the first item."""
+    return lambda file: file["items"][0].update(fields)
+
+
+def asides(path: Path, label: str) -> list[Path]:
+    """The copies of a file that were kept aside under a label."""
+    return sorted(path.parent.glob(f"{path.name}.{label}-*"))
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Every file below a folder, by name, with its inode and a digest of its content."""
+    return {
+        str(path.relative_to(folder)): f"{path.stat().st_ino} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def start_child(*arguments: str | Path) -> "subprocess.Popen[str]":
+    """A real process of its own, running one of the programs in `child`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.memory.child", *map(str, arguments)],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_child(*arguments: str | Path) -> Any:
+    """Run a program of `child` to its end; the JSON it printed."""
+    with start_child(*arguments) as process:
+        printed, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    return json.loads(printed)
+
+
+class Doomed:
+    """Runs a program of `child` again and again, each time in a new process that is killed with SIGKILL."""
+
+    def __init__(self, program: str, *arguments: str | Path) -> None:
+        self._forge = start_child("forge", program, *arguments)
+
+    def __enter__(self) -> "Doomed":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._forge.kill()
+        self._forge.communicate()
+
+    def live_for(self, seconds: float) -> list[Any]:
+        """Start one, kill it `seconds` after its first word; everything it said."""
+        assert self._forge.stdin is not None
+        self._forge.stdin.write("one\n")
+        self._forge.stdin.flush()
+        pid = self._hear()["pid"]
+        said = [self._hear()]
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
+        while said[-1] != "dead":
+            said.append(self._hear())
+        return said[:-1]
+
+    def _hear(self) -> Any:
+        assert self._forge.stdout is not None
+        return json.loads(self._forge.stdout.readline())

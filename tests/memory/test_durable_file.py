@@ -1,0 +1,282 @@
+"""`durable/<user-id>.json`: its bytes are a contract, it can be lost, and anything may stand in it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.errors import NewerSchema
+from discoclaw.core.view import EMPTY
+from discoclaw.memory.durable_file import DurableFile, Unreadable, parse, render
+from discoclaw.memory.store import Memory
+from tests.memory.budgets import FEW, MODEST
+from tests.memory.kit import (
+    ANN,
+    NOW,
+    STAMP,
+    Clock,
+    asides,
+    commits_of,
+    durable_of,
+    heard,
+    ledger_of,
+    remember,
+    texts,
+)
+
+Restart = Callable[[], Memory]
+
+GOLDEN = """\
+{
+  "version": 1,
+  "updatedAt": 1770136235000,
+  "items": [
+    {
+      "id": "durable-2ed36192",
+      "kind": "fact",
+      "text": "I prefer TypeScript",
+      "tags": [],
+      "status": "active",
+      "source": {
+        "type": "manual"
+      },
+      "createdAt": 1770136175000,
+      "updatedAt": 1770136175000
+    },
+    {
+      "id": "durable-c1f2b7db",
+      "kind": "project",
+      "text": "Köln 🎻",
+      "tags": [
+        "music"
+      ],
+      "status": "deprecated",
+      "source": {
+        "type": "discord",
+        "channelId": "7",
+        "messageId": "8"
+      },
+      "createdAt": 1770136175001,
+      "updatedAt": 1770136235000
+    }
+  ]
+}
+"""
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-1, 2**62)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=4,
+)
+ENTRY = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(["fact", "Tool ", "opinion", 7]),
+        "text": st.sampled_from(["a", "b ", "", None]),
+    },
+    optional={
+        name: JSON | st.sampled_from(["active", "deprecated", "durable-1", {"type": "discord"}, ["x"]])
+        for name in ("id", "tags", "source", "createdAt", "updatedAt", "hitCount")
+    },
+)
+HOSTILE_FILE = st.builds(
+    lambda version, updated, items: json.dumps(
+        {"version": version, "updatedAt": updated, "items": items}
+    ).encode(),
+    st.sampled_from([1, 2]) | JSON,
+    st.just(NOW) | JSON,
+    st.lists(ENTRY, max_size=4) | JSON,
+)
+
+
+def file(*items: Any, version: Any = 1) -> bytes:
+    return json.dumps({"version": version, "updatedAt": NOW, "items": items}).encode()
+
+
+class TestItsBytesAreAContract:
+    async def test_names_order_indent_letters_and_last_newline(self, memory: Memory, clock: Clock) -> None:
+        await memory.change(ANN, "why", remember("I prefer TypeScript"))
+        await memory.change(
+            ANN, "why", lambda draft: draft.upsert("project", "Köln 🎻", heard(), tags=["music"])
+        )
+        clock.forward(minutes=1)
+        held = list((await memory.view(ANN)).active())[1]
+        await memory.change(ANN, "why", lambda draft: draft.deprecate(held, heard()))
+        assert durable_of(memory).read_text(encoding="utf-8") == GOLDEN
+
+    async def test_what_is_written_reads_back_the_same(self, memory: Memory) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        view = await memory.view(ANN)
+        back = parse(render(view), now_ms=0)
+        assert [item.to_json() for item in back.items] == [item.to_json() for item in view.items.values()]
+        assert (back.version, back.updated_at, back.rejected) == (1, view.updated_at, ())
+
+
+class TestItCanBeLost:
+    @pytest.fixture
+    async def content(self, memory: Memory) -> bytes:
+        for text in ("likes tea", "spielt Geige 🎻", "works at Acme"):
+            await memory.change(ANN, "why", remember(text))
+        return durable_of(memory).read_bytes()
+
+    async def test_a_deleted_folder_comes_back_byte_for_byte(
+        self, memory: Memory, content: bytes, restart: Restart
+    ) -> None:
+        shutil.rmtree(memory.durable_folder)
+        await restart().view(ANN)
+        assert durable_of(memory).read_bytes() == content
+
+    async def test_also_while_we_run(self, memory: Memory, content: bytes) -> None:
+        shutil.rmtree(memory.durable_folder)
+        await memory.view(ANN)
+        assert durable_of(memory).read_bytes() == content
+
+    async def test_losing_it_forgets_nothing(self, memory: Memory, content: bytes) -> None:
+        durable_of(memory).unlink()
+        await memory.change(ANN, "why", remember("likes coffee"))
+        assert len(await texts(memory)) == 4
+        assert len(commits_of(memory)) == 4
+
+    async def test_a_corrupt_one_is_kept_aside_and_rebuilt(self, memory: Memory, content: bytes) -> None:
+        durable_of(memory).write_bytes(content[:100])
+        assert len(await texts(memory)) == 3
+        assert durable_of(memory).read_bytes() == content
+        (aside,) = asides(durable_of(memory), "corrupt")
+        assert aside.name == f"123.json.corrupt-{STAMP}"
+        assert aside.read_bytes() == content[:100]
+
+    async def test_each_corruption_is_kept(self, memory: Memory, content: bytes) -> None:
+        for broken in (b"", b"{", b"\xff\xfe\xfd"):
+            durable_of(memory).write_bytes(broken)
+            await memory.view(ANN)
+        kept = {aside.read_bytes() for aside in asides(durable_of(memory), "corrupt")}
+        assert kept == {b"", b"{", b"\xff\xfe\xfd"}
+
+    async def test_a_corrupt_one_without_a_ledger_is_kept_aside_and_empty(self, memory: Memory) -> None:
+        durable_of(memory).parent.mkdir()
+        durable_of(memory).write_bytes(b"{ oops")
+        assert await memory.view(ANN) == EMPTY
+        assert not durable_of(memory).exists()
+        assert not ledger_of(memory).exists()
+        assert [aside.read_bytes() for aside in asides(durable_of(memory), "corrupt")] == [b"{ oops"]
+
+    async def test_an_old_picture_a_crash_left_is_renewed_and_no_edit(
+        self, memory: Memory, content: bytes, restart: Restart
+    ) -> None:
+        first = next(iter((await memory.view(ANN)).items.values()))
+        await memory.change(ANN, "why", lambda draft: draft.remove(first, heard()))
+        await memory.change(ANN, "why", remember("likes coffee"))
+        durable_of(memory).write_bytes(content)
+        later = restart()
+        assert await texts(later) == ["spielt Geige 🎻", "works at Acme", "likes coffee"]
+        assert len(commits_of(memory)) == 5
+        assert durable_of(memory).read_bytes() == render(await later.view(ANN))
+
+
+class TestANewerVersionIsNeverOverwritten:
+    NEWER = file({"kind": "fact", "text": "from the future"}, version=3)
+
+    async def test_though_commits_go_on(self, memory: Memory, restart: Restart) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        durable_of(memory).write_bytes(self.NEWER)
+        await memory.change(ANN, "why", remember("likes coffee"))
+        assert await texts(memory) == await texts(restart()) == ["likes tea", "likes coffee"]
+        assert durable_of(memory).read_bytes() == self.NEWER
+        assert len(list(memory.durable_folder.iterdir())) == 1
+
+    async def test_nor_on_the_first_read(self, memory: Memory) -> None:
+        memory.durable_folder.mkdir()
+        durable_of(memory).write_bytes(self.NEWER)
+        assert await memory.view(ANN) == EMPTY
+        assert durable_of(memory).read_bytes() == self.NEWER
+
+    async def test_one_we_know_in_its_place_is_used_again(self, memory: Memory) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        content = durable_of(memory).read_bytes()
+        durable_of(memory).write_bytes(self.NEWER)
+        await memory.view(ANN)
+        durable_of(memory).write_bytes(content.replace(b"likes tea", b"likes mate"))
+        assert await texts(memory) == ["likes mate"]
+        assert durable_of(memory).read_bytes() == render(await memory.view(ANN))
+
+    async def test_when_it_is_gone_ours_is_written_again(self, memory: Memory) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        durable_of(memory).write_bytes(self.NEWER)
+        await memory.view(ANN)
+        durable_of(memory).unlink()
+        await memory.change(ANN, "why", remember("likes coffee"))
+        assert durable_of(memory).read_bytes() == render(await memory.view(ANN))
+
+
+class TestAnythingMayStandInIt:
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (b"", "not JSON"),
+            (b"\x00\xff", "not JSON"),
+            (b"[" * 100_000, "not JSON"),
+            (b"9" * 10_000, "not JSON"),
+            (b"[]", '"items"'),
+            (b'{"version": 1}', '"items"'),
+            (b'{"version": 1, "items": {}}', '"items"'),
+            (b'{"items": []}', '"version"'),
+            (b'{"version": true, "items": []}', '"version"'),
+            (b'{"version": "1", "items": []}', '"version"'),
+        ],
+    )
+    def test_what_is_no_durable_file_is_said_to_be_none(self, content: bytes, reason: str) -> None:
+        with pytest.raises(Unreadable, match=reason):
+            parse(content, now_ms=NOW)
+
+    @pytest.mark.parametrize("version", [0, 3, -1, 10**30])
+    def test_a_version_we_do_not_know_is_newer(self, version: int) -> None:
+        with pytest.raises(NewerSchema, match=str(version)):
+            parse(file(version=version), now_ms=NOW)
+
+    def test_a_mark_some_editors_put_first_is_no_fault(self) -> None:
+        assert parse(b"\xef\xbb\xbf" + file(), now_ms=NOW) == DurableFile(1, NOW, ())
+
+    @pytest.mark.parametrize("source", ["manual", None, [], 7, {}, {"type": None}])
+    def test_a_source_that_names_no_message_is_manual(self, source: Any) -> None:
+        parsed = parse(file({"kind": "fact", "text": "likes tea", "source": source}), now_ms=NOW)
+        assert [str(item.source) for item in parsed.items] == ["manual"]
+
+    @given(content=HOSTILE_FILE | st.binary(max_size=30))
+    @MODEST
+    def test_reading_it_gives_items_or_one_of_two_errors(self, content: bytes) -> None:
+        try:
+            parsed = parse(content, now_ms=NOW)
+        except (Unreadable, NewerSchema):
+            return
+        assert all(item.text for item in parsed.items)
+
+    @given(content=HOSTILE_FILE)
+    @FEW
+    async def test_it_never_stops_a_reply_and_is_never_lost(
+        self, tmp_path_factory: pytest.TempPathFactory, content: bytes
+    ) -> None:
+        await self.check_survives(tmp_path_factory.mktemp("hostile"), content)
+
+    @pytest.mark.parametrize("field", ["id", "source"])
+    async def test_half_an_emoji_in_a_field_does_no_harm(self, tmp_path: Path, field: str) -> None:
+        half = "\ud83d"
+        value = {"type": "discord", "channelId": half, "messageId": half} if field == "source" else half
+        await self.check_survives(tmp_path, file({"kind": "fact", "text": "likes tea", field: value}))
+
+    async def check_survives(self, root: Path, content: bytes) -> None:
+        """Reading and changing work, and every later start agrees."""
+        memory = Memory(root, clock=Clock())
+        memory.durable_folder.mkdir()
+        durable_of(memory).write_bytes(content)
+        await memory.view(ANN)
+        await memory.change(ANN, "why", remember("a new thing"))
+        assert "a new thing" in await texts(memory)
+        assert await Memory(root, clock=Clock()).view(ANN) == await memory.view(ANN)

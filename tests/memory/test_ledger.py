@@ -1,0 +1,198 @@
+"""The ledger: what was committed comes back, a torn end is set aside, and damage is said, never repaired."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.event import Commit, canonical, encode_line
+from discoclaw.memory.ledger import Damage, Ledger, Loaded, read
+from tests.memory.budgets import MODEST
+from tests.memory.kit import STAMP, asides, chain
+
+COMMITS = chain("likes tea", "spielt Geige 🎻", "works at Acme")
+LINES = [encode_line(commit) for commit in COMMITS]
+WHOLE = b"".join(LINES)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "user-1.jsonl"
+
+
+def loaded_from(path: Path, content: bytes) -> Loaded:
+    path.write_bytes(content)
+    return read(path)
+
+
+class TestWhatWasCommittedComesBack:
+    def test_appended_commits_are_read_in_their_order(self, path: Path) -> None:
+        ledger = Ledger(path, read(path))
+        for commit in COMMITS:
+            ledger.append(commit, stamp=STAMP)
+        assert path.read_bytes() == WHOLE
+        assert read(path) == Loaded(tuple(COMMITS), len(WHOLE))
+
+    def test_a_missing_file_is_an_empty_ledger(self, path: Path) -> None:
+        assert read(path) == Loaded((), 0)
+        assert not path.exists()
+
+    def test_a_line_of_five_megabytes_is_a_line(self, path: Path) -> None:
+        huge = replace(COMMITS[0], metadata={"note": "é" * 2_500_000})
+        ledger = Ledger(path, read(path))
+        ledger.append(huge, stamp=STAMP)
+        assert read(path).commits == (huge,)
+
+    def test_a_later_start_appends_where_the_earlier_stopped(self, path: Path) -> None:
+        path.write_bytes(WHOLE[: -len(LINES[2])])
+        Ledger(path, read(path)).append(COMMITS[2], stamp=STAMP)
+        assert path.read_bytes() == WHOLE
+
+
+class TestATornLastLineIsLeftOut:
+    def test_wherever_it_was_cut_all_before_it_loads(self, path: Path) -> None:
+        kept = len(WHOLE) - len(LINES[2])
+        for length in range(1, len(LINES[2])):
+            assert loaded_from(path, WHOLE[: kept + length]) == Loaded(tuple(COMMITS[:2]), kept, torn=length)
+
+    def test_the_next_commit_keeps_it_aside_and_goes_on(self, tmp_path: Path) -> None:
+        kept = len(WHOLE) - len(LINES[2])
+        for length in {*range(1, len(LINES[2]), 40), len(LINES[2]) - 1}:
+            path = tmp_path / f"{length}.jsonl"
+            path.write_bytes(WHOLE[: kept + length])
+            Ledger(path, read(path)).append(COMMITS[2], stamp=STAMP)
+            assert path.read_bytes() == WHOLE
+            assert [aside.read_bytes() for aside in asides(path, "torn")] == [WHOLE[: kept + length]]
+
+    def test_it_is_kept_aside_once(self, path: Path) -> None:
+        path.write_bytes(LINES[0] + b"torn")
+        ledger = Ledger(path, read(path))
+        for commit in COMMITS[1:]:
+            ledger.append(commit, stamp=STAMP)
+        assert path.read_bytes() == WHOLE
+        assert len(asides(path, "torn")) == 1
+
+    def test_reading_alone_changes_nothing(self, path: Path) -> None:
+        path.write_bytes(LINES[0] + b"torn")
+        Ledger(path, read(path))
+        assert path.read_bytes() == LINES[0] + b"torn"
+        assert list(path.parent.iterdir()) == [path]
+
+    @pytest.mark.parametrize("tail", [b"\0" * 700, b"\0" * 700 + b"\n", LINES[2][:90] + b"\0" * 9 + b"\n"])
+    def test_zeros_a_power_cut_left_are_torn_too(self, path: Path, tail: bytes) -> None:
+        whole_lines = LINES[0] + LINES[1]
+        assert loaded_from(path, whole_lines + tail) == Loaded(
+            tuple(COMMITS[:2]), len(whole_lines), torn=len(tail)
+        )
+
+
+class TestNoByteChangesUnnoticed:
+    def test_a_flipped_bit_of_any_byte_is_found_or_without_effect(self, path: Path) -> None:
+        path.write_bytes(LINES[0])
+        with path.open("r+b", buffering=0) as file:
+            for position, byte in enumerate(LINES[0]):
+                os.pwrite(file.fileno(), bytes([byte ^ 1]), position)
+                loaded = read(path)
+                assert loaded.damage or loaded.torn or loaded.commits == (COMMITS[0],)
+                os.pwrite(file.fileno(), bytes([byte]), position)
+
+    @given(position=st.integers(0, len(WHOLE) - 1), byte=st.integers(0, 255))
+    @MODEST
+    def test_any_other_byte_in_its_place_is_too(self, path: Path, position: int, byte: int) -> None:
+        changed = bytearray(WHOLE)
+        changed[position] = byte
+        loaded = loaded_from(path, bytes(changed))
+        assert list(loaded.commits) == COMMITS[: len(loaded.commits)]
+        assert loaded.damage or loaded.torn or len(loaded.commits) == len(COMMITS)
+
+
+def changed_line(**fields: object) -> bytes:
+    """The second line with fields of its record exchanged, hashes as they were."""
+    return (canonical({**COMMITS[1].to_json(), **fields}) + "\n").encode()
+
+
+DAMAGED = {
+    "no JSON": (b"{ oops }\n", "not JSON"),
+    "no UTF-8": (LINES[1].replace(b"Geige", b"\xff\xfe\xfd\xfc\xfb"), "not JSON"),
+    "an empty line": (b"\n", "not JSON"),
+    "a number": (b"7\n", "not a JSON object"),
+    "far too deep": (b"[" * 100_000 + b"\n", "not JSON"),
+    "another message": (changed_line(message="because"), "was changed"),
+    "other metadata": (changed_line(metadata={"by": "me"}), "was changed"),
+    "another time": (changed_line(timestamp="2026-02-03T16:29:36.000Z"), "does not match"),
+    "another text": (LINES[1].replace(b"Geige", b"Harfe"), "does not match"),
+    "no events": (changed_line(events=[]), "does not match"),
+    "events that are none": (changed_line(events=7), "malformed"),
+    "a kind of line to come": (b'{"type": "head", "branch": "main"}\n', "'head'"),
+    "the line before, again": (LINES[0], "does not follow"),
+    "a commit of another chain": (encode_line(chain("x", "y")[1]), "does not follow"),
+}
+
+
+class TestDamageIsSaidAndNothingIsRewritten:
+    @pytest.mark.parametrize(("line", "reason"), DAMAGED.values(), ids=DAMAGED)
+    def test_the_lines_before_it_load_and_line_and_reason_are_named(
+        self, path: Path, line: bytes, reason: str
+    ) -> None:
+        loaded = loaded_from(path, LINES[0] + line + LINES[2])
+        assert loaded.commits == (COMMITS[0],)
+        assert loaded.damage is not None
+        assert loaded.damage.line == 2
+        assert reason in loaded.damage.reason
+
+    @pytest.mark.parametrize("at_the_end", [True, False])
+    @pytest.mark.parametrize(("line", "reason"), DAMAGED.values(), ids=DAMAGED)
+    def test_nothing_is_appended_and_the_file_stays_as_it_is(
+        self, path: Path, line: bytes, reason: str, at_the_end: bool
+    ) -> None:
+        content = LINES[0] + line + (b"" if at_the_end else LINES[2])
+        path.write_bytes(content)
+        with pytest.raises(MemoryFault, match=r"user-1\.jsonl: line 2 is damaged .*until it is repaired"):
+            Ledger(path, read(path)).append(COMMITS[1], stamp=STAMP)
+        assert path.read_bytes() == content
+        assert list(path.parent.iterdir()) == [path]
+
+    def test_a_missing_line_in_the_middle_breaks_the_chain(self, path: Path) -> None:
+        loaded = loaded_from(path, LINES[0] + LINES[2])
+        assert loaded.commits == (COMMITS[0],)
+        assert loaded.damage == Damage(2, f"commit {COMMITS[2].id} does not follow the one before it")
+
+    def test_a_chain_without_its_beginning_is_no_chain(self, path: Path) -> None:
+        loaded = loaded_from(path, LINES[1] + LINES[2])
+        assert loaded.commits == ()
+        assert loaded.damage is not None
+
+    def test_an_event_that_claims_another_ones_hash_is_found(self, path: Path) -> None:
+        record = json.loads(LINES[1])
+        record["events"][0]["confidence"] = 0.5
+        loaded = loaded_from(path, LINES[0] + (canonical(record) + "\n").encode())
+        assert loaded.damage is not None
+        assert "was changed after it was written" in loaded.damage.reason
+
+
+class TestSomebodyElseWrote:
+    @pytest.mark.parametrize("foreign", [LINES[2], b"x", b"\n"])
+    def test_a_commit_onto_a_ledger_that_grew_is_refused(self, path: Path, foreign: bytes) -> None:
+        path.write_bytes(LINES[0])
+        ledger = Ledger(path, read(path))
+        path.write_bytes(LINES[0] + foreign)
+        self.refused(ledger, COMMITS[1])
+        assert path.read_bytes() == LINES[0] + foreign
+
+    def test_a_commit_onto_a_ledger_that_shrank_is_refused(self, path: Path) -> None:
+        path.write_bytes(LINES[0] + LINES[1])
+        ledger = Ledger(path, read(path))
+        path.write_bytes(LINES[0])
+        self.refused(ledger, COMMITS[2])
+        assert path.read_bytes() == LINES[0]
+
+    def refused(self, ledger: Ledger, commit: Commit) -> None:
+        before = ledger.path.read_bytes()
+        with pytest.raises(MemoryFault, match="changed by somebody else"):
+            ledger.append(commit, stamp=STAMP)
+        assert ledger.path.read_bytes() == before

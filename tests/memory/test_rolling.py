@@ -1,0 +1,208 @@
+"""Rolling summaries: one small file a conversation, of an exact shape, that a fault never takes away."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.files import session_file
+from discoclaw.memory.rolling import NOTHING, Rolling, RollingMemory
+from tests.memory.kit import NOW, STAMP, Clock, run_child
+
+DM, CHANNEL = "discord:dm:12345", "discord:channel:678"
+Restart = Callable[[], RollingMemory]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "rolling"
+
+
+@pytest.fixture
+def again(folder: Path, clock: Clock) -> Restart:
+    """The summaries as a new start finds them."""
+    return lambda: RollingMemory(folder, clock=clock)
+
+
+@pytest.fixture
+def rolling(again: Restart) -> RollingMemory:
+    return again()
+
+
+async def put(rolling: RollingMemory, key: str, summary: str) -> None:
+    assert await rolling.put(key, summary, generation=await rolling.generation(key))
+
+
+def written(folder: Path, content: bytes, key: str = DM) -> Path:
+    """A summary's file as somebody else wrote it."""
+    folder.mkdir(exist_ok=True)
+    path = session_file(folder, key)
+    path.write_bytes(content)
+    return path
+
+
+class TestASummaryIsAFile:
+    async def test_of_exactly_this_shape_under_exactly_this_name(
+        self, rolling: RollingMemory, folder: Path
+    ) -> None:
+        await put(rolling, DM, "They talk about Köln 🎻.")
+        assert (folder / "discord:dm:12345.json").read_text(encoding="utf-8") == (
+            '{\n  "summary": "They talk about Köln 🎻.",\n  "updatedAt": 1770136175000\n}\n'
+        )
+
+    async def test_it_survives_a_restart(self, rolling: RollingMemory, again: Restart) -> None:
+        await put(rolling, DM, "a talk")
+        assert await again().get(DM) == await rolling.get(DM) == Rolling("a talk", NOW)
+
+    async def test_none_is_empty_and_writes_nothing(self, rolling: RollingMemory, folder: Path) -> None:
+        assert await rolling.get(DM) == NOTHING
+        assert not folder.exists()
+
+    async def test_it_leaves_ram_after_an_hour_unused_and_comes_back(
+        self, rolling: RollingMemory, folder: Path, clock: Clock
+    ) -> None:
+        await put(rolling, DM, "a talk")
+        session_file(folder, DM).write_bytes(b'{"summary": "on disk", "updatedAt": 1}')
+        assert (await rolling.get(DM)).summary == "a talk"
+        clock.forward(minutes=61)
+        assert (await rolling.get(DM)).summary == "on disk"
+
+    async def test_a_later_one_is_later_even_if_the_clock_stands_still(self, rolling: RollingMemory) -> None:
+        await put(rolling, DM, "one")
+        await put(rolling, DM, "two")
+        assert await rolling.get(DM) == Rolling("two", NOW + 1)
+
+
+class TestClearing:
+    async def test_forgets_this_session_only(self, rolling: RollingMemory, again: Restart) -> None:
+        await put(rolling, DM, "private talk")
+        await put(rolling, CHANNEL, "public talk")
+        await rolling.clear(DM)
+        for now in (rolling, again()):
+            assert await now.get(DM) == NOTHING
+            assert (await now.get(CHANNEL)).summary == "public talk"
+
+    async def test_of_nothing_is_no_error(self, rolling: RollingMemory, folder: Path) -> None:
+        await rolling.clear(DM)
+        assert not folder.exists()
+
+    async def test_a_summary_begun_before_it_is_not_stored(
+        self, rolling: RollingMemory, again: Restart
+    ) -> None:
+        await put(rolling, DM, "a talk")
+        begun = await rolling.generation(DM)
+        await rolling.clear(DM)
+        assert not await rolling.put(DM, "a talk, and more", generation=begun)
+        assert await rolling.get(DM) == await again().get(DM) == NOTHING
+
+    async def test_also_when_the_session_left_ram_in_between(
+        self, rolling: RollingMemory, clock: Clock
+    ) -> None:
+        begun = await rolling.generation(DM)
+        await rolling.clear(DM)
+        clock.forward(minutes=61)
+        await rolling.get(CHANNEL)
+        assert not await rolling.put(DM, "a talk, and more", generation=begun)
+
+    async def test_what_was_given_up_half_way_never_lands_on_what_came_after(
+        self, rolling: RollingMemory, again: Restart
+    ) -> None:
+        for number in range(20):
+            given_up = asyncio.create_task(put(rolling, DM, f"given up {number}"))
+            for _ in range(1 + number % 5):
+                await asyncio.sleep(0)
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+            await put(rolling, DM, f"kept {number}")
+            assert (await again().get(DM)).summary == (await rolling.get(DM)).summary == f"kept {number}"
+
+    async def test_of_two_summaries_begun_together_one_is_stored(self, rolling: RollingMemory) -> None:
+        begun = await rolling.generation(DM)
+        assert await rolling.put(DM, "first", generation=begun)
+        assert not await rolling.put(DM, "second", generation=begun)
+        assert (await rolling.get(DM)).summary == "first"
+
+
+class TestWhatSomebodyElseWrote:
+    async def test_what_the_typescript_bot_wrote_besides_is_ignored(
+        self, rolling: RollingMemory, folder: Path
+    ) -> None:
+        value = {
+            "summary": "a talk",
+            "updatedAt": 5,
+            "regeneratedAt": 4,
+            "turnsSinceUpdate": 3,
+            "continuationCapsule": {"currentFocus": "tests"},
+        }
+        path = written(folder, json.dumps(value).encode())
+        assert await rolling.get(DM) == Rolling("a talk", 5)
+        assert list(folder.iterdir()) == [path]
+
+    async def test_half_an_emoji_where_that_bot_cut_is_made_text_again(
+        self, rolling: RollingMemory, folder: Path
+    ) -> None:
+        written(folder, b'{"summary": "a violin \\ud83c", "updatedAt": 5}')
+        assert (await rolling.get(DM)).summary.encode().startswith(b"a violin")
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"{",
+            b"\xff",
+            b"[]",
+            b"[" * 100_000,
+            b"{}",
+            b'{"summary": "x"}',
+            b'{"summary": null, "updatedAt": 1}',
+            b'{"summary": "x", "updatedAt": "now"}',
+            b'{"summary": "x", "updatedAt": true}',
+            b'{"summary": "x", "updatedAt": 1e300}',
+        ],
+    )
+    async def test_what_is_no_summary_is_kept_aside(
+        self, rolling: RollingMemory, folder: Path, content: bytes
+    ) -> None:
+        path = written(folder, content)
+        assert await rolling.get(DM) == NOTHING
+        (aside,) = folder.iterdir()
+        assert (aside.name, aside.read_bytes()) == (f"{path.name}.corrupt-{STAMP}", content)
+        await put(rolling, DM, "a talk")
+        assert len(list(folder.iterdir())) == 2
+
+    @pytest.mark.parametrize("key", ["../../etc/passwd", "/etc/passwd", "a/../b", "..", "\0", "é" * 50])
+    async def test_no_session_key_leaves_the_folder(
+        self, rolling: RollingMemory, tmp_path: Path, folder: Path, key: str
+    ) -> None:
+        await put(rolling, key, "a talk")
+        assert [path.parent for path in tmp_path.rglob("*.json")] == [folder]
+
+
+class TestAFaultKeepsTheOldSummary:
+    def test_a_full_disk(self, folder: Path) -> None:
+        outcome: dict[str, Any] = run_child("summarise_full", folder)
+        assert "can not be written" in outcome.pop("fault")
+        assert outcome == {"ram": "old", "disk": "old", "names": ["s.json"]}
+
+    async def test_a_file_that_can_not_be_read_is_a_fault_until_it_can(
+        self, rolling: RollingMemory, folder: Path
+    ) -> None:
+        session_file(folder, DM).mkdir(parents=True)
+        with pytest.raises(MemoryFault, match="can not be read"):
+            await rolling.get(DM)
+        session_file(folder, DM).rmdir()
+        assert await rolling.get(DM) == NOTHING
+
+    async def test_a_file_that_can_not_be_cleared_is_a_fault_and_stays(
+        self, rolling: RollingMemory, folder: Path
+    ) -> None:
+        await put(rolling, DM, "a talk")
+        session_file(folder, DM).unlink()
+        session_file(folder, DM).mkdir()
+        with pytest.raises(MemoryFault, match="can not be written"):
+            await rolling.clear(DM)
+        assert (await rolling.get(DM)).summary == "a talk"

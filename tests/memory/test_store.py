@@ -1,0 +1,258 @@
+"""The memory of all subjects: RAM before the disk, one writer a subject, faults that lose nothing."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from discoclaw.core.draft import Draft
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.event import Commit, Event, encode_line
+from discoclaw.core.view import EMPTY, View
+from discoclaw.memory.durable_file import render
+from discoclaw.memory.store import Memory
+from tests.memory.kit import (
+    ANN,
+    BOB,
+    Clock,
+    commits_of,
+    durable_of,
+    fingerprint,
+    ledger_of,
+    remember,
+    run_child,
+    texts,
+)
+
+Restart = Callable[[], Memory]
+
+
+class TestAViewIsServedFromRam:
+    async def test_a_subject_is_loaded_on_first_use(self, memory: Memory, restart: Restart) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        later = restart()
+        assert later.in_ram() == 0
+        assert await texts(later) == ["likes tea"]
+        assert later.in_ram() == 1
+
+    async def test_a_second_look_needs_no_ledger(self, memory: Memory) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        view = await memory.view(ANN)
+        ledger_of(memory).unlink()
+        assert await memory.view(ANN) is view
+
+    async def test_it_leaves_ram_after_an_hour_unused_and_comes_back_the_same(
+        self, memory: Memory, clock: Clock
+    ) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        before = await memory.view(ANN)
+        clock.forward(minutes=61)
+        await memory.view(BOB)
+        assert memory.in_ram() == 1
+        after = await memory.view(ANN)
+        assert after is not before
+        assert (after, render(after)) == (before, render(before))
+
+    async def test_a_subject_in_use_stays(self, memory: Memory, clock: Clock) -> None:
+        view = await memory.view(ANN)
+        for _ in range(5):
+            clock.forward(minutes=59)
+            assert await memory.view(ANN) is view
+        assert memory.evict_idle() == []
+
+    async def test_looking_at_somebody_unknown_writes_nothing(self, memory: Memory, root: Path) -> None:
+        before = fingerprint(root)
+        assert await memory.view(ANN) == EMPTY
+        assert fingerprint(root) == before
+
+    @pytest.mark.parametrize("subject", ["", "../user-1", "user-1/../2", "user 1", "user-\0"])
+    async def test_a_subject_that_could_leave_the_folder_is_refused(
+        self, memory: Memory, subject: str
+    ) -> None:
+        with pytest.raises(MemoryFault):
+            await memory.view(subject)
+        with pytest.raises(MemoryFault):
+            await memory.change(subject, "why", remember("likes tea"))
+
+
+class TestAChangeIsOneCommit:
+    async def test_its_outcome_reason_and_metadata(self, memory: Memory) -> None:
+        outcome = await memory.change(ANN, "she said so", remember("likes tea"), by="command")
+        (commit,) = commits_of(memory)
+        assert outcome in (await memory.view(ANN)).items
+        assert (commit.message, commit.metadata) == ("she said so", {"by": "command"})
+
+    async def test_followers_are_told_once_for_each(self, memory: Memory) -> None:
+        told: list[str] = []
+        memory.changed.append(told.append)
+        await memory.change(ANN, "why", remember("likes tea"))
+        await memory.change(BOB, "why", remember("likes tea"))
+        assert told == [ANN, BOB]
+
+    async def test_one_that_raises_changes_nothing(self, memory: Memory, root: Path) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        view, files = await memory.view(ANN), fingerprint(root)
+
+        def half(draft: Draft) -> None:
+            remember("likes coffee")(draft)
+            remember("")(draft)
+
+        with pytest.raises(Refused):
+            await memory.change(ANN, "why", half)
+        assert await memory.view(ANN) is view
+        assert fingerprint(root) == files
+
+    async def test_nothing_changed_writes_nothing_and_tells_nobody(self, memory: Memory, root: Path) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        told: list[str] = []
+        memory.changed.append(told.append)
+        files = fingerprint(root)
+        await memory.change(ANN, "why", remember("Likes  TEA"))
+        await memory.change(BOB, "why", lambda draft: None)
+        assert fingerprint(root) == files
+        assert told == []
+
+    async def test_the_subjects_on_disk_are_listed(self, memory: Memory) -> None:
+        for subject in (BOB, "group-9", ANN):
+            await memory.change(subject, "why", remember("likes tea"))
+        assert memory.subjects() == ["group-9", ANN, BOB]
+
+    async def test_a_group_has_no_durable_file(self, memory: Memory) -> None:
+        await memory.change("group-9", "why", remember("likes tea"))
+        assert not memory.durable_folder.exists()
+        assert len(commits_of(memory, "group-9")) == 1
+
+
+class TestManyAtOnceLoseNothing:
+    async def test_two_hundred_changes_of_one_subject(self, memory: Memory, restart: Restart) -> None:
+        async def talk(place: str) -> None:
+            for number in range(20):
+                await memory.change(ANN, "why", remember(f"{place} {number}"))
+
+        await asyncio.gather(*(talk(f"place {number}") for number in range(10)))
+        expected = {f"place {place} {number}" for place in range(10) for number in range(20)}
+        assert set(await texts(memory)) == expected
+        assert len(commits_of(memory)) == 200
+        assert await restart().view(ANN) == await memory.view(ANN)
+
+    async def test_a_subject_whose_disk_hangs_keeps_no_other_waiting(self, memory: Memory) -> None:
+        memory.durable_folder.mkdir()
+        os.mkfifo(durable_of(memory))  # reading it blocks until somebody writes
+        hanging = asyncio.create_task(memory.view(ANN))
+        await memory.change(BOB, "why", remember("likes tea"))
+        assert await texts(memory, BOB) == ["likes tea"]
+        assert not hanging.done()
+        await asyncio.to_thread(durable_of(memory).write_bytes, render(EMPTY))
+        assert await hanging == EMPTY
+
+    async def test_changes_whose_callers_were_cancelled_break_no_chain(
+        self, memory: Memory, restart: Restart
+    ) -> None:
+        kept = []
+        for number in range(40):
+            given_up = asyncio.create_task(memory.change(ANN, "why", remember(f"given up {number}")))
+            for _ in range(1 + number % 5):
+                await asyncio.sleep(0)
+            given_up.cancel()
+            kept.append(await memory.change(ANN, "why", remember(f"kept {number}")))
+            await asyncio.gather(given_up, return_exceptions=True)
+        assert set(kept) <= set((await memory.view(ANN)).items)
+        assert commits_of(memory)
+        assert await restart().view(ANN) == await memory.view(ANN)
+
+
+class TestAFaultLosesNothing:
+    def test_a_full_disk_is_a_fault_until_there_is_space(self, tmp_path: Path) -> None:
+        rooms = ["0", "1", "100", "400"]  # of the nearly 700 bytes the line needs
+        outcomes = dict(zip(rooms, run_child("commit_full", tmp_path, *rooms), strict=True))
+        expected = {"fault": True, "same view": True, "same ledger": True, "last": "after"}
+        assert outcomes == dict.fromkeys(rooms, expected)
+
+    async def test_a_ledger_that_can_not_be_written(self, memory: Memory, root: Path) -> None:
+        (root / "ledger").symlink_to(root / "gone" / "away")
+        with pytest.raises(MemoryFault):
+            await memory.change(ANN, "why", remember("likes tea"))
+        assert await memory.view(ANN) == EMPTY
+        (root / "ledger").unlink()
+        await memory.change(ANN, "why", remember("likes tea"))
+        assert await texts(memory) == ["likes tea"]
+
+    async def test_a_ledger_that_can_not_be_read(self, memory: Memory, root: Path) -> None:
+        (root / "ledger").write_text("a file where the folder should be")
+        with pytest.raises(MemoryFault, match="can not be read"):
+            await memory.view(ANN)
+        (root / "ledger").unlink()
+        assert await memory.view(ANN) == EMPTY
+
+    async def test_a_ledger_that_grew_behind_our_back_takes_nothing(self, memory: Memory) -> None:
+        await memory.change(ANN, "why", remember("likes tea"))
+        content = ledger_of(memory).read_bytes() + b"mine\n"
+        ledger_of(memory).write_bytes(content)
+        with pytest.raises(MemoryFault, match="changed by somebody else"):
+            await memory.change(ANN, "why", remember("likes coffee"))
+        assert await texts(memory) == ["likes tea"]
+        assert ledger_of(memory).read_bytes() == content
+
+
+class TestADurableFileThatCanNotBeWritten:
+    """The commit stands, and the file follows when it can."""
+
+    @pytest.fixture
+    async def view(self, memory: Memory) -> View:
+        memory.durable_folder.write_text("a file where the folder should be")
+        await memory.change(ANN, "why", remember("likes tea"))
+        return await memory.view(ANN)
+
+    async def test_the_commit_stands(self, memory: Memory, view: View, restart: Restart) -> None:
+        assert [item.text for item in view.active()] == ["likes tea"]
+        assert len(commits_of(memory)) == 1
+        assert await restart().view(ANN) == view
+
+    async def test_the_file_follows_with_the_next_commit(self, memory: Memory, view: View) -> None:
+        memory.durable_folder.unlink()
+        await memory.change(ANN, "why", remember("likes coffee"))
+        assert durable_of(memory).read_bytes() == render(await memory.view(ANN))
+
+    async def test_or_with_the_next_start(self, memory: Memory, view: View, restart: Restart) -> None:
+        memory.durable_folder.unlink()
+        assert await restart().view(ANN) == view
+        assert durable_of(memory).read_bytes() == render(view)
+
+    async def test_a_folder_in_its_place_does_no_harm(self, memory: Memory, restart: Restart) -> None:
+        durable_of(memory).mkdir(parents=True)
+        await memory.change(ANN, "why", remember("likes tea"))
+        assert await texts(memory) == await texts(restart()) == ["likes tea"]
+        durable_of(memory).rmdir()
+        assert durable_of(memory).exists() is False
+        await memory.view(ANN)
+        assert durable_of(memory).read_bytes() == render(await memory.view(ANN))
+
+
+class TestALineThatVerifiesAndMakesNoSense:
+    """Hashes prove that a line is as it was written, not that it was written well."""
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"ext": {"facets": {"links": 5}}},
+            {"ext": {"facets": {"links": [[]]}}},
+            {"object": "x" * 1001},
+            {"object": 7, "predicate": None},
+            {"ext": {"item": {"text": "x", "source": {"type": []}}}},
+        ],
+        ids=["links", "unhashable links", "too long a triple", "a triple of no words", "source"],
+    )
+    async def test_is_a_fault_or_an_item_and_never_a_crash(
+        self, memory: Memory, fields: dict[str, object]
+    ) -> None:
+        when = "2026-02-03T16:29:35.000Z"
+        given = {"event_type": "add", "subject": "user", "predicate": "p", "object": "o", "timestamp": when}
+        event = Event(**{**given, **fields})  # type: ignore[arg-type]
+        commit = Commit(branch="main", events=(event,), message="", parent_id=None, timestamp=when)
+        memory.ledger_folder.mkdir()
+        ledger_of(memory).write_bytes(encode_line(commit))
+        with contextlib.suppress(MemoryFault):
+            await memory.view(ANN)
