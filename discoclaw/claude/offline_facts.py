@@ -1,0 +1,252 @@
+"""What the offline model understands: simple statements about oneself, read with a table of patterns.
+
+A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind; a withdrawal
+("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Pure
+text in, plain JSON values out; knows nothing about models or prompts' other parts.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discoclaw.core import titles
+from discoclaw.core.text import collapse, normalise
+from discoclaw.core.words import STOP_WORDS, terms
+
+_I = re.IGNORECASE
+# Words that may stand between "I" and the verb without changing what is said.
+_SOMEHOW = r"(?:(?:now|really|much|always|usually|mostly|still|also|currently|generally|absolutely|just) )*"
+_KIN = "wife|husband|partner|girlfriend|boyfriend|brother|sister|mother|father|son|daughter|friend|boss"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    kind: str
+    pattern: re.Pattern[str]
+    text: str
+    single: bool = False
+    """A person has one of these at a time, so a new one replaces the old."""
+
+
+def _rule(kind: str, pattern: str, text: str, *, single: bool = False) -> _Rule:
+    return _Rule(kind, re.compile(pattern, _I), text, single)
+
+
+# The first rule that matches a whole clause wins. {x} is the object, always last in the text.
+_RULES = (
+    _rule("preference", rf"i {_SOMEHOW}prefer (?P<x>.+)", "User prefers {x}"),
+    _rule("preference", rf"i {_SOMEHOW}(?P<v>love|like|enjoy) (?P<x>.+)", "User {v}s {x}"),
+    _rule("preference", rf"i {_SOMEHOW}(?:hate|can't stand) (?P<x>.+)", "User hates {x}"),
+    _rule("preference", r"i (?:don't|do not) like (?P<x>.+)", "User does not like {x}"),
+    _rule("fact", r"(?:my name is|call me|you can call me) (?P<x>.+)", "User's name is {x}", single=True),
+    _rule(
+        "project",
+        rf"i(?:'m| am) {_SOMEHOW}(?:working on|building|writing) (?P<x>.+)",
+        "User is working on {x}",
+    ),
+    _rule(
+        "project",
+        r"my (?:current |new )?project is (?:called )?(?P<x>.+)",
+        "User's project is {x}",
+        single=True,
+    ),
+    _rule("tool", rf"i {_SOMEHOW}use (?P<x>.+)", "User uses {x}"),
+    _rule("tool", r"i(?:'ve| have)? switched to (?P<x>.+)", "User uses {x}"),
+    _rule("fact", rf"i {_SOMEHOW}live in (?P<x>.+)", "User lives in {x}", single=True),
+    _rule("fact", r"i(?:'ve| have)?(?: just)? moved to (?P<x>.+)", "User lives in {x}", single=True),
+    _rule("fact", rf"i {_SOMEHOW}work (?P<v>at|for|as|in) (?P<x>.+)", "User works {v} {x}", single=True),
+    _rule("constraint", r"i(?:'m| am) allergic to (?P<x>.+)", "User is allergic to {x}"),
+    _rule("person", rf"my (?P<v>(?:{_KIN})(?:'s name)?) is (?P<x>.+)", "User's {v} is {x}", single=True),
+    _rule("preference", r"my (?P<v>favou?rite [\w ]{2,30}?) is (?P<x>.+)", "User's {v} is {x}", single=True),
+    _rule("fact", r"my (?P<v>[\w'-]+(?: [\w'-]+){0,2}?) is (?P<x>.+)", "User's {v} is {x}", single=True),
+)
+_WITHDRAWALS = tuple(
+    re.compile(pattern, _I)
+    for pattern in (
+        r"i(?:'m| am)? no longer (?P<x>.+)",
+        r"i (?:don't|do not) (?P<x>.+?) any ?(?:more|longer)",
+        r"i(?:'m| am) not (?P<x>.+?) any ?(?:more|longer)",
+        r"i(?:'ve| have)? stopped (?P<x>.+)",
+        r"forget (?:that )?i (?P<x>.+)",
+    )
+)
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+|;\s+")
+_CLAUSE_END = re.compile(r"(?:,? (?:and|but)|,) (?=(?:i|my)\b)", _I)
+_OPENING = re.compile(
+    r"^(?:<@!?\d+>|(?:actually|well|okay|ok|oh|yes|yeah|no|so|also|btw|by the way|hi|hello|hey|please|fyi|"
+    r"and|but|from now on|these days|remember|note|don't forget|keep in mind|i think|(?-i:[A-Z])\w+(?=,))\b)"
+    r"(?: there\b)?[,:!.]?\s*(?:that\s+)?",
+    _I,
+)
+_CLOSING = re.compile(r",? (?:because|since|so that|although|though|which) .*$", _I)
+_TAIL = re.compile(r"(?:,? (?:now|these days|instead|please|btw|too|as well|by the way|a lot|:\)))+$", _I)
+_CHANGED = re.compile(r"\b(?:now|actually|instead|these days|from now on|switched|moved)\b", _I)
+_PRIVATE = re.compile(
+    r"allerg|doctor|medic|therap|diagnos|pregnan|salary|debt|wife|husband|girlfriend|boyfriend|divorc|religio"
+    r"|address|phone",
+    _I,
+)
+_TO_THIRD = {
+    "i": "they",
+    "i'm": "they're",
+    "me": "them",
+    "my": "their",
+    "mine": "theirs",
+    "myself": "themselves",
+}
+_FIRST_PERSON = re.compile(r"\b(?:i'm|i|me|my|mine|myself)\b", _I)
+_POINTERS = frozenset({"it", "this", "that", "them", "these", "those", "you", "him", "her"})
+_TAG = re.compile(r"[^\W_][\w+#.-]*")
+_LIKING = frozenset({"prefer", "like", "love", "enjoy", "hate"})
+_MAX_OBJECT = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing said about oneself. `head` is the text before its object: the relation it is about."""
+
+    kind: str
+    text: str
+    head: str
+    object: str
+    single: bool
+    changed: bool
+
+    def replaces(self, kind: str, text: str) -> bool:
+        """Whether this takes the place of an older item with that kind and text."""
+        old = normalise(text)
+        if self.single:
+            return old.startswith(normalise(self.head) + " ")
+        if self.kind != "preference" or kind != "preference":
+            return False
+        mine, theirs = set(terms(self.object)), set(terms(text)) - _LIKING
+        if not mine or not theirs:
+            return False
+        if "prefers" in self.head and "prefers" in old:
+            # "tabs over spaces" has the words of "spaces over tabs"; "light mode" shares one with "dark".
+            return mine <= theirs or theirs <= mine or (self.changed and bool(mine & theirs))
+        return mine == theirs
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """Something that is no longer so."""
+
+    verb: frozenset[str]
+    object: frozenset[str]
+
+    def hits(self, text: str) -> bool:
+        """Whether an item with this text is what was withdrawn."""
+        words = set(terms(text))
+        return self.verb <= words and bool(self.object & words)
+
+
+def read(text: str) -> list[Statement | Withdrawal]:
+    """All that is understood of one message, in its order."""
+    prose = "\n".join(line for line in _without_code(text).splitlines() if not line.lstrip().startswith(">"))
+    found: list[Statement | Withdrawal] = []
+    for sentence in _SENTENCE_END.split(prose.replace("’", "'")):
+        if sentence.rstrip(" \"'*_)").endswith("?") or re.match(r"\s*if\b", sentence, _I):
+            continue
+        for clause in _CLAUSE_END.split(sentence):
+            understood = _clause(clause)
+            if understood:
+                found.append(understood)
+    return found
+
+
+def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
+    """The answer to an extraction prompt: `upserts` and `deprecations`."""
+    parts = titles.sections(prompt)
+    existing = parts.get(titles.EXISTING, "")
+    known = [_Known(match[1], match[2], match[3]) for match in _ITEM.finditer(existing)]
+    deprecations: list[dict[str, Any]] = []
+    for source, text in _messages(parts.get(titles.OWN_MESSAGES, "")):
+        for said in read(text):
+            if isinstance(said, Withdrawal):
+                gone = [item for item in known if said.hits(item.text)]
+                deprecations += [{"id": item.id, "reason": collapse(text)[:200]} for item in gone if item.id]
+                known = [item for item in known if item not in gone]
+            else:
+                _remember(said, source, known)
+    return {"upserts": [item.upsert for item in known if item.upsert], "deprecations": deprecations}
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"```.*?(?:```|\Z)", "\n", text, flags=re.S)
+
+
+def _clause(clause: str) -> Statement | Withdrawal | None:
+    changed = bool(_CHANGED.search(clause))
+    bare, before = collapse(clause).strip(" .!…,"), ""
+    while bare != before:
+        before, bare = bare, _OPENING.sub("", bare, count=1)
+    bare = _TAIL.sub("", _CLOSING.sub("", bare)).strip(" .!…,")
+    for pattern in _WITHDRAWALS:
+        if match := pattern.fullmatch(bare):
+            verb, _, rest = match["x"].partition(" ")
+            said = frozenset(terms(rest))
+            return Withdrawal(frozenset(terms(verb)) if said else frozenset(), said or frozenset(terms(verb)))
+    for rule in _RULES:
+        if match := rule.pattern.fullmatch(bare):
+            return _statement(rule, match, changed)
+    return None
+
+
+def _statement(rule: _Rule, match: re.Match[str], changed: bool) -> Statement | None:
+    thing = match["x"].strip(" \"'*_`,:")
+    if not thing or len(thing) > _MAX_OBJECT or thing.lower() in _POINTERS:
+        return None
+    thing = _FIRST_PERSON.sub(lambda word: _TO_THIRD[word[0].lower()], thing)
+    verb = match.groupdict().get("v", "").lower()
+    head = rule.text.format(v=verb, x="").rstrip()
+    return Statement(rule.kind, f"{head} {thing}.", head, thing, rule.single, changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An item the prompt lists, or one we are about to add or change."""
+
+    id: str | None
+    kind: str
+    text: str
+    upsert: dict[str, Any] | None = None
+
+
+def _remember(said: Statement, source: dict[str, str], known: list[_Known]) -> None:
+    if any(normalise(item.text).rstrip(".") == normalise(said.text).rstrip(".") for item in known):
+        return
+    old = next((item for item in known if said.replaces(item.kind, item.text)), None)
+    tags = [word for word in _TAG.findall(said.object.lower()) if word not in STOP_WORDS]
+    upsert: dict[str, Any] = {"kind": said.kind, "text": said.text, "tags": tags[:3], "source": source}
+    if old and old.id:
+        upsert["id"] = old.id
+    if _PRIVATE.search(said.text):
+        upsert["sensitivity"] = "private"
+    if old:
+        known.remove(old)
+    known.append(_Known(old.id if old else None, said.kind, said.text, upsert))
+
+
+_ITEM = re.compile(r"^- (durable-\S+) \[(\w+)\] (.+)$", re.M)
+_MESSAGE = re.compile(r"^\(discord:([^/\s)]+)/([^)\s]+)\) (.*)$")
+
+
+def _messages(part: str) -> Iterator[tuple[dict[str, str], str]]:
+    """Source and text of each message; lines indented by two spaces continue the one before."""
+    source: dict[str, str] = {}
+    lines: Sequence[str] = ()
+    for line in [*part.splitlines(), "(end)"]:
+        if source and line.startswith("  "):
+            lines = [*lines, line[2:]]
+            continue
+        if source:
+            yield source, "\n".join(lines)
+            source = {}
+        if match := _MESSAGE.match(line):
+            source = {"type": "discord", "channelId": match[1], "messageId": match[2]}
+            lines = [match[3]]
+        elif line.strip() and not line.startswith("("):
+            return

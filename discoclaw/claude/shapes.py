@@ -1,0 +1,37 @@
+"""The strict reading of a structured answer.
+
+Knows nothing about who answers: a provider that keeps to the schema, a local server that never saw it, or
+the offline model.
+"""
+
+from pydantic import ValidationError
+
+from discoclaw.core.errors import ModelBadOutput
+from discoclaw.core.ports import Shape
+from discoclaw.core.text import clip
+
+MAX_ANSWER = 200_000
+"""Longest structured answer, in characters; no honest one comes near it."""
+
+_MAX_FAULTS = 5
+
+
+def checked(text: str, shape: type[Shape]) -> Shape:
+    """`text` as a value of `shape`.
+
+    Raises ModelBadOutput unless the whole text is one JSON object of exactly that shape. JSON inside prose
+    or a fence is not looked for: what stands around it is a sign that the model did something else. The
+    error names places and faults, never the values, which may be somebody's memories.
+    """
+    if len(text) > MAX_ANSWER:
+        raise ModelBadOutput(f"the structured answer is over {MAX_ANSWER} characters")
+    if not text.lstrip(" \t\r\n").startswith("{"):
+        raise ModelBadOutput("the structured answer is not one JSON object")
+    try:
+        return shape.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False, include_context=False)[:_MAX_FAULTS]
+        shown = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'answer'}: {fault['type']}" for fault in faults
+        )
+        raise ModelBadOutput(clip(f"the structured answer is no {shape.__name__}: {shown}", 400)) from None

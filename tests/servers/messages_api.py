@@ -1,0 +1,298 @@
+"""A loopback server of the Messages API, as `POST /v1/messages` behaves: streaming and not, good and bad.
+
+    async with MessagesServer() as server:
+        server.script(text("Hel", "lo"), failure(429, "rate_limit_error", retry_after_ms="1"))
+        door = ClaudeDoor(base_url=server.base_url)
+        ...
+        assert server.requests[0].body["model"] == "claude-haiku-5-5"
+
+Each request takes the next scripted behaviour; when none is left, `server.default(request)` gives one (it
+answers "ok" unless the test sets another). `server.requests` keeps what arrived, in order. A behaviour is
+made by one of the functions below: text, tool_use, json_answer, refusal, failure, error_event, cut, ended,
+silence, raw. Its streaming is as fine and as slow as the test says; the same answer is sent whole to a
+request that does not ask for a stream.
+
+Knows nothing about DiscoClaw.
+"""
+
+import asyncio
+import itertools
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from aiohttp import web
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it arrived; header names are lower-case."""
+
+    body: Json
+    headers: Mapping[str, str]
+    path: str
+
+    @property
+    def prompt(self) -> str:
+        """The text of the last user message."""
+        content = self.body["messages"][-1]["content"]
+        return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+    @property
+    def system(self) -> str:
+        """All system blocks as one text."""
+        return "\n\n".join(block["text"] for block in self.body.get("system", ()))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A message, streamed or whole as the request wants; `ending` tells how a stream goes wrong."""
+
+    blocks: tuple[Json, ...]
+    pieces: tuple[tuple[str, ...], ...]
+    stop_reason: str | None = "end_turn"
+    stop_details: Json | None = None
+    delay_s: float = 0.0
+    hold: asyncio.Event | None = None
+    usage: Json = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 5})
+    ending: Literal["complete", "cut", "ended"] | Json = "complete"
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A status and a body of any bytes."""
+
+    body: bytes
+    status: int
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Silence:
+    """No answer, ever."""
+
+
+Behaviour = Answer | Raw | Silence
+
+
+def text(*pieces: str, **how: Any) -> Answer:
+    """A text answer; `how` is any other field of `Answer` (stop_reason, delay_s, hold, usage, ending)."""
+    return Answer(({"type": "text", "text": ""},), (pieces,), **how)
+
+
+def tool_use(*calls: tuple[str, str, Json], said: str = "", thought: str = "", **how: Any) -> Answer:
+    """Calls as (id, name, input), after an optional signed thought and an optional text."""
+    blocks: list[Json] = []
+    pieces: list[tuple[str, ...]] = []
+    if thought:
+        blocks.append({"type": "thinking", "thinking": "", "signature": ""})
+        pieces.append((thought,))
+    if said:
+        blocks.append({"type": "text", "text": ""})
+        pieces.append((said,))
+    for call_id, name, given in calls:
+        sent = json.dumps(given)
+        blocks.append({"type": "tool_use", "id": call_id, "name": name, "input": {}})
+        pieces.append(tuple(sent[i : i + 7] for i in range(0, len(sent), 7)))
+    return Answer(tuple(blocks), tuple(pieces), **{"stop_reason": "tool_use", **how})
+
+
+def json_answer(value: object, **how: Any) -> Answer:
+    """An answer whose text is `value` as JSON, in pieces."""
+    sent = json.dumps(value)
+    return text(*(sent[i : i + 40] for i in range(0, len(sent), 40)), **how)
+
+
+def refusal(explanation: str = "", *said: str) -> Answer:
+    """The model declines, maybe after some text."""
+    details = {"type": "refusal", "category": None, "explanation": explanation or None}
+    return text(*said, stop_reason="refusal", stop_details=details)
+
+
+def failure(status: int, kind: str = "api_error", message: str = "it failed", **headers: str) -> Raw:
+    """An HTTP error with Anthropic's error body; `retry_after_ms="1"` becomes the header retry-after-ms."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {"content-type": "application/json", "request-id": "req_test", **named}
+    return Raw(json.dumps(_error(kind, message)).encode(), status, sent)
+
+
+def error_event(kind: str, message: str = "it failed", *, after: Sequence[str] = ()) -> Answer:
+    """A stream that begins well and then brings an `error` event."""
+    return text(*after, ending=_error(kind, message))
+
+
+def cut(*pieces: str) -> Answer:
+    """A stream whose connection is reset after these pieces."""
+    return text(*pieces, ending="cut")
+
+
+def ended(*pieces: str) -> Answer:
+    """A stream that is closed properly after these pieces, without `message_stop`."""
+    return text(*pieces, ending="ended")
+
+
+def silence() -> Silence:
+    """Never answers; the request stays open until the client gives up."""
+    return Silence()
+
+
+def raw(body: bytes, *, status: int = 200, content_type: str = "text/event-stream") -> Raw:
+    """Any bytes as the answer's body."""
+    return Raw(body, status, {"content-type": content_type})
+
+
+def _error(kind: str, message: str) -> Json:
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_test"}
+
+
+class MessagesServer:
+    """The server; an async context manager. See the module's docstring."""
+
+    def __init__(self, default: Callable[[Received], Behaviour] | None = None) -> None:
+        self.default = default or (lambda _: text("ok"))
+        self.requests: list[Received] = []
+        self.connections: set[int] = set()
+        """The client's port of each TCP connection that brought a request."""
+        self.left = asyncio.Event()
+        """Set once a client has gone away before its answer was complete."""
+        self._queue: deque[Behaviour] = deque()
+        self._arrived = asyncio.Condition()
+        self._ids = itertools.count(1)
+        self.base_url = ""
+
+    def script(self, *behaviours: Behaviour) -> None:
+        """Append behaviours for the coming requests."""
+        self._queue.extend(behaviours)
+
+    async def wait_for_requests(self, count: int, *, timeout_s: float = 5.0) -> None:
+        """Return once `count` requests have arrived in all."""
+        async with asyncio.timeout(timeout_s), self._arrived:
+            await self._arrived.wait_for(lambda: len(self.requests) >= count)
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/v1/messages", self._handle)
+        # The handler is cancelled when the client goes away: that is how `left` knows.
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.base_url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        received = Received(await request.json(), headers, request.path)
+        self.connections.add(request.get_extra_info("peername")[1])
+        async with self._arrived:
+            self.requests.append(received)
+            self._arrived.notify_all()
+        if not received.body.get("tools") and "tool_use" in json.dumps(received.body["messages"]):
+            said = "Requests which include `tool_use` or `tool_result` blocks must define tools"
+            fault = {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
+            return web.json_response(fault, status=400)
+        behaviour = self._queue.popleft() if self._queue else self.default(received)
+        try:
+            match behaviour:
+                case Raw(body, status, sent):
+                    return web.Response(status=status, body=body, headers=sent)
+                case Silence():
+                    await asyncio.Event().wait()
+                    raise AssertionError("nobody sets that event")
+                case Answer() if received.body.get("stream"):
+                    return await self._stream(behaviour, request, received)
+                case Answer():
+                    return web.json_response(self._message(behaviour, received, whole=True))
+        except (asyncio.CancelledError, ConnectionResetError):
+            self.left.set()
+            raise
+
+    async def _stream(self, answer: Answer, request: web.Request, received: Received) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream", "request-id": "req_test"})
+        await response.prepare(request)
+        told = 0
+        for name, data in self._events(answer, received):
+            await response.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+            if name == "content_block_delta":
+                told += 1
+                if told == 1 and answer.hold:
+                    await answer.hold.wait()
+                if answer.delay_s:
+                    await asyncio.sleep(answer.delay_s)
+        if answer.ending == "cut":
+            # Waits for what was written to be on its way, then drops the connection without an end.
+            await asyncio.sleep(0.01)
+            assert request.transport is not None
+            request.transport.abort()
+        return response
+
+    def _events(self, answer: Answer, received: Received) -> Iterator[tuple[str, Json]]:
+        yield (
+            "message_start",
+            {"type": "message_start", "message": self._message(answer, received, whole=False)},
+        )
+        yield "ping", {"type": "ping"}
+        for index, (block, pieces) in enumerate(zip(answer.blocks, answer.pieces, strict=True)):
+            yield (
+                "content_block_start",
+                {"type": "content_block_start", "index": index, "content_block": block},
+            )
+            for delta in _deltas(block, pieces):
+                yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
+            if answer.ending in ("cut", "ended"):
+                return
+            if isinstance(answer.ending, dict):
+                yield "error", answer.ending
+                return
+            yield "content_block_stop", {"type": "content_block_stop", "index": index}
+        delta = {
+            "stop_reason": answer.stop_reason,
+            "stop_sequence": None,
+            "stop_details": answer.stop_details,
+        }
+        usage = {"output_tokens": answer.usage.get("output_tokens", 0)}
+        yield "message_delta", {"type": "message_delta", "delta": delta, "usage": usage}
+        yield "message_stop", {"type": "message_stop"}
+
+    def _message(self, answer: Answer, received: Received, *, whole: bool) -> Json:
+        blocks = [_filled(*pair) for pair in zip(answer.blocks, answer.pieces, strict=True)] if whole else []
+        return {
+            "id": f"msg_{next(self._ids)}",
+            "type": "message",
+            "role": "assistant",
+            "model": received.body.get("model"),
+            "content": blocks,
+            "stop_reason": answer.stop_reason if whole else None,
+            "stop_sequence": None,
+            "usage": answer.usage,
+        }
+
+
+def _deltas(block: Json, pieces: Sequence[str]) -> Iterator[Json]:
+    match block["type"]:
+        case "text":
+            yield from ({"type": "text_delta", "text": piece} for piece in pieces)
+        case "tool_use":
+            yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces)
+        case "thinking":
+            yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces)
+            yield {"type": "signature_delta", "signature": "c2lnbmVk"}
+
+
+def _filled(block: Json, pieces: Sequence[str]) -> Json:
+    whole = "".join(pieces)
+    match block["type"]:
+        case "text":
+            return {**block, "text": whole}
+        case "tool_use":
+            return {**block, "input": json.loads(whole)}
+        case _:
+            return {**block, "thinking": whole, "signature": "c2lnbmVk"}
