@@ -1,0 +1,1 @@
+"""The background loops on a small model that turn talk into memory. Know core, memory and prompt."""

@@ -1,0 +1,84 @@
+"""The context files an admin writes: `content/discord/base/*.md` for everywhere, one file a channel, `dm.md`.
+
+Read when used, again only when a file changed, so that an edit counts without a restart. A file that can
+not be read is left out with a warning.
+"""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+from discoclaw.core.message import Place
+from discoclaw.core.text import clip
+
+log = logging.getLogger(__name__)
+
+MOST_KNOWN = 1_000
+MAX_FILE = 20_000
+"""Longest part of a context file that is used, in UTF-16 units."""
+
+
+Texts = tuple[tuple[str, ...], tuple[str, ...]]
+"""The texts for everywhere, in the order of their names, and those for one place."""
+
+
+class Content:
+    """Context files below `folder` (the `content` folder)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._base = folder / "discord" / "base"
+        self._channels = folder / "discord" / "channels"
+        self._known: dict[str, tuple[dict[Path, int], Texts]] = {}
+
+    def in_ram(self, place: Place) -> Texts | None:
+        """The texts, if they were read and no file changed since. Costs a `stat` for each file."""
+        known = self._known.get(_file_name(place))
+        if known is None or any(_changed(path) != changed for path, changed in known[0].items()):
+            return None
+        return known[1]
+
+    async def of(self, place: Place) -> Texts:
+        """The texts, read anew."""
+        return await asyncio.to_thread(self._read, _file_name(place))
+
+    def _read(self, name: str) -> Texts:
+        looked_at = {self._base: _changed(self._base)}
+
+        def texts(paths: list[Path]) -> tuple[str, ...]:
+            for path in paths:
+                looked_at[path] = _changed(path)
+            return tuple(text for path in paths if (text := _text(path)))
+
+        base = texts(sorted(self._base.glob("*.md")))
+        found = base, texts([self._channels / f"{name}.md"] if name else [])
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = (looked_at, found)
+        return found
+
+
+def _file_name(place: Place) -> str:
+    """Which file is for a place. The name comes from Discord: only a plain file name may choose a file."""
+    if place.kind == "dm":
+        return "dm"
+    name = os.path.basename(place.group_name)
+    return "" if name.lower() == "dm" else name  # what is for DMs is not for a channel called so
+
+
+def _changed(path: Path) -> int:
+    """When a file or folder was last changed (ns); 0 when there is none to look at."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+def _text(path: Path) -> str:
+    try:
+        return clip(path.read_text(encoding="utf-8").strip(), MAX_FILE)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        log.warning("the context file %a is left out: %s", path.name, type(error).__name__)
+        return ""

@@ -1,0 +1,97 @@
+"""The sliding window: the last messages of each conversation, whoever they are from, answered or not.
+
+In RAM only; after a start, a conversation's window is filled from the chat's history at its first turn.
+Knows nothing about what is done with the messages.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from discoclaw.core.idle import IdleMap
+from discoclaw.core.message import Said
+from discoclaw.core.ports import Clock
+
+HOUR_MS = 3_600_000
+
+
+class Window:
+    """The newest `capacity` messages of one conversation, ordered by id, each once."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.refilled = False
+        self.refill: asyncio.Task[None] | None = None
+        self.refill_after = 0
+        """After a failure, when (ms) the history may be asked for again."""
+        self._said: dict[str, Said] = {}
+
+    def remember(self, said: Said) -> None:
+        """Take a message in, unless it is here; the oldest leaves when there are too many."""
+        if said.id in self._said:
+            return
+        late = bool(self._said) and int(said.id) < int(next(reversed(self._said)))
+        self._said[said.id] = said
+        if late:
+            self._said = dict(sorted(self._said.items(), key=lambda pair: int(pair[0])))
+        self._trim()
+
+    def resize(self, capacity: int) -> None:
+        """Hold more, or fewer: the oldest leave at once."""
+        self.capacity = capacity
+        self._trim()
+
+    def forget(self, message_id: str) -> None:
+        """The message was deleted in the chat."""
+        self._said.pop(message_id, None)
+
+    def amend(self, message_id: str, text: str) -> None:
+        """The message was edited in the chat."""
+        if message_id in self._said:
+            self._said[message_id] = replace(self._said[message_id], text=text)
+
+    def recent(self) -> tuple[Said, ...]:
+        """All messages, oldest first."""
+        return tuple(self._said.values())
+
+    def before(self, message_id: str) -> tuple[Said, ...]:
+        """What was said before a message, and our answers since, oldest first.
+
+        While a message waits for its turn, others go on talking; what they say then is not what it is about.
+        """
+        limit = int(message_id)
+        return tuple(said for said in self._said.values() if said.by_us or int(said.id) < limit)
+
+    def _trim(self) -> None:
+        while len(self._said) > self.capacity:
+            del self._said[next(iter(self._said))]
+
+
+class Windows:
+    """The windows of all conversations; idle ones are let go, and filled again when used."""
+
+    def __init__(self, *, clock: Clock, capacity: int = 20, idle_ms: int = HOUR_MS) -> None:
+        self._clock = clock
+        self._windows: IdleMap[Window] = IdleMap(lambda key: Window(capacity), idle_ms=idle_ms)
+
+    def reopen(self) -> None:
+        """We were away: what was said meanwhile is in the chat's history, which is to be read again."""
+        for key in self._windows:
+            if (window := self._windows.peek(key)) is not None:
+                window.refilled = False
+
+    def forget(self, message_id: str, session_key: str | None) -> None:
+        """The message was deleted in the chat. Without a session, it is looked for in all of them."""
+        for key in self._windows if session_key is None else [session_key]:
+            if (window := self._windows.peek(key)) is not None:
+                window.forget(message_id)
+
+    def amend(self, message_id: str, text: str, session_key: str) -> None:
+        """The message was edited in the chat."""
+        if (window := self._windows.peek(session_key)) is not None:
+            window.amend(message_id, text)
+
+    def use(self, session_key: str) -> Window:
+        """The window of a conversation."""
+        now = self._clock()
+        self._windows.evict_idle(now)
+        return self._windows.use(session_key, now)

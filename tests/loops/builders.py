@@ -1,0 +1,36 @@
+"""Short ways to feed the loops."""
+
+from collections.abc import Iterable
+
+from discoclaw.core.message import Place, Said
+from discoclaw.core.patch import Deprecation, Patch, SourceRef, Upsert
+from discoclaw.loops.schedule import Loops
+from tests.session.scene import ANN, GENERAL, House
+
+
+def hear(
+    loops: Loops, messages: Iterable[Said], place: Place = GENERAL, *, window: int = 20, key: str = ""
+) -> None:
+    """Let messages be heard in a place."""
+    for one in messages:
+        loops.hear(one, place, key or place.session_key(one.author_id), window=window)
+
+
+async def catch_up(home: House, messages: list[Said], place: Place = GENERAL, *, window: int = 20) -> None:
+    """Let a place's past be read from the chat."""
+    await home.loops.catch_up(messages, place, place.session_key(ANN.id), window=window)
+
+
+def upsert(text: str, *, kind: str = "preference", source: tuple[str, str] | None = None, **given) -> Patch:
+    """A patch that proposes one item, resting on the message `source` = (channel id, message id)."""
+    ref = SourceRef(channelId=source[0], messageId=source[1]) if source is not None else None
+    return Patch(upserts=[Upsert(kind=kind, text=text, source=ref, **given)])
+
+
+def deprecation(*, id: str | None = None, text: str | None = None) -> Patch:
+    return Patch(deprecations=[Deprecation(id=id, matchText=text, reason="no longer so")])
+
+
+def count_of(prompts: list[str], words: str) -> int:
+    """In how many prompts some words are."""
+    return sum(words in prompt for prompt in prompts)

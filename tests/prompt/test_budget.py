@@ -1,0 +1,140 @@
+"""How much fits: what is kept, what is cut, and in which order things give way."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.text import utf16_length
+from discoclaw.prompt.assemble import Assembled, Budget, recent_lines
+from tests.prompt.builders import MODEST, assembled
+from tests.prompt.reader import SPEAKER, TURN_TITLES, entries, sections
+from tests.session.scene import ANN, ME, inbound, said
+
+RECENT = "Recent conversation:"
+DURABLE = "Durable memory (user-specific notes; may be empty):"
+GROUP = "Notes about this channel:"
+
+LINES = tuple(f"- [fact] {'fact ' * 10}{number} (src: manual, updated 2026-02-02)" for number in range(8))
+WINDOW = tuple(said(number, text=f"{'words ' * 10}{number}") for number in range(1, 11))
+NOTES = "notes " * 50
+
+
+def size(prompt: Assembled) -> int:
+    return sum(utf16_length(block.text) for block in prompt.system) + utf16_length(prompt.user)
+
+
+def within(total: int, **changes: object) -> Assembled:
+    materials = {"durable": LINES, "window": WINDOW, "group": NOTES, "rolling": "A summary.", **changes}
+    return assembled(budget=Budget(total=total), **materials)
+
+
+def recent(prompt: Assembled) -> list[str]:
+    return [one.text for one in entries(sections(prompt.user, TURN_TITLES).get(RECENT, []), SPEAKER)]
+
+
+class TestRecentConversation:
+    def test_the_newest_lines_that_fit_are_kept_whole(self) -> None:
+        lines = recent_lines([said(n, text="x" * 20) for n in range(1, 10)], ME, 3 * len("[Ann]: ") + 3 * 21)
+        assert lines == ["[Ann]: " + "x" * 20] * 3
+
+    def test_order_is_oldest_first(self) -> None:
+        assert [line[-1] for line in recent_lines([said(1), said(2), said(3)], ME, 1000)] == ["1", "2", "3"]
+
+    def test_one_line_that_is_too_long_ends_it(self) -> None:
+        """A gap would make an answer stand behind a question it does not belong to."""
+        window = [said(1, text="short"), said(2, text="x" * 500), said(3, text="newest")]
+        assert recent_lines(window, ME, 200) == ["[Ann]: newest"]
+
+    def test_a_giant_last_message_is_cut_and_shows_it(self) -> None:
+        (line,) = recent_lines([said(1, text="x" * 5000)], ME, 300)
+        assert line.startswith("[Ann]: xxx")
+        assert line.endswith("…")
+        assert utf16_length(line) < 300
+
+    def test_lengths_are_counted_as_discord_does(self) -> None:
+        assert recent_lines([said(1, text="😀" * 100)], ME, 160)[0].endswith("…")
+        assert not recent_lines([said(1, text="😀" * 100), said(2, text="x" * 140)], ME, 160)[1:]
+
+    def test_no_room_means_no_lines(self) -> None:
+        assert recent_lines([said(1)], ME, 0) == []
+
+    def test_how_many_made_it_in_is_counted(self) -> None:
+        assert assembled(window=WINDOW).shown == 10
+        assert within(2000, group="", durable=()).shown == len(recent(within(2000, group="", durable=())))
+
+    @MODEST
+    @given(st.lists(st.text(max_size=200), max_size=12), st.integers(0, 1500))
+    def test_lines_are_the_newest_and_never_exceed_the_budget(self, texts: list[str], room: int) -> None:
+        window = [said(number, text=text or "-") for number, text in enumerate(texts, start=1)]
+        lines = recent_lines(window, ME, room)
+        assert sum(utf16_length(line) + 1 for line in lines) <= room
+        everything = recent_lines(window, ME, 10**9)
+        if len(lines) != 1:
+            assert lines == everything[len(everything) - len(lines) :]
+        if 0 < len(lines) < len(everything):
+            spare = room - sum(utf16_length(line) + 1 for line in lines)
+            assert utf16_length(everything[-len(lines) - 1]) + 1 > spare
+
+
+class TestWhatGivesWayFirst:
+    def test_with_room_nothing_does(self) -> None:
+        prompt = within(100_000)
+        assert len(recent(prompt)) == 10
+        assert NOTES.strip() in prompt.system[1].text
+        assert len(sections(prompt.user, TURN_TITLES)[DURABLE]) == 8
+
+    def test_then_the_recent_conversation_oldest_first(self) -> None:
+        full = within(100_000)
+        prompt = within(size(full) - 100)
+        assert recent(prompt) == recent(full)[2:]
+        assert prompt.system == full.system
+        assert len(sections(prompt.user, TURN_TITLES)[DURABLE]) == 8
+
+    def test_no_more_of_it_than_must(self) -> None:
+        full = within(100_000)
+        line = utf16_length("[Ann]: " + recent(full)[0]) + 1
+        assert recent(within(size(full) - line)) == recent(full)[1:]
+        assert recent(within(size(full) - line - 1)) == recent(full)[2:]
+
+    def test_then_notes_about_the_channel(self) -> None:
+        bare = within(100_000, window=())
+        prompt = within(size(bare) - 100)
+        assert recent(prompt) == []
+        notes = prompt.system[1].text.split(f"{GROUP}\n")[1]
+        assert notes.endswith("…")
+        assert NOTES.startswith(notes[:-1])
+        assert len(sections(prompt.user, TURN_TITLES)[DURABLE]) == 8
+
+    def test_then_notes_about_the_sender_the_least_important_first(self) -> None:
+        bare = within(100_000, window=(), group="")
+        prompt = within(size(bare) - 10)
+        assert GROUP not in prompt.system[1].text
+        assert sections(prompt.user, TURN_TITLES)[DURABLE] == list(LINES[:-1])
+
+    def test_system_sender_and_message_never_do(self) -> None:
+        text = "y" * 5000
+        prompt = within(1, message=inbound(1000, text), content=("Rules " * 100,))
+        assert tuple(sections(prompt.user, TURN_TITLES)) == ("Sender:", TURN_TITLES[2], "User message:")
+        assert prompt.user.endswith(text)
+        assert "- name: Ann (id 1)" in prompt.user
+        assert "Rules " * 99 in prompt.system[0].text
+        assert prompt.system[1].text == "You are in the channel #general."
+
+    @MODEST
+    @given(
+        total=st.integers(0, 8000),
+        texts=st.lists(st.text(max_size=300), max_size=8),
+        group=st.text(max_size=400),
+        count=st.integers(0, 8),
+    )
+    def test_the_whole_fits_whenever_it_can(
+        self, total: int, texts: list[str], group: str, count: int
+    ) -> None:
+        window = tuple(said(number, ANN, text or "-") for number, text in enumerate(texts, start=1))
+        materials = {"window": window, "group": group, "durable": LINES[:count]}
+        prompt = within(total, **materials)
+        least = within(0, **materials)
+        assert size(prompt) <= max(total, size(least))
+        kept = len(sections(prompt.user, TURN_TITLES).get(DURABLE, []))
+        if kept < count:
+            assert recent(prompt) == []
+            assert GROUP not in prompt.system[1].text

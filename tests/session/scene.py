@@ -1,0 +1,351 @@
+"""A conversation in which all is real but the model, the chat and the time: small scripted parts."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.item import Item
+from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    StreamEvent,
+    TextDelta,
+    ToolCall,
+    ToolTurn,
+    UserTurn,
+)
+from discoclaw.core.patch import Patch, Summary
+from discoclaw.core.ports import Shape
+from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.schedule import Loops
+from discoclaw.loops.summary import SummaryLoop
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.rolling import RollingMemory
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_subject
+from discoclaw.prompt.assemble import Budget
+from discoclaw.recall.lexical import Lexical
+from discoclaw.session.content import Content
+from discoclaw.session.desk import Desk
+from discoclaw.session.talk import Talk
+from discoclaw.session.turn import Parts
+from discoclaw.session.window import Windows
+
+NOW = 1_770_000_000_000  # 2026-02-02T02:40
+MINUTE = 60_000
+HOUR = 3_600_000
+
+ME = Me("900", "DiscoClaw")
+ANN = Author("1", "Ann")
+BOB = Author("2", "Bob")
+OWNER = Author("3", "Olga", is_owner=True)
+GUEST = Author("4", "Gus", allowed=False)
+
+GENERAL = Place("channel", "10", "10", "general", private=False, group_name="general")
+DEV = Place("channel", "11", "11", "dev", private=False, group_name="dev")
+HIDDEN = Place("channel", "12", "12", "staff", private=True, group_name="staff")
+THREAD = Place("thread", "13", "10", "release", private=False, group_name="general")
+DM = Place("dm", "14", None, "direct message", private=True)
+
+
+class Clock:
+    """The present, moved by hand; each look is a millisecond later than the one before."""
+
+    def __init__(self, now: int = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+    def forward(self, ms: int) -> None:
+        self.now += ms
+
+
+@dataclass
+class Asked:
+    """One structured question, as the model got it."""
+
+    system: str
+    prompt: str
+    shape: type[BaseModel]
+
+
+Scripted = Any
+"""A text, a list of stream events, an exception to raise, or a function that makes one of these."""
+
+
+class ScriptedModel:
+    """The port `Model`: replies come from queues, and what was asked is kept.
+
+    With `gate` set, every call waits until somebody opens it. An empty queue gives harmless answers.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[Scripted] = (),
+        *,
+        patches: Iterable[Scripted] = (),
+        summaries: Iterable[Scripted] = (),
+    ) -> None:
+        self.answers = deque(answers)
+        self.patches = deque(patches)
+        self.summaries = deque(summaries)
+        self.always: Exception | None = None
+        self.gate: asyncio.Event | None = None
+        self.requests: list[ModelRequest] = []
+        self.asked: list[Asked] = []
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        self.requests.append(request)
+        await self._wait()
+        reply = self.answers.popleft() if self.answers else "All right."
+        if callable(reply):
+            reply = reply(request)
+        if isinstance(reply, BaseException):
+            raise reply
+        events = says(reply) if isinstance(reply, str) else reply
+        for event in events:
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+
+    async def structured(
+        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+    ) -> Shape:
+        self.asked.append(Asked(system, prompt, shape))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await self._wait()
+        finally:
+            self.at_once -= 1
+        queue = self.patches if shape is Patch else self.summaries
+        reply = queue.popleft() if queue else Patch() if shape is Patch else Summary(summary="Talk so far.")
+        if callable(reply):
+            reply = reply(prompt)
+        if isinstance(reply, BaseException):
+            raise reply
+        assert isinstance(reply, shape)
+        return reply
+
+    async def close(self) -> None:
+        pass
+
+    async def _wait(self) -> None:
+        if self.always is not None:
+            raise self.always
+        if self.gate is not None:
+            await self.gate.wait()
+
+    @property
+    def extractions(self) -> list[str]:
+        """The prompts of all extractions."""
+        return [asked.prompt for asked in self.asked if asked.shape is Patch]
+
+    @property
+    def summarised(self) -> list[str]:
+        """The prompts of all summaries."""
+        return [asked.prompt for asked in self.asked if asked.shape is Summary]
+
+    def user_turn(self, number: int = -1) -> str:
+        """The user message of a request."""
+        turn = self.requests[number].turns[0]
+        assert isinstance(turn, UserTurn)
+        return turn.text
+
+    def results(self, number: int = -1) -> list[tuple[bool, str]]:
+        """The tool results a request carries last: whether each failed, and its text."""
+        turn = self.requests[number].turns[-1]
+        assert isinstance(turn, ToolTurn)
+        return [(result.failed, result.text) for result in turn.results]
+
+
+def says(text: str, *, stop: Any = "end") -> list[StreamEvent]:
+    """A stream that says `text` in two pieces."""
+    half = len(text) // 2
+    pieces = [TextDelta(piece) for piece in (text[:half], text[half:]) if piece]
+    return [*pieces, Finished(AssistantTurn(text), stop)]
+
+
+def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[StreamEvent]:
+    """A stream that asks for tools, after saying `text`."""
+    made = tuple(ToolCall(f"call_{number}", name, given) for number, (name, given) in enumerate(wanted))
+    said = [TextDelta(text)] if text else []
+    return [*said, Finished(AssistantTurn(text, made), "tools")]
+
+
+@dataclass
+class Recorder:
+    """The port `Reply`: keeps what was pushed and what was said instead. `refuses` makes acts fail."""
+
+    id: str = "5000"
+    pushed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    finished: bool = False
+    refuses: dict[str, Exception] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pushed)
+
+    async def push(self, text: str) -> None:
+        self._check("push")
+        self.pushed.append(text)
+
+    async def finish(self) -> str | None:
+        self._check("finish")
+        self.finished = True
+        return self.id if self.text.strip() else None
+
+    async def drop(self) -> None:
+        pass
+
+    async def fail(self, text: str) -> None:
+        self._check("fail")
+        self.failed.append(text)
+
+    def _check(self, act: str) -> None:
+        if act in self.refuses:
+            raise self.refuses[act]
+
+
+class Past:
+    """The port `History`: one list of messages, whatever the place. `fails` are raised first, in order."""
+
+    def __init__(self, said: Iterable[Said] = (), fails: Iterable[Exception] = ()) -> None:
+        self.said = list(said)
+        self.fails = deque(fails)
+        self.gate: asyncio.Event | None = None
+        self.asked: list[tuple[str, str, int]] = []
+
+    async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
+        self.asked.append((place.channel_id, message_id, limit))
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.fails:
+            raise self.fails.popleft()
+        return [one for one in self.said if int(one.id) < int(message_id)][-limit:]
+
+
+@dataclass
+class House:
+    """One running program over the files in `folder`; a second one over the same folder is a restart."""
+
+    folder: Path
+    clock: Clock
+    model: ScriptedModel
+    memory: Memory
+    rolling: RollingMemory
+    cursors: Cursors
+    loops: Loops
+    history: Past
+    parts: Parts
+    desk: Desk
+    talk: Talk
+
+    async def remember(self, author: Author, text: str, kind: str = "fact", **given: Any) -> Item:
+        """Put an item into somebody's memory as a command would."""
+        origin = given.pop("origin", None) or Origin("stated", dm_privacy="balanced")
+
+        def wish(draft: Draft) -> Item:
+            return draft.upsert(kind, text, origin, **given)[0]
+
+        return await self.memory.change(user_subject(author.id), "a test", wish)
+
+    async def texts(self, author: Author) -> list[str]:
+        """The active items of a person."""
+        return [item.text for item in (await self.memory.view(user_subject(author.id))).active()]
+
+    async def settle(self) -> None:
+        await self.desk.settle()
+        await self.loops.settle()
+
+
+def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> House:
+    """Build the parts; `given` replaces defaults."""
+    clock: Clock = given.pop("clock", None) or Clock()
+    model = model or ScriptedModel()
+    root = folder / "memory"
+    memory = Memory(root, clock=clock)
+    rolling = RollingMemory(root / "rolling", clock=clock)
+    cursors = Cursors(root / "cursors")
+    loops = Loops(
+        clock=clock,
+        summary=SummaryLoop(model, rolling, cursors, me=lambda: ME, max_chars=given.pop("summary_max", 2000)),
+        facts=FactsLoop(model, memory, cursors, dm_privacy="balanced"),
+        summary_every=given.pop("summary_every", 1000),
+        facts_every=given.pop("facts_every", 1000),
+        learned=given.pop("learned", lambda user_id: None),
+    )
+    history: Past = given.pop("history", None) or Past()
+    desk = Desk(waiting_limit=given.pop("waiting_limit", 20), running_limit=given.pop("running_limit", 16))
+    parts = Parts(
+        model=model,
+        recall=Lexical(),
+        windows=Windows(clock=clock, capacity=given.pop("capacity", 20)),
+        content=Content(folder / "content"),
+        loops=loops,
+        history=history,
+        clock=clock,
+        budget=given.pop("budget", Budget()),
+        memory=given.pop("use_memory", memory),
+        rolling=given.pop("use_rolling", rolling),
+        inject_chars=2000,
+        max_tokens=4096,
+        dm_privacy="balanced",
+        me=lambda: ME,
+    )
+    assert not given, given
+    return House(
+        folder, clock, model, memory, rolling, cursors, loops, history, parts, desk, Talk(parts, desk)
+    )
+
+
+def said(number: int, author: Author | Me = ANN, text: str = "", **given: Any) -> Said:
+    """A line of a window; by default its text is its number. We are the author when `author` is `ME`."""
+    return Said(
+        id=str(number),
+        author_id=author.id,
+        name=author.name,
+        text=text or f"line {number}",
+        sent_at=NOW + number,
+        by_us=isinstance(author, Me),
+        is_owner=getattr(author, "is_owner", False),
+        guest=not getattr(author, "allowed", True),
+        **given,
+    )
+
+
+def inbound(number: int, text: str, author: Author = ANN, place: Place = GENERAL, **given: Any) -> Inbound:
+    """A message as the chat's door hands it in."""
+    return Inbound(
+        id=str(number),
+        author=author,
+        place=place,
+        session_key=place.session_key(author.id),
+        text=text,
+        sent_at=given.pop("sent_at", NOW + number),
+        **{"mentions_us": True, **given},
+    )
+
+
+def replying_to(author: str, text: str, *, by_us: bool = False) -> Quoted:
+    return Quoted(author, text, by_us)
+
+
+async def until(holds: Callable[[], bool], *, seconds: float = 5.0) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - what is waited for knows nothing of us
+            await asyncio.sleep(0.001)
