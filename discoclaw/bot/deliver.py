@@ -1,0 +1,294 @@
+"""An answer on its way into Discord: shown while it is written, complete at the end.
+
+Knows nothing about models, memory or what the answer says; `split` decides where messages end.
+
+`push` never waits for Discord. It starts a short task, the pen, which waits until the rate limit allows,
+writes what there is by then, and ends; there is at most one. `finish` lets the pen end and writes the rest
+itself, so its errors reach the caller. A message that is full is final; only the last one is edited.
+
+When Discord fails, what is visible stays and the rest is said again elsewhere:
+a deleted message (404) is followed by a new one; a failed edit ends the live view, and what its message
+already shows counts as said; a send is tried again with the same nonce, so that Discord drops a double.
+discord.py itself waits out rate limits and repeats 500, 502 and 504 for half a minute; our own two repeats
+are for what it raises at once: 503, and connections that break.
+"""
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Self, TypeVar
+
+import discord
+
+from discoclaw.bot.errors import discord_errors, worth_retrying
+from discoclaw.bot.pages import SILENT, file_of
+from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
+from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.text import scrub
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_TYPING_LASTS_S = 8.0  # Discord shows it for 10 s
+_TYPING_TIMES = 75  # ten minutes: a turn that never ends must not type for ever
+_ENOUGH = 80  # characters worth a first message at once
+_SENTENCE_END = re.compile(r"[.!?…:]\s|\n|[。！？]")
+
+
+class DiscordReply:
+    """The port `Reply` for one message. A context manager; or call `start` first and `close` last."""
+
+    def __init__(
+        self,
+        channel: discord.abc.Messageable,
+        to: discord.Message | discord.PartialMessage | None,
+        *,
+        edit_every_s: float = 1.25,
+        now: Callable[[], float] = time.monotonic,
+        retry_after_s: Sequence[float] = (0.5, 2.0),
+    ) -> None:
+        self._channel = channel
+        self._to = to
+        self._edit_every_s = edit_every_s
+        self._now = now
+        self._retry_after_s = tuple(retry_after_s)
+        self._text = Splitter()
+        self._arrived: list[str] = []
+        self._first: discord.Message | None = None
+        self._live: discord.Message | None = None
+        self._shown: Piece | None = None
+        self._streaming = True
+        self._news = False
+        self._began = False
+        self._due: float | None = None
+        self._hurry = asyncio.Event()
+        self._pen: asyncio.Task[None] | None = None
+        self._typing: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def start(self) -> None:
+        """Show that we are typing, until the first text."""
+        if self._typing is None and self._first is None:
+            self._typing = asyncio.create_task(self._type())
+
+    async def close(self) -> None:
+        """Stop whatever still runs. Text that `finish` has not shown is given up."""
+        await _stop(self._typing)
+        await _stop(self._pen)
+
+    async def drop(self) -> None:
+        """Nothing will be said: typing ends."""
+        await self.close()
+
+    @property
+    def unsaid(self) -> str:
+        """What was pushed and can not be seen: after an error of `finish`, the part to say elsewhere."""
+        shown = self._shown.source if isinstance(self._shown, Message) else ""
+        return (self._text.left + "".join(self._arrived))[len(shown) :]
+
+    async def push(self, text: str) -> None:
+        """A further piece of the answer; shown when the rate limit allows. Does not wait for Discord."""
+        if not text:
+            return
+        self._arrived.append(text)
+        self._news = True
+        if self._due is None:
+            self._due = self._now() + self._edit_every_s
+        if not self._began and _is_enough("".join(self._arrived)):
+            self._due = self._now()
+            self._hurry.set()
+        if self._streaming and (self._pen is None or self._pen.done()):
+            self._pen = asyncio.create_task(self._write_while_news())
+
+    async def finish(self) -> str | None:
+        """Show everything pushed, completely. Returns the id of the first message, None if nothing was said.
+
+        Raises `ChatError` when Discord did not take it; `unsaid` then holds what is missing.
+        """
+        self._streaming = False
+        self._hurry.set()
+        if self._pen is not None:
+            await asyncio.wait([self._pen])  # not awaited itself: a cancel of ours must not end up in it
+            if not self._pen.cancelled() and (fault := self._pen.exception()) is not None:
+                log.error("the live view of an answer failed", exc_info=fault)
+        await _stop(self._typing)
+        self._take_arrived(last=True)
+        while piece := self._text.rest():
+            await self._say(piece)
+        self._live = self._shown = None
+        return str(self._first.id) if self._first else None
+
+    async def fail(self, text: str) -> None:
+        """Show what was pushed, and below it, in a message of its own, why there is no more."""
+        try:
+            await self.finish()
+        except ChatError:
+            await self._notice(text)
+            raise
+        await self._notice(text)
+
+    async def _notice(self, text: str) -> None:
+        for piece in split(scrub(text)):
+            await self._send(piece)
+
+    # --- the live view ---
+
+    async def _write_while_news(self) -> None:
+        while self._news and await self._may_write():
+            try:
+                await self._write()
+            except ChatError as error:
+                self._streaming = False
+                log.info("the live view of an answer ends: %s", error)
+                return
+            self._due = self._now() + self._edit_every_s
+
+    async def _may_write(self) -> bool:
+        """Wait for the rate limit, or `_hurry`. False when `finish` has come: then that writes."""
+        wait = (self._due or 0.0) - self._now()
+        if wait > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._hurry.wait()
+        self._began = True
+        if self._streaming:
+            self._hurry.clear()
+        return self._streaming
+
+    async def _write(self) -> None:
+        self._take_arrived()
+        while piece := self._text.settled():
+            await self._say(piece)
+        draft = self._text.draft()
+        if draft is not None and not self._is_shown(draft):
+            await self._show(draft)
+
+    def _take_arrived(self, *, last: bool = False) -> None:
+        """Hand what has arrived to the splitter; half an emoji waits for its other half."""
+        text, self._arrived, self._news = "".join(self._arrived), [], False
+        if not last and "\ud800" <= text[-1:] <= "\udbff":
+            self._arrived.append(text[-1])
+            text = text[:-1]
+        self._text.add(scrub(text))
+
+    async def _show(self, draft: Piece) -> None:
+        if self._live is not None:
+            try:
+                await self._edit(self._live, draft.text)
+            except ChatGone:
+                self._forget_live()
+        if self._live is None:
+            self._live = await self._send(draft, whole=False)
+        self._shown = draft
+
+    async def _say(self, piece: Piece) -> None:
+        """Show `piece` for good and go on behind it; if the live message fails us, behind what that shows."""
+        if self._live is None:
+            await self._send(piece)
+        elif isinstance(piece, Attachment) or not self._is_shown(piece):
+            live = self._live
+            try:
+                await self._repeated(lambda: self._edit(live, piece.text, file_of(piece)))
+            except ChatGone:
+                self._forget_live()
+                return
+            except ChatError as error:
+                log.info("an answer goes on in a new message: %s", error)
+                if isinstance(self._shown, Message):
+                    self._text.accept(self._shown)
+                self._live = self._shown = None
+                return
+        self._text.accept(piece)
+        self._live = self._shown = None
+
+    def _is_shown(self, piece: Piece) -> bool:
+        """Whether an edit would change nothing: Discord trims the ends."""
+        return self._shown is not None and self._shown.text.strip() == piece.text.strip()
+
+    def _forget_live(self) -> None:
+        """Somebody deleted our message; what it showed is said again."""
+        if self._first is self._live:
+            self._first = None
+        self._live = self._shown = None
+
+    # --- calls of Discord ---
+
+    async def _type(self) -> None:
+        try:
+            for _ in range(_TYPING_TIMES):
+                with discord_errors():
+                    await self._channel.typing()
+                await asyncio.sleep(_TYPING_LASTS_S)
+        except ChatError as error:
+            log.debug("typing is not shown: %s", error)
+
+    async def _send(self, piece: Piece, *, whole: bool = True) -> discord.Message:
+        """Send a piece (without its file unless `whole`); our first message is the reply.
+
+        Typing stops before: only a message ends it, and it must not begin again behind that.
+        """
+        await _stop(self._typing)
+        send: Any = self._channel.send  # none of its overloads takes options from a dict
+        options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": secrets.randbits(63)}
+        if self._to is not None and self._first is None:
+            options["reference"] = discord.MessageReference.from_message(self._to, fail_if_not_exists=False)
+
+        async def call() -> discord.Message:
+            if whole and (file := file_of(piece)):
+                options["file"] = file  # a new one for each try: sending closes it
+            message: discord.Message = await send(piece.text, **options)
+            return message
+
+        try:
+            message = await self._repeated(call)
+        except (ChatGone, ChatUnavailable):
+            raise
+        except ChatError:
+            # A reply needs the right to read the history, and can not be to every kind of message.
+            if options.pop("reference", None) is None:
+                raise
+            message = await self._repeated(call)
+        self._first = self._first or message
+        return message
+
+    async def _edit(self, message: discord.Message, text: str, file: discord.File | None = None) -> None:
+        with discord_errors():
+            if file is None:
+                await message.edit(content=text, allowed_mentions=SILENT)
+            else:
+                await message.edit(content=text, attachments=[file], allowed_mentions=SILENT)
+
+    async def _repeated(self, call: Callable[[], Awaitable[T]]) -> T:
+        for pause in self._retry_after_s:
+            try:
+                with discord_errors():
+                    return await call()
+            except ChatUnavailable as error:
+                if not worth_retrying(error):
+                    raise
+                log.info("trying again in %s s: %s", pause, error)
+            await asyncio.sleep(pause)
+        with discord_errors():
+            return await call()
+
+
+async def _stop(task: asyncio.Task[None] | None) -> None:
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def _is_enough(text: str) -> bool:
+    """Whether a first message says something: some words, or a whole sentence or line."""
+    return len(text) >= _ENOUGH or _SENTENCE_END.search(text.lstrip()) is not None

@@ -1,0 +1,47 @@
+"""Discord's failures become the core's `ChatError`s, here and nowhere else in the bot.
+
+Knows nothing about what was being sent or what to do about a failure; the vendor's error stays the
+`__cause__`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import aiohttp
+import discord
+
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
+
+Vendor = discord.HTTPException | discord.RateLimited | aiohttp.ClientError | OSError
+
+
+@contextmanager
+def discord_errors() -> Iterator[None]:
+    """Around calls of discord.py and nothing else: an `OSError` in here is taken for a lost connection."""
+    try:
+        yield
+    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
+        raise chat_error(error) from error
+
+
+def chat_error(error: Vendor) -> ChatError:
+    """What a failure of discord.py means to us. A plain `ChatError`: it refused the content."""
+    if isinstance(error, discord.RateLimited):
+        return ChatUnavailable(f"Discord limits us for another {error.retry_after:.0f} s")
+    if not isinstance(error, discord.HTTPException):
+        return ChatUnavailable(f"no connection to Discord ({type(error).__name__}: {error})")
+    said = f"{error.status}, code {error.code}: {error.text or 'no reason given'}"
+    if error.status in (401, 403):
+        return ChatForbidden(f"Discord does not allow it ({said})")
+    if error.status == 404:
+        return ChatGone(f"it is no longer there ({said})")
+    if error.status in (408, 429) or error.status >= 500:
+        return ChatUnavailable(f"Discord is not available ({said})")
+    return ChatError(f"Discord refused it ({said})")
+
+
+def worth_retrying(error: ChatError) -> bool:
+    """Whether the same call may work in a moment. Not after a rate limit: discord.py has waited for that."""
+    cause = error.__cause__
+    limited = isinstance(cause, discord.RateLimited) or getattr(cause, "status", None) == 429
+    return isinstance(error, ChatUnavailable) and not limited

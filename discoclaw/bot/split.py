@@ -1,0 +1,242 @@
+"""Cuts a text into messages Discord takes: at most 2,000 UTF-16 units each, no code fence cut open.
+
+Knows nothing about Discord's objects, about sending or about time. Text in, frozen pieces out. `fences`
+reads the code fences, `cuts` chooses the places.
+
+Nothing is lost, and `join` proves it: a piece carries what was added to it (`opened`, `closed`: the fence
+lines at a cut) and which white space was left out (`lead`, `trail`). Left out is only white space that
+does not fit; Discord trims the ends of a message, so it would not have been seen. For the same reason a
+cut leaves the white space before it on the earlier piece.
+
+Cutting looks only a little ahead; therefore the same code serves a text still being written:
+`Splitter.settled` gives the pieces no later word can change.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from discoclaw.bot import fences
+from discoclaw.bot.cuts import AHEAD, Window, units
+from discoclaw.bot.fences import Block, Fence
+from discoclaw.core.text import utf16_prefix
+
+__all__ = [
+    "LIMIT",
+    "FILE_OVER",
+    "Fence",
+    "Message",
+    "Attachment",
+    "Piece",
+    "split",
+    "join",
+    "Splitter",
+]
+
+LIMIT = 2000
+FILE_OVER = 3900
+"""A code block with a longer body (in UTF-16 units: two messages' worth) is sent as a file."""
+
+_SMALLEST = 200  # a limit below this has no room for the fences of a cut
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f\u200b\ufeff]*")
+_HALF_LINE = re.compile(r"(?:(?<=\n)|\A)[ \t>]*[`~][^\n]*\Z")
+_EXTENSIONS = {
+    "python": "py", "javascript": "js", "typescript": "ts", "markdown": "md", "bash": "sh", "shell": "sh",
+    "zsh": "sh", "rust": "rs", "ruby": "rb", "kotlin": "kt", "csharp": "cs", "c#": "cs", "c++": "cpp",
+    "haskell": "hs", "perl": "pl", "powershell": "ps1", "yml": "yaml", "golang": "go", "swift": "swift",
+}  # fmt: skip
+_PLAIN = re.compile(
+    r"c|h|cc|cpp|hpp|cs|css|csv|diff|go|hs|html|ini|java|js|json|jsx|kt|lua|md|php|pl|ps1|py|r|rb|rs|scala|sh|sql"
+    r"|swift|tex|toml|ts|tsx|vue|xml|yaml"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message's text: `opened` and `closed` were added by the cuts, `lead` and `trail` are not sent."""
+
+    text: str
+    opened: str = ""
+    closed: str = ""
+    lead: str = ""
+    trail: str = ""
+    after: Fence | None = None
+    """The fence in which the text goes on."""
+
+    @property
+    def source(self) -> str:
+        """The characters of the original this piece stands for."""
+        return self.lead + self.text[len(self.opened) : len(self.text) - len(self.closed)] + self.trail
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A long code block as a file; `text` stands in its place, `head` and `tail` were its fence lines."""
+
+    name: str
+    content: str
+    text: str
+    head: str = ""
+    tail: str = ""
+    lead: str = ""
+    trail: str = ""
+    after: None = None
+
+    @property
+    def source(self) -> str:
+        """The characters of the original this piece stands for."""
+        return self.lead + self.head + self.content + self.tail + self.trail
+
+
+Piece = Message | Attachment
+
+
+def split(text: str, limit: int = LIMIT, *, file_over: int = FILE_OVER) -> list[Piece]:
+    """All pieces of `text`, in order; none when it is blank (Discord refuses blank messages)."""
+    splitter = Splitter(limit, file_over=file_over)
+    splitter.add(text)
+    pieces: list[Piece] = []
+    while piece := splitter.rest():
+        pieces.append(piece)
+        splitter.accept(piece)
+    return pieces
+
+
+def join(pieces: Iterable[Piece]) -> str:
+    """The text the pieces were cut from."""
+    return "".join(piece.source for piece in pieces)
+
+
+class Splitter:
+    """Splits a text that is still growing. `settled` and `rest` look; `accept` takes what they gave."""
+
+    def __init__(self, limit: int = LIMIT, *, file_over: int = FILE_OVER) -> None:
+        if limit < _SMALLEST:
+            raise ValueError(f"limit is {limit}; at least {_SMALLEST} is needed")
+        self._next = partial(_next_piece, limit=limit, file_over=file_over)
+        self._text = ""
+        self._at = 0
+        self._fence: Fence | None = None
+
+    @property
+    def left(self) -> str:
+        """What has not been accepted yet."""
+        return self._text[self._at :]
+
+    def add(self, text: str) -> None:
+        self._text += text
+
+    def settled(self) -> Piece | None:
+        """The next piece if no further text can change it."""
+        return self._next(self._text, self._at, self._fence, final=False)
+
+    def rest(self) -> Piece | None:
+        """The next piece if no further text comes; None when nothing visible is left."""
+        return self._next(self._text, self._at, self._fence, final=True)
+
+    def draft(self) -> Piece | None:
+        """Like `rest`, to be shown while more is coming: a half-written fence line is held back."""
+        half = _HALF_LINE.search(self._text, max(self._at, self._text.rfind("\n") + 1))
+        shown = self._text[: half.start()] if half else self._text
+        return self._next(shown, self._at, self._fence, final=True)
+
+    def accept(self, piece: Piece) -> None:
+        """Go on behind `piece`, whose source must be how `left` begins."""
+        self._at += len(piece.source)
+        self._fence = piece.after
+
+
+# --- one piece ---
+
+
+def _next_piece(
+    text: str, at: int, fence: Fence | None, *, limit: int, file_over: int, final: bool
+) -> Piece | None:
+    """The piece at `at`; None if nothing visible follows, or if (unless `final`) it may still change."""
+    blank = _blank_to(text, at) - at
+    if at + blank == len(text):
+        return None
+    blank = 0 if fence else blank
+    lead = text[at : at + blank] if blank >= limit // 2 else ""
+    start = at + len(lead)
+    opened = fences.reopened(text, start, fence)
+    room = limit - len(opened)
+    window = _fitting(text[start : start + room], room)
+    if not final and len(text) < start + len(window) + AHEAD:
+        return None
+    changes = tuple(fences.changes(fence, window, start))
+    view = Window(text, start, start + len(window), fence, changes)
+    # A block that ends in the window can be too long only if a file may be shorter than a message.
+    for change in changes if file_over < limit else changes[-2:]:
+        block = fences.block(text, change.start, LIMIT, final) if change.after else None
+        if block and units(text[block.body : block.tail]) > file_over:
+            if not fence and _blank_to(text, start) >= block.start:
+                return _attachment(text, at, block, final)
+            before = text[start : block.start]
+            closed = fences.closed(before, view.open_at(block.start))  # an unclosed one in a quote
+            if len(closed) <= room - units(before):
+                return Message(opened + before + closed, opened, closed, lead)
+        elif block and not block.known:
+            return None
+    inside = changes[-1].after if changes else fence
+    if start + len(window) == len(text):
+        closed = fences.closed(window, inside)
+        if len(closed) <= room - units(window):
+            return Message(opened + window + closed, opened, closed, lead, after=inside)
+    low = 1 if lead else blank + 1
+    cut, inside = view.fitting_cut(room, start + low)
+    return _message(text, start, cut, inside, opened, room, lead, final)
+
+
+def _message(
+    text: str, start: int, cut: int, inside: Fence | None, opened: str, room: int, lead: str, final: bool
+) -> Message | None:
+    body = text[start:cut]
+    closed = fences.closed(body, inside)
+    after = fences.going_on(inside, text, cut)
+    behind = _absorbed(text, cut)
+    at_end = cut + len(behind) == len(text)
+    if at_end and not final:
+        return None
+    if after and not at_end:
+        return Message(opened + body + closed, opened, closed, lead, after=after)
+    kept = "" if inside else behind[: room - units(body)]
+    return Message(opened + body + kept + closed, opened, closed, lead, behind[len(kept) :])
+
+
+def _attachment(text: str, at: int, block: Block, final: bool) -> Attachment | None:
+    trail = _absorbed(text, block.end)
+    if not final and (not block.known or block.end + len(trail) == len(text)):
+        return None
+    content = text[block.body : block.tail]
+    language = block.fence.language.lower()
+    extension = _EXTENSIONS.get(language, language if _PLAIN.fullmatch(language) else "txt")
+    name = f"code.{extension}"
+    lines = content.count("\n") + (not content.endswith("\n"))
+    return Attachment(
+        name=name,
+        content=content,
+        text=f"`{name}` ({lines:,} {'line' if lines == 1 else 'lines'})",
+        head=text[block.start : block.body],
+        tail=text[block.tail : block.end],
+        lead=text[at : block.start],
+        trail=trail,
+    )
+
+
+def _fitting(text: str, room: int) -> str:
+    return text[:room] if text.isascii() else utf16_prefix(text, room)
+
+
+def _blank_to(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
+
+
+def _absorbed(text: str, cut: int) -> str:
+    """White space behind a cut that stays with the piece before it: not the next line's indentation."""
+    blank = text[cut : _blank_to(text, cut)]
+    if cut + len(blank) == len(text) or "\n" not in blank:
+        return blank
+    return blank[: blank.rfind("\n") + 1]
