@@ -1,0 +1,281 @@
+"""The composition root: every part is built here once, in order, and closed in reverse.
+
+    settings → memory, rolling, cursors → models → loops → talk → client (commands, mirrors)
+
+`build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
+"""
+
+import asyncio
+import logging
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Self
+
+import aiohttp
+import discord
+import yarl
+
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.commands import MemoryCommands
+from discoclaw.bot.past import Past
+from discoclaw.bot.sync import sync_if_changed
+from discoclaw.bot.transparency import Transparency
+from discoclaw.claude.door import ClaudeDoor
+from discoclaw.core.errors import ChatUnavailable, SettingsError
+from discoclaw.core.ports import Clock, Model
+from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.schedule import Loops
+from discoclaw.loops.summary import SummaryLoop
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.follow import Follower
+from discoclaw.memory.rolling import RollingMemory
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_subject
+from discoclaw.prompt.assemble import Budget
+from discoclaw.recall.lexical import Lexical
+from discoclaw.session.content import Content
+from discoclaw.session.desk import Desk
+from discoclaw.session.talk import Talk
+from discoclaw.session.turn import Parts
+from discoclaw.session.window import Windows
+from discoclaw.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+def now_ms() -> int:
+    """The system's clock, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class App:
+    """The running program. `client` is the discord.py client, `talk` what it talks to, `memory` the store."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: DiscoClaw,
+        loops: Loops,
+        shelves: "_Shelves",
+        models: "_Models",
+        followers: list[Follower],
+    ) -> None:
+        self.settings = settings
+        self.client = client
+        self.talk = client.talk
+        self.loops = loops
+        self.memory = shelves.memory
+        self.rolling = shelves.rolling
+        self._folder = shelves.folder
+        self._models = (models.chat, models.summary, models.facts)
+        self._followers = followers
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Take the memory folder. Raises FolderInUse or MemoryFault."""
+        if self.settings.discord_api is not None:
+            discord.http.Route.BASE = self.settings.discord_api
+        if self.settings.discord_gateway is not None:
+            discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(self.settings.discord_gateway)
+        async with AsyncExitStack() as stack:
+            await asyncio.to_thread(self._folder.open)
+            stack.callback(self._folder.close)
+            for model in self._models:
+                stack.push_async_callback(model.close)
+            for follower in self._followers:
+                stack.push_async_callback(follower.close)
+            stack.push_async_callback(self.loops.close)
+            stack.push_async_callback(self.client.close)
+            stack.push_async_callback(self.talk.desk.close, self.settings.shutdown_grace_s)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Finish what runs, then close everything in reverse."""
+        await self._stack.aclose()
+
+    async def run(self) -> None:
+        """Connect to Discord and stay until the client is closed. Raises SettingsError without a token."""
+        if self.settings.token is None:
+            raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")
+        try:
+            await self.client.start(self.settings.token.get_secret_value())
+        except discord.LoginFailure:
+            raise SettingsError("DISCORD_TOKEN=…: Discord does not accept this token") from None
+        except discord.PrivilegedIntentsRequired:
+            raise SettingsError(
+                "the bot may not read messages: enable the “message content” intent at "
+                "https://discord.com/developers/applications, under Bot"
+            ) from None
+        except (aiohttp.ClientError, OSError, discord.HTTPException, discord.GatewayNotFound) as error:
+            raise self._unreachable(error) from None
+        except AttributeError as error:
+            # discord.py 2.7 stumbles over its own missing socket when the very first connection fails.
+            if getattr(self.client, "ws", None) is not None:
+                raise
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, error: Exception) -> ChatUnavailable:
+        where = f" at {self.settings.discord_api}" if self.settings.discord_api else ""
+        return ChatUnavailable(
+            f"Discord can not be reached{where} ({type(error).__name__}); "
+            "check the network, or DISCORD_API_BASE and DISCORD_GATEWAY"
+        )
+
+    async def settle(self) -> None:
+        """Wait until no turn, loop or mirror is at work."""
+        await self.talk.desk.settle()
+        await self.loops.settle()
+        for follower in self._followers:
+            await follower.settle()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shelves:
+    """Where memory is kept. `memory` and `rolling` are None when switched off; `folder` is always there."""
+
+    folder: Memory
+    memory: Memory | None
+    rolling: RollingMemory | None
+    cursors: Cursors
+
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """The chat's model and the loops' small ones."""
+
+    chat: Model
+    summary: Model
+    facts: Model
+
+
+def build(
+    settings: Settings, *, model: Model | None = None, small_model: Model | None = None, clock: Clock = now_ms
+) -> App:
+    """Build every part once. `model` and `small_model` replace the real ones (offline, tests).
+
+    A `model` alone stands for both. Raises SettingsError when there is neither a key nor an address of one.
+    """
+    client = DiscoClaw(settings)
+    shelves = _shelves(settings, clock)
+    models = _models(settings, model, small_model)
+    followers: list[Follower] = []
+    loops = _loops(settings, shelves, models, client, clock, followers)
+    parts = Parts(
+        model=models.chat,
+        recall=Lexical(),
+        windows=Windows(clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000),
+        content=Content(settings.content_dir),
+        loops=loops,
+        history=Past(client, client.access, client.me, settings.owners),
+        clock=clock,
+        budget=Budget(history=settings.history_budget, total=settings.prompt_budget),
+        memory=shelves.memory,
+        rolling=shelves.rolling,
+        inject_chars=settings.inject_max_chars,
+        max_tokens=settings.max_tokens,
+        dm_privacy=settings.dm_privacy,
+        me=client.me,
+    )
+    desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
+    client.talk = Talk(parts, desk)
+    _add_transparency(settings, shelves, client, followers)
+    _add_commands(settings, shelves, client, loops)
+    return App(settings, client, loops, shelves, models, followers)
+
+
+def _shelves(settings: Settings, clock: Clock) -> _Shelves:
+    root, idle_ms = settings.memory_dir, settings.idle_s * 1000
+    folder = Memory(
+        root, clock=clock, durable_folder=settings.durable_dir, max_items=settings.max_items, idle_ms=idle_ms
+    )
+    rolling = RollingMemory(settings.summary_dir or root / "rolling", clock=clock, idle_ms=idle_ms)
+    return _Shelves(
+        folder,
+        folder if settings.durable_enabled else None,
+        rolling if settings.summary_enabled else None,
+        Cursors(root / "cursors"),
+    )
+
+
+def _models(settings: Settings, model: Model | None, small: Model | None) -> _Models:
+    if model is not None:
+        return _Models(model, small or model, small or model)
+    if settings.api_key is None and settings.base_url is None:
+        raise SettingsError(
+            "ANTHROPIC_API_KEY is not set; set it, or ANTHROPIC_BASE_URL for a local model, "
+            "or try `discoclaw demo`, which needs neither"
+        )
+    door = ClaudeDoor(
+        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
+        base_url=settings.base_url,
+        connect_timeout_s=settings.connect_timeout_s,
+    )
+    return _Models(
+        door.model(settings.model, total_timeout_s=settings.model_timeout_s),
+        small or door.model(settings.summary_model, total_timeout_s=settings.loop_timeout_s),
+        small or door.model(settings.durable_model, total_timeout_s=settings.loop_timeout_s),
+    )
+
+
+def _loops(
+    settings: Settings,
+    shelves: _Shelves,
+    models: _Models,
+    client: DiscoClaw,
+    clock: Clock,
+    followers: list[Follower],
+) -> Loops:
+    summary = facts = None
+    if shelves.rolling is not None:
+        summary = SummaryLoop(
+            models.summary,
+            shelves.rolling,
+            shelves.cursors,
+            me=client.me,
+            max_chars=settings.summary_max_chars,
+        )
+    if shelves.memory is not None and settings.extraction_enabled:
+        facts = FactsLoop(models.facts, shelves.memory, shelves.cursors, dm_privacy=settings.dm_privacy)
+
+    def learned(user_id: str) -> None:
+        for follower in followers:
+            follower.touch(user_subject(user_id))
+
+    return Loops(
+        clock=clock,
+        summary=summary,
+        facts=facts,
+        summary_every=settings.summary_every,
+        facts_every=settings.durable_every,
+        window_chars=settings.history_budget,
+        learned=learned,
+    )
+
+
+def _add_transparency(
+    settings: Settings, shelves: _Shelves, client: DiscoClaw, followers: list[Follower]
+) -> None:
+    if settings.memory_channel is None or shelves.memory is None:
+        return
+    mirror = Transparency(client, settings.memory_channel, shelves.memory, shelves.rolling, shelves.cursors)
+    follower = Follower(
+        "transparency", mirror.mirror, ledgers=shelves.folder.ledger_folder, cursors=shelves.cursors
+    )
+    shelves.memory.changed.append(follower.touch)
+    client.heard_hooks.append(mirror.heard)
+    client.ready_hooks.append(follower.catch_up)
+    followers.append(follower)
+
+
+def _add_commands(settings: Settings, shelves: _Shelves, client: DiscoClaw, loops: Loops) -> None:
+    async def setup() -> None:
+        if settings.commands_enabled:
+            cog = MemoryCommands(
+                client, shelves.memory, shelves.rolling, dm_privacy=settings.dm_privacy, cleared=loops.reset
+            )
+            await client.add_cog(cog, override=True)
+        await sync_if_changed(client.tree, shelves.cursors)
+
+    client.setup_hooks.append(setup)

@@ -1,0 +1,86 @@
+"""Whether a person may talk to us: the allowlist, with roles looked up where Discord does not send them.
+
+Live messages in a server carry their author's roles; direct messages and history do not. Those are asked
+for, once in a while for each person. Knows Discord's members, and nothing about messages.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import discord
+
+from discoclaw.bot.errors import discord_errors
+from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.policy import Allowlist
+
+log = logging.getLogger(__name__)
+
+FRESH_S = 300.0
+MOST_KNOWN = 10_000
+
+
+class Access:
+    """The allowlist at work. `guilds` are the servers whose roles count."""
+
+    def __init__(
+        self,
+        allowlist: Allowlist,
+        guilds: Callable[[], Sequence[discord.Guild]],
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.allowlist = allowlist
+        self._guilds = guilds
+        self._now = now
+        self._known: dict[tuple[int, int], tuple[bool, float]] = {}
+
+    async def may_talk(self, user: discord.abc.User, guild: discord.Guild | None = None) -> bool:
+        """Whether the allowlist names a person, by id or by a role on `guild` (on any server, in a DM)."""
+        if user.bot:
+            return False
+        where = (user.id, guild.id if guild is not None else 0)
+        if isinstance(user, discord.Member):
+            allowed = self._allows(user)
+            self._note(where, allowed)
+            return allowed
+        if self.allowlist.person(str(user.id)):
+            return True
+        if not self.allowlist.roles:
+            return False
+        allowed, until = self._known.get(where, (False, 0.0))
+        if self._now() < until:
+            return allowed
+        try:
+            allowed = await self._ask([guild] if guild is not None else self._guilds(), user.id)
+        except ChatError as error:  # the last known answer holds, and the next message asks again
+            log.warning("the roles of %s could not be looked up: %s", user.id, error)
+            return allowed
+        self._note(where, allowed)
+        return allowed
+
+    def _note(self, where: tuple[int, int], allowed: bool) -> None:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[where] = (allowed, self._now() + FRESH_S)
+
+    def _allows(self, member: discord.Member) -> bool:
+        return self.allowlist.person(str(member.id), (str(role.id) for role in member.roles))
+
+    async def _ask(self, guilds: Sequence[discord.Guild], user_id: int) -> bool:
+        """Ask the servers that have one of the roles. Raises ChatError when Discord can not say."""
+        for guild in guilds:
+            if guild.unavailable:
+                continue
+            if not any(guild.get_role(int(role)) for role in self.allowlist.roles):
+                continue
+            try:
+                with discord_errors():
+                    member = guild.get_member(user_id) or await guild.fetch_member(user_id)
+            except ChatGone:
+                continue  # not a member there
+            if self._allows(member):
+                return True
+        if not guilds or any(guild.unavailable for guild in guilds):
+            raise ChatUnavailable("not all servers have told us of their roles yet")
+        return False

@@ -1,0 +1,179 @@
+"""The Discord door: who may speak, what is heard, and who is answered. Everything else is inside.
+
+Closed by default: with an empty allowlist nobody is answered. Messages are heard (they enter the window)
+in allowed channels only; a thread goes by its parent.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import discord
+from discord.ext import commands
+
+from discoclaw.bot import wire
+from discoclaw.bot.access import Access
+from discoclaw.bot.deliver import DiscordReply
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.pages import SILENT
+from discoclaw.core.errors import ChatError, ChatForbidden
+from discoclaw.core.message import Inbound, Me
+from discoclaw.core.policy import Policy
+from discoclaw.session.talk import Talk
+from discoclaw.settings import Settings
+
+log = logging.getLogger(__name__)
+
+NO_RIGHT = "I have an answer for you in {place}, but may not write there. An admin can change that."
+
+
+class DiscoClaw(commands.Bot):
+    """The client. `talk` is set by the composition root before the client starts."""
+
+    talk: Talk
+
+    def __init__(self, settings: Settings) -> None:
+        intents = discord.Intents.none()
+        intents.guilds = intents.messages = intents.message_content = True
+        # We have no voice; without this, each start warns of its missing libraries.
+        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+        super().__init__(
+            command_prefix=_prefix,
+            help_command=None,
+            intents=intents,
+            allowed_mentions=SILENT,
+            case_insensitive=True,
+        )
+        self.settings = settings
+        self.access = Access(settings.allowlist, lambda: self.guilds)
+        self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
+        self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
+        self.heard_hooks: list[Callable[[Inbound], None]] = []
+
+    def me(self) -> Me:
+        """Ourselves. Raises RuntimeError before we are logged in."""
+        if self.user is None:
+            raise RuntimeError("not logged in yet")
+        return Me(str(self.user.id), self.user.display_name)
+
+    async def setup_hook(self) -> None:
+        for hook in self.setup_hooks:
+            await hook()
+
+    async def on_ready(self) -> None:
+        log.info("logged in as %s, in %d servers", self.user, len(self.guilds))
+        if self.access.allowlist.closed:
+            log.warning(
+                "the allowlist is empty, so nobody is answered: "
+                "set DISCORD_ALLOW_USER_IDS or DISCORD_ALLOW_ROLE_IDS"
+            )
+        self.talk.parts.windows.reopen()  # a later READY means a gap that Discord does not fill
+        for hook in self.ready_hooks:
+            await hook()
+
+    async def on_message(self, message: discord.Message) -> None:
+        assert self.user is not None
+        if (
+            message.author.id == self.user.id
+            or not wire.is_talk(message)
+            or not self._listens(message.channel)
+        ):
+            return
+        may_talk = await self.access.may_talk(message.author, message.guild)
+        heard = wire.inbound(message, self.user, owners=self.settings.owners, may_talk=may_talk)
+        if may_talk:
+            for hook in self.heard_hooks:
+                hook(heard)
+        if self.settings.commands_enabled and wire.is_command(heard.text):
+            if may_talk:
+                await self.process_commands(message)
+            return
+        policy = self.policy(heard)
+        self.talk.hear(heard, policy)
+        if not may_talk or not await self.talk.wants_answer(heard, policy):
+            return
+        reply = Answer(self, message)
+        reply.start()
+        self.talk.answer(heard, reply)
+
+    # Raw events: the others come only for messages discord.py still has in its cache.
+
+    async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
+        message = payload.message
+        if self.user is None or message.author.id == self.user.id or not wire.is_talk(message):
+            return
+        if self._listens(message.channel):
+            said = wire.said(message, self.me(), owners=self.settings.owners, guest=False)
+            self.talk.amend(said.id, said.author_id, said.text, wire.session_key(message))
+
+    async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
+        self._gone(payload.channel_id, {payload.message_id})
+
+    async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
+        self._gone(payload.channel_id, payload.message_ids)
+
+    def _gone(self, channel_id: int, message_ids: set[int]) -> None:
+        """Messages were deleted: they leave the window, and no loop sees them."""
+        channel = self.get_channel(channel_id)
+        key = None  # a DM is known by its person, and Discord names only the channel
+        if isinstance(channel, discord.Thread | discord.abc.GuildChannel):
+            key = wire.place_of(cast("wire.Channel", channel)).session_key("")
+        for message_id in message_ids:
+            self.talk.forget(str(message_id), key)
+
+    async def on_thread_create(self, thread: discord.Thread) -> None:
+        """Join threads of channels we listen to: without that, Discord tells us little of private ones."""
+        if self._listens(thread):
+            try:
+                with discord_errors():
+                    await thread.join()
+            except ChatError as error:
+                log.info("the thread %s could not be joined: %s", thread.id, error)
+
+    def policy(self, _message: Inbound) -> Policy:
+        """What holds for a message. Live configuration will add layers above the settings."""
+        return self.settings.policy
+
+    def _listens(self, channel: "wire.Channel | discord.Thread") -> bool:
+        place = wire.place_of(channel)
+        return self.access.allowlist.channel(place.group_id, place.channel_id)
+
+
+def _prefix(_client: commands.Bot, message: discord.Message) -> str:
+    """`!` and all before it, which is our mention at most: `wire.is_command` has made sure of that."""
+    at = message.content.lower().find("!memory")
+    return message.content[: at + 1] or "!"
+
+
+class Answer(DiscordReply):
+    """A reply that, when we may not write where we were asked, says so in a DM: nobody is ignored."""
+
+    def __init__(self, client: DiscoClaw, message: discord.Message) -> None:
+        super().__init__(message.channel, message, edit_every_s=client.settings.edit_interval_s)
+        self._asked = message
+        self._told = False
+
+    async def finish(self) -> str | None:
+        try:
+            return await super().finish()
+        except ChatForbidden:
+            await self._tell_privately()
+            raise
+
+    async def fail(self, text: str) -> None:
+        try:
+            await super().fail(text)
+        except ChatForbidden:
+            await self._tell_privately()
+            raise
+
+    async def _tell_privately(self) -> None:
+        if self._asked.guild is None or self._told:
+            return
+        self._told = True
+        place = getattr(self._asked.channel, "mention", "there")
+        try:
+            with discord_errors():
+                await self._asked.author.send(NO_RIGHT.format(place=place))
+        except ChatError as error:
+            log.info("the person could not be told either: %s", error)

@@ -1,0 +1,66 @@
+"""A conversation's past, read from Discord's history: the port `History`."""
+
+import asyncio
+from collections.abc import Callable
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.access import Access
+from discoclaw.bot.errors import discord_errors
+from discoclaw.core.errors import ChatGone
+from discoclaw.core.message import Me, Place, Said
+
+
+class Past:
+    """Reads history with `client`; `owners` and `access` mark the lines' authors."""
+
+    def __init__(
+        self, client: discord.Client, access: Access, me: Callable[[], Me], owners: frozenset[str]
+    ) -> None:
+        self._client = client
+        self._me = me
+        self._owners = owners
+        self._access = access
+
+    async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
+        """At most `limit` messages before `message_id`, oldest first, without commands and their answers.
+
+        A thread that grew out of a message begins with that message. Raises ChatError.
+        """
+        with discord_errors():
+            channel = self._client.get_channel(int(place.channel_id))
+            if channel is None:
+                channel = await self._client.fetch_channel(int(place.channel_id))
+            if not isinstance(channel, discord.abc.Messageable):
+                raise ChatGone(f"{place.channel_id} holds no messages")
+            before = discord.Object(int(message_id))
+            messages = [message async for message in channel.history(limit=limit, before=before)][::-1]
+            if isinstance(channel, discord.Thread) and len(messages) < limit:
+                messages = [*await _starter(channel), *messages]
+        me = self._me()
+        commands = {message.id for message in messages if wire.is_command(wire.text_of(message, me))}
+        talk = [
+            message
+            for message in messages
+            if wire.is_talk(message)
+            and message.id not in commands
+            and not (message.reference is not None and message.reference.message_id in commands)
+        ]
+        authors = {message.author.id: message for message in talk}.values()
+        known = await asyncio.gather(*(self._access.may_talk(one.author, one.guild) for one in authors))
+        may_talk = {one.author.id: allowed for one, allowed in zip(authors, known, strict=True)}
+        return [
+            wire.said(message, me, owners=self._owners, guest=not may_talk[message.author.id])
+            for message in talk
+        ]
+
+
+async def _starter(thread: discord.Thread) -> list[discord.Message]:
+    """The message a thread grew out of; a forum post's own first message is in the thread itself."""
+    if not isinstance(thread.parent, discord.TextChannel):
+        return []
+    try:
+        return [thread.starter_message or await thread.parent.fetch_message(thread.id)]
+    except (discord.NotFound, discord.Forbidden):
+        return []  # the thread did not grow out of a message, or that is gone

@@ -1,0 +1,161 @@
+"""Discord becomes values: the only place that reads a discord.py message. Secrets are redacted here, first.
+
+Knows discord.py and core's values; decides nothing.
+"""
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+import discord
+
+from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said
+from discoclaw.core.redact import redact
+from discoclaw.core.text import scrub
+from discoclaw.prompt.assemble import with_attachments
+
+if TYPE_CHECKING:
+    Channel: TypeAlias = discord.abc.MessageableChannel
+
+_TALK = (discord.MessageType.default, discord.MessageType.reply)
+_COMMAND = re.compile(r"!memory(\s|$)", re.IGNORECASE)
+_MAX_TEXT = 16_000
+"""Longest text taken from one message, in code points; Discord's own limit is 4,000."""
+
+
+def is_talk(message: discord.Message) -> bool:
+    """Whether a person (or bot) said something, as opposed to Discord noting a pin, a join and the like."""
+    return message.type in _TALK
+
+
+def is_command(text: str) -> bool:
+    """Whether a message is one of our text commands."""
+    return _COMMAND.match(text) is not None
+
+
+def place_of(channel: "Channel") -> Place:
+    """Where a channel is, who owns its memory, and whether everybody on the server can read it."""
+    if isinstance(channel, discord.Thread):
+        parent = channel.parent
+        return Place(
+            kind="thread",
+            channel_id=str(channel.id),
+            group_id=str(channel.parent_id),
+            name=scrub(channel.name),
+            private=channel.is_private() or parent is None or _hidden(parent),
+            group_name=scrub(parent.name) if parent is not None else "",
+            topic=scrub(getattr(parent, "topic", None) or ""),
+        )
+    if isinstance(channel, discord.abc.GuildChannel):
+        return Place(
+            kind="channel",
+            channel_id=str(channel.id),
+            group_id=str(channel.id),
+            name=scrub(channel.name),
+            private=_hidden(channel),
+            group_name=scrub(channel.name),
+            topic=scrub(getattr(channel, "topic", None) or ""),
+        )
+    guild_id = getattr(channel, "guild_id", None) or getattr(getattr(channel, "guild", None), "id", None)
+    if guild_id is not None:
+        # A channel discord.py does not know (yet): of whom it is read can not be told, so of few.
+        return Place("channel", str(channel.id), str(channel.id), name="unknown", private=True)
+    return Place(kind="dm", channel_id=str(channel.id), group_id=None, name="direct message", private=True)
+
+
+def session_key(message: discord.Message) -> str:
+    """The conversation a message belongs to, ours included: a DM is its person's, whoever speaks."""
+    person = getattr(message.channel, "recipient", None) or message.author
+    return place_of(message.channel).session_key(str(person.id))
+
+
+def inbound(
+    message: discord.Message, me: discord.ClientUser, *, owners: frozenset[str], may_talk: bool
+) -> Inbound:
+    """A message as the rooms inside know it."""
+    place = place_of(message.channel)
+    author = message.author
+    quoted = _quoted(message, me)
+    return Inbound(
+        id=str(message.id),
+        author=Author(
+            id=str(author.id),
+            name=scrub(author.display_name),
+            is_owner=str(author.id) in owners,
+            is_bot=author.bot,
+            allowed=may_talk,
+        ),
+        place=place,
+        session_key=place.session_key(str(author.id)),
+        text=text_of(message, Me(str(me.id), me.display_name)),
+        sent_at=_ms(message),
+        mentions_us=place.kind == "dm" or _mentions(message, me) or (quoted is not None and quoted.by_us),
+        quoted=quoted,
+        attachments=_attached(message),
+    )
+
+
+def said(message: discord.Message, me: Me, *, owners: frozenset[str], guest: bool) -> Said:
+    """A message of the past as a line of the window."""
+    by_us = str(message.author.id) == me.id
+    return Said(
+        id=str(message.id),
+        author_id=str(message.author.id),
+        name=me.name if by_us else scrub(message.author.display_name),
+        text=with_attachments(text_of(message, me), _attached(message)),
+        sent_at=_ms(message),
+        is_owner=str(message.author.id) in owners,
+        by_us=by_us,
+        guest=guest and not by_us,
+    )
+
+
+def text_of(message: discord.Message, me: Me) -> str:
+    """What was said: mentions as names, ours at the front left out, secrets gone. A forward is quoted."""
+    text = message.clean_content[:_MAX_TEXT]
+    ours = {me.name, message.guild.me.display_name if message.guild is not None else me.name}
+    for name in sorted(ours, key=len, reverse=True):
+        if text.startswith(f"@{name}"):
+            text = text[len(name) + 1 :].lstrip(" ,:\n")
+            break
+    forwarded = [f"(forwarded: {one.content[:_MAX_TEXT]})" for one in message.message_snapshots]
+    return redact(scrub("\n".join(filter(None, [text, *forwarded])))).text
+
+
+def _attached(message: discord.Message) -> tuple[str, ...]:
+    """What came with a message besides its text, in a few words each; the contents are not read."""
+    files = [*message.attachments, *(file for one in message.message_snapshots for file in one.attachments)]
+    notes = [f"{file.filename}, {_kind(file)}, {max(1, file.size // 1024)} kB" for file in files]
+    notes += [f"sticker “{sticker.name}”" for sticker in message.stickers]
+    if message.poll is not None:
+        answers = ", ".join(answer.text for answer in message.poll.answers)
+        notes.append(f"poll “{message.poll.question}” with the answers {answers}")
+    return tuple(redact(scrub(note)).text for note in notes)
+
+
+def _kind(file: discord.Attachment) -> str:
+    return (file.content_type or "file").split(";")[0]
+
+
+def _ms(message: discord.Message) -> int:
+    return int(message.created_at.timestamp() * 1000)
+
+
+def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
+    ours = message.guild.self_role if message.guild is not None else None
+    return any(user.id == me.id for user in message.mentions) or (
+        ours is not None and any(role.id == ours.id for role in message.role_mentions)
+    )
+
+
+def _quoted(message: discord.Message, me: discord.ClientUser) -> Quoted | None:
+    if message.type is not discord.MessageType.reply or message.reference is None:
+        return None
+    original = message.reference.resolved
+    if not isinstance(original, discord.Message):
+        return None
+    text = redact(scrub(original.clean_content[:_MAX_TEXT])).text
+    return Quoted(scrub(original.author.display_name), text, by_us=original.author.id == me.id)
+
+
+def _hidden(channel: discord.abc.GuildChannel) -> bool:
+    return not channel.permissions_for(channel.guild.default_role).view_channel

@@ -1,0 +1,1 @@
+"""The command line. Knows the composition root; prints, and nothing else in this house prints."""

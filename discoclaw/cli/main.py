@@ -1,0 +1,147 @@
+"""`discoclaw`: run the bot, try it without a token, look into its memory.
+
+Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from discoclaw import __version__
+from discoclaw import settings as settings_module
+from discoclaw.cli.memory import memory
+from discoclaw.core.errors import DiscoClawError, SettingsError
+
+if TYPE_CHECKING:
+    from discoclaw.app import App
+
+log = logging.getLogger("discoclaw")
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+cli = typer.Typer(
+    help="A Discord bot with a memory that its users can see and correct.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+cli.add_typer(memory, name="memory")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"discoclaw {__version__}")
+        raise typer.Exit
+
+
+@cli.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """See the commands below."""
+
+
+@cli.command()
+def run() -> None:
+    """Connect to Discord and answer until stopped.
+
+    Reads its settings from the environment and from `.env`; `.env.example` lists them all.
+
+    Example: DISCORD_TOKEN=… ANTHROPIC_API_KEY=… DISCORD_ALLOW_USER_IDS=123 discoclaw run
+    """
+    settings = settings_module.load()
+    _log_to_terminal(settings.log_level)
+    for line in settings_module.unknown():
+        log.warning(line)
+    if settings.token is None:
+        raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")
+    from discoclaw.app import build  # a second of imports that `discoclaw memory` does without
+
+    asyncio.run(_serve(build(settings)))
+
+
+@cli.command()
+def demo(
+    channel: Annotated[str, typer.Option(help="Name of the simulated channel.")] = "general",
+    port: Annotated[int, typer.Option(help="Port of the page on this machine.", min=0, max=65535)] = 8123,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier demos learned.")] = False,
+) -> None:
+    """Talk with the bot in the browser, on a simulated Discord: no token, no account, no key.
+
+    Memory is written under data/demo/ and kept for the next demo. With ANTHROPIC_API_KEY or
+    ANTHROPIC_BASE_URL set, the real model answers.
+
+    Example: discoclaw demo --channel dev --fresh
+    """
+    try:
+        from discoclaw.demo.show import show
+    except ImportError as error:
+        raise SettingsError(
+            f"the demo's packages are not installed ({error.name}); run: pip install 'discoclaw[demo]'"
+        ) from None
+    _log_to_terminal("WARNING")
+    asyncio.run(
+        show(channel=channel, port=port, fresh=fresh, say=Console(highlight=False, soft_wrap=True).print)
+    )
+
+
+async def _serve(app: "App") -> None:
+    """Run until the client ends or a signal asks us to stop; what was begun is finished first."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        except NotImplementedError:  # Windows; Ctrl-C raises KeyboardInterrupt there
+            break
+    async with app:
+        serving = asyncio.create_task(app.run(), name="discord")
+        stopping = asyncio.create_task(stop.wait(), name="signals")
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if serving.done():
+            serving.result()
+        else:
+            log.info("stopping: what is being answered is finished first; once more ends at once")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):
+                asyncio.get_running_loop().remove_signal_handler(number)
+    await asyncio.gather(serving, return_exceptions=True)
+
+
+def _log_to_terminal(level: str) -> None:
+    handler: logging.Handler
+    if sys.stderr.isatty():
+        handler = RichHandler(console=Console(stderr=True), show_path=False, rich_tracebacks=True)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+    else:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each call of the model otherwise
+    logging.getLogger("discord").setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level]))
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        cli()
+    except DiscoClawError as error:
+        for line in str(error).splitlines():
+            errors.print(f"discoclaw: {line}", markup=False)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output left (`| head`); leave quietly.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        errors.print(f"discoclaw: {error}", markup=False)
+        sys.exit(1)

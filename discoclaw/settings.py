@@ -1,0 +1,211 @@
+"""The environment, read once: every variable, its default, and what is allowed. Nobody else reads it.
+
+A value that is not allowed stops the start with one line that names the variable, the value and what is
+allowed. Secrets are never shown. `.env` in the working folder is read too; the environment wins.
+"""
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from dotenv import dotenv_values
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from discoclaw.core.errors import SettingsError
+from discoclaw.core.policy import Allowlist, Policy, RespondMode
+from discoclaw.core.privacy import DmPrivacy
+
+
+def _ids(value: object) -> object:
+    """Snowflakes, divided by commas or white space."""
+    if not isinstance(value, str):
+        return value
+    found = value.replace(",", " ").split()
+    wrong = [word for word in found if not (word.isascii() and word.isdigit() and len(word) <= 20)]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is no Discord id; ids are numbers, divided by commas or spaces")
+    return frozenset(found)
+
+
+def _blank_is_none(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _http(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise ValueError("an address starts with http:// or https://")
+    return value.rstrip("/") if value else None
+
+
+def _websocket(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("ws://", "wss://")):
+        raise ValueError("an address starts with ws:// or wss://")
+    return value
+
+
+def _id(value: str | None) -> str | None:
+    if value is None:
+        return None
+    found = _ids(value)
+    if not isinstance(found, frozenset) or len(found) != 1:
+        raise ValueError("one Discord id is wanted")
+    return str(next(iter(found)))
+
+
+Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
+Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
+Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
+Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
+Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LogLevel = Annotated[
+    Literal["DEBUG", "INFO", "WARNING", "ERROR"],
+    BeforeValidator(lambda value: str(value).upper() if str(value).upper() in LEVELS else value),
+]
+
+
+def _ours(source: PydanticBaseSettingsSource) -> Callable[[], dict[str, Any]]:
+    source.config = {**source.config, "populate_by_name": False}
+    return lambda: {key: value for key, value in source().items() if key in names() and value != ""}
+
+
+def _env(name: str, default: Any, **rules: Any) -> Any:
+    return Field(default=default, validation_alias=name, **rules)
+
+
+class Settings(BaseSettings):
+    """All settings, frozen. Field names are ours; the environment's names are the aliases."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True, populate_by_name=True
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[Any, ...]:
+        """Read the environment by its variables' names alone, and empty variables as unset.
+
+        Field names are for overrides in code; a MODEL or BASE_URL of the surroundings is not ours.
+        """
+        return init_settings, _ours(env_settings), _ours(dotenv_settings)
+
+    # Discord
+    token: Secret = _env("DISCORD_TOKEN", None)
+    allow_users: Ids = _env("DISCORD_ALLOW_USER_IDS", frozenset())
+    allow_roles: Ids = _env("DISCORD_ALLOW_ROLE_IDS", frozenset())
+    channels: Ids = _env("DISCORD_CHANNEL_IDS", frozenset())
+    owners: Ids = _env("DISCOCLAW_OWNER_IDS", frozenset())
+    discord_api: Address = _env("DISCORD_API_BASE", None)
+    discord_gateway: Gateway = _env("DISCORD_GATEWAY", None)
+    respond_mode: RespondMode = _env("DISCOCLAW_RESPOND_MODE", "mention")
+    edit_interval_s: float = _env("DISCOCLAW_EDIT_INTERVAL_S", 1.25, ge=0, le=30)
+
+    # Model
+    api_key: Secret = _env("ANTHROPIC_API_KEY", None)
+    base_url: Address = _env("ANTHROPIC_BASE_URL", None)
+    model: str = _env("DISCOCLAW_MODEL", "sonnet", min_length=1)
+    max_tokens: int = _env("DISCOCLAW_MAX_TOKENS", 4096, ge=64, le=32_000)
+    model_timeout_s: float = _env("DISCOCLAW_MODEL_TIMEOUT_S", 180.0, gt=0, le=3600)
+    connect_timeout_s: float = _env("DISCOCLAW_CONNECT_TIMEOUT_S", 10.0, gt=0, le=300)
+    loop_timeout_s: float = _env("DISCOCLAW_LOOP_TIMEOUT_S", 60.0, gt=0, le=3600)
+
+    # What a prompt holds
+    context_history: int = _env("DISCOCLAW_CONTEXT_HISTORY", 20, ge=1, le=200)
+    history_budget: int = _env("DISCOCLAW_MESSAGE_HISTORY_BUDGET", 3000, ge=0, le=200_000)
+    prompt_budget: int = _env("DISCOCLAW_PROMPT_BUDGET", 48_000, ge=4000, le=4_000_000)
+
+    # Rolling summary
+    summary_enabled: bool = _env("DISCOCLAW_SUMMARY_ENABLED", True)
+    summary_model: str = _env("DISCOCLAW_SUMMARY_MODEL", "haiku", min_length=1)
+    summary_max_chars: int = _env("DISCOCLAW_SUMMARY_MAX_CHARS", 2000, ge=100, le=20_000)
+    summary_every: int = _env("DISCOCLAW_SUMMARY_EVERY_N_TURNS", 5, ge=1, le=1000)
+    summary_dir: Folder = _env("DISCOCLAW_SUMMARY_DATA_DIR", None)
+
+    # Durable memory
+    durable_enabled: bool = _env("DISCOCLAW_DURABLE_MEMORY_ENABLED", True)
+    extraction_enabled: bool = _env("DISCOCLAW_DURABLE_EXTRACTION_ENABLED", True)
+    durable_model: str = _env("DISCOCLAW_DURABLE_MODEL", "haiku", min_length=1)
+    durable_every: int = _env("DISCOCLAW_DURABLE_EVERY_N_TURNS", 10, ge=1, le=1000)
+    durable_dir: Folder = _env("DISCOCLAW_DURABLE_DATA_DIR", None)
+    inject_max_chars: int = _env("DISCOCLAW_DURABLE_INJECT_MAX_CHARS", 2000, ge=0, le=100_000)
+    max_items: int = _env("DISCOCLAW_DURABLE_MAX_ITEMS", 200, ge=1, le=1_000_000)
+    dm_privacy: DmPrivacy = _env("DISCOCLAW_DM_PRIVACY", "balanced")
+    memory_channel: Id = _env("DISCOCLAW_MEMORY_CHANNEL_ID", None)
+    commands_enabled: bool = _env("DISCOCLAW_MEMORY_COMMANDS_ENABLED", True)
+
+    # The program
+    data_dir: Path = _env("DISCOCLAW_DATA_DIR", Path("data"))
+    content_dir: Path = _env("DISCOCLAW_CONTENT_DIR", Path("content"))
+    concurrent_turns: int = _env("DISCOCLAW_MAX_CONCURRENT_INVOCATIONS", 16, ge=0, le=1000)
+    waiting_messages: int = _env("DISCOCLAW_MAX_WAITING_MESSAGES", 20, ge=1, le=1000)
+    idle_s: int = _env("DISCOCLAW_IDLE_S", 3600, ge=1, le=31_536_000)
+    shutdown_grace_s: float = _env("DISCOCLAW_SHUTDOWN_GRACE_S", 8.0, ge=0, le=600)
+    log_level: LogLevel = _env("DISCOCLAW_LOG_LEVEL", "INFO")
+
+    @property
+    def allowlist(self) -> Allowlist:
+        """Who may talk to the bot, and where. The owners always may."""
+        return Allowlist(self.allow_users | self.owners, self.allow_roles, self.channels)
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(self.respond_mode, self.context_history)
+
+    @property
+    def memory_dir(self) -> Path:
+        return self.data_dir / "memory"
+
+
+def names() -> dict[str, str]:
+    """Every variable's name in the environment, with the name of its field."""
+    return {str(field.validation_alias): name for name, field in Settings.model_fields.items()}
+
+
+def load(**overrides: Any) -> Settings:
+    """The settings of this process. `overrides` (field names) win over the environment.
+
+    Raises SettingsError with one line for each value that is not allowed.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_line(fault) for fault in error.errors())) from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(f".env is not UTF-8 text ({error.reason} at byte {error.start})") from None
+
+
+def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
+    """A line for each variable that starts like ours but is none of ours: most likely a slip of the keys.
+
+    Without an `environment`, that of the process and `.env` are looked at.
+    """
+    known = names()
+    lines = []
+    for name in sorted({**dotenv_values(".env"), **os.environ} if environment is None else environment):
+        if name.upper() in known or not name.upper().startswith(("DISCOCLAW_", "DISCORD_")):
+            continue
+        near = difflib.get_close_matches(name.upper(), known, n=1)
+        lines.append(f"{name} is no setting of discoclaw" + (f"; did you mean {near[0]}?" if near else ""))
+    return lines
+
+
+def _line(fault: Any) -> str:
+    """One validation fault as `VARIABLE=value: what is allowed`."""
+    given = str(fault["loc"][0]) if fault["loc"] else "settings"
+    known = names()
+    fields = {field: name for name, field in known.items()}
+    variable = given if given in known else fields.get(given, given)
+    annotation = Settings.model_fields[known[variable]].annotation if variable in known else None
+    secret = "SecretStr" in str(annotation)
+    reason = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{variable}={'…' if secret else fault.get('input')!s}: {reason[:1].lower()}{reason[1:]}"

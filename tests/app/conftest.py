@@ -1,0 +1,118 @@
+"""The whole bot on a simulated Discord: real discord.py, real files, the offline model or a scripted one."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import discord
+import pytest
+import simcord
+
+from discoclaw.app import App, build
+from discoclaw.claude.offline import OfflineModel
+from discoclaw.core.ports import Model
+from discoclaw.settings import Settings
+
+GUILD_ID = 100_000_000_000_000_001
+
+
+class World:
+    """A bot and a small server: two open channels, a hidden one, and two people on the allowlist.
+
+    `folder` holds `data/` and `content/`. Times are those of the simulated Discord, which stand still.
+    """
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self.folder = folder
+        self.app: App
+        self.env: simcord.Env
+        self._stack = stack
+        self._running = AsyncExitStack()
+
+    async def begin(self, model: Model | None, changes: dict[str, Any]) -> None:
+        self._model, self._changes = model, changes
+        await self._start_app()
+        self.env = await self._stack.enter_async_context(simcord.run(self.app.client, settle_timeout=20))
+        self.guild = self.env.create_guild("Home", id=GUILD_ID)
+        self.general = self.guild.create_text_channel("general")
+        self.dev = self.guild.create_text_channel("dev")
+        nobody = {self.guild.default_role: discord.PermissionOverwrite(view_channel=False)}
+        self.hidden = self.guild.create_text_channel("hidden", overwrites=nobody)
+        ann = self.env.create_user("ann")
+        self.ann = self.guild.add_member(ann)
+        self.ann_dm = ann.dm_channel
+        self.bob = self.guild.add_member(self.env.create_user("bob"))
+        await self.env.settle()
+
+    async def _start_app(self) -> None:
+        settings = settings_for(self.folder, **self._changes)
+        self.app = build(settings, model=self._model or OfflineModel(), clock=self._now)
+        await self._running.enter_async_context(self.app)
+
+    def _now(self) -> int:
+        env = getattr(self, "env", None)
+        return int(env.now().timestamp() * 1000) if env is not None else 0
+
+    async def restart(self, model: Model | None = None, **changes: Any) -> None:
+        """Stop the bot and start a new one on the same files and the same Discord."""
+        self._model, self._changes = model or self._model, {**self._changes, **changes}
+        await self._running.aclose()
+        self._running = AsyncExitStack()
+        await self._start_app()
+        await self.env.restart_bot(self.app.client)
+
+    async def settle(self) -> None:
+        """Wait for turns, loops and mirrors."""
+        await self.env.settle()
+        await self.app.settle()
+
+    async def end(self) -> None:
+        await self._running.aclose()
+
+    def durable(self, person: Any) -> Path:
+        return self.folder / "data" / "memory" / "durable" / f"{person.id}.json"
+
+    def answer(self, channel: Any) -> str:
+        """The newest message of a channel."""
+        return str(channel.last_message.content)
+
+    def shown(self, channel: Any) -> list[str]:
+        """What a channel shows, oldest first."""
+        return [str(message.content) for message in channel.history()]
+
+
+Start = Callable[..., AbstractAsyncContextManager[World]]
+
+
+def settings_for(folder: Path, **changes: Any) -> Settings:
+    """Settings that read no environment: everybody on the server may talk and is always answered."""
+    values = {
+        "allow_roles": frozenset({str(GUILD_ID)}),
+        "respond_mode": "all",
+        "data_dir": folder / "data",
+        "content_dir": folder / "content",
+        "edit_interval_s": 0.05,
+        "summary_every": 2,
+        "durable_every": 1,
+        "shutdown_grace_s": 2.0,
+    }
+    return Settings(_env_file=None, **{**values, **changes})
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """`async with start(model=…, **settings) as world`."""
+
+    @asynccontextmanager
+    async def begin(model: Model | None = None, **changes: Any) -> AsyncIterator[World]:
+        async with AsyncExitStack() as stack:
+            world = World(tmp_path, stack)
+            try:
+                await world.begin(model, changes)
+                yield world
+                await world.settle()
+            finally:
+                await world.end()
+
+    return begin

@@ -1,0 +1,198 @@
+"""What people see and do with `!memory` and `/memory`."""
+
+import discord
+import pytest
+from discord.ext import commands
+
+from tests.app.conftest import Start
+from tests.app.models import Scripted
+
+
+class TestTextCommands:
+    async def test_remember_show_forget(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory remember   I am   allergic to nuts ")
+            assert world.answer(world.general) == "Remembered: I am allergic to nuts"
+            await world.ann.send(world.general, "!memory remember i am ALLERGIC to nuts")
+            assert world.answer(world.general) == "I already remember that: I am allergic to nuts"
+            await world.ann.send(world.general, "!memory")
+            assert "- [fact] I am allergic to nuts (id " in world.answer(world.general)
+            await world.ann.send(world.general, "!memory forget allergic to nuts")
+            assert world.answer(world.general) == "Forgotten: I am allergic to nuts"
+            await world.ann.send(world.general, "!memory show")
+            assert "allergic" not in world.answer(world.general)
+            assert "1 forgotten, kept on disk" in world.answer(world.general)
+            await world.ann.send(world.general, "!memory remember I am allergic to nuts")
+            await world.ann.send(world.general, "!memory show")
+            assert "- [fact] I am allergic to nuts" in world.answer(world.general)
+
+    async def test_a_short_name_lists_what_it_could_mean_and_the_id_settles_it(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory remember Works at Acme Corporation in Berlin")
+            await world.ann.send(world.general, "!memory forget Acme")
+            answer = world.answer(world.general)
+            assert "less than 60 %" in answer
+            short = answer.split("(id ")[1].split(",")[0]
+            await world.ann.send(world.general, f"!memory forget {short}")
+            assert world.answer(world.general) == "Forgotten: Works at Acme Corporation in Berlin"
+
+    @pytest.mark.parametrize(
+        ("said", "answer"),
+        [
+            ("!memory remember", "Please use it like this: `!memory remember <text>`"),
+            ("!memory forget", "Please use it like this: `!memory forget <text>`"),
+            ("!memory forget nothing like it", "I remember nothing that matches"),
+            ("!memory reset", "Did you mean `!memory reset rolling`?"),
+            ("!memory explode", "There is no `!memory explode`."),
+            ("!memory help", "**What I remember, and how you change it**"),
+            ("!MEMORY HELP", "**What I remember, and how you change it**"),
+            ("!memory share nothing", "I remember nothing that matches"),
+        ],
+    )
+    async def test_what_is_not_right_is_answered_with_the_way_out(
+        self, start: Start, said: str, answer: str
+    ) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, said)
+            assert world.answer(world.general).startswith(answer)
+            assert all(isinstance(error, commands.UserInputError) for error in world.env.errors)
+
+    async def test_a_memory_too_long_is_refused_with_the_limit(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory remember " + "x" * 1500)
+            assert "at most 1000 characters" in world.answer(world.general)
+
+    async def test_a_long_list_arrives_whole_as_a_file(self, start: Start) -> None:
+        async with start() as world:
+            for number in range(60):
+                await world.ann.send(world.general, f"!memory remember {number} " + "long words " * 20)
+            await world.ann.send(world.general, "!memory show")
+            (file,) = world.general.last_message.attachments
+            assert file.filename == "memory.md"
+            assert all(len(text) <= 2000 for text in world.shown(world.general))
+
+    async def test_other_words_with_an_exclamation_mark_go_to_the_model(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model) as world:
+            await world.ann.send(world.general, "!memoryless is a word")
+            assert "!memoryless is a word" in model.prompt
+
+    async def test_commands_can_be_switched_off(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, commands_enabled=False) as world:
+            await world.ann.send(world.general, "!memory show")
+            assert "!memory show" in model.prompt
+
+    async def test_a_command_waits_for_the_turn_before_it(self, start: Start) -> None:
+        model = Scripted("one answer")
+        async with start(model) as world:
+            await world.ann.send(world.general, "a question")
+            await world.ann.send(world.general, "!memory remember tea")
+            assert world.shown(world.general)[1::2] == ["one answer", "Remembered: tea"]
+
+
+class TestSlashCommands:
+    async def test_do_the_same_and_only_the_person_sees_it(self, start: Start) -> None:
+        async with start() as world:
+            result = await world.ann.slash(world.general, "memory remember", text="I like tea")
+            assert result.ephemeral
+            assert result.response.content == "Remembered: I like tea"
+            shown = await world.ann.slash(world.general, "memory show")
+            assert "- [fact] I like tea" in shown.response.content
+            assert world.shown(world.general) == []
+
+    async def test_items_complete_while_one_types(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.slash(world.general, "memory remember", text="I like tea")
+            await world.ann.slash(world.general, "memory remember", text="My cat is called Tom")
+            choices = await world.ann.autocomplete(world.general, "memory forget", "text", "cat")
+            assert [choice["name"] for choice in choices] == ["My cat is called Tom"]
+            result = await world.ann.slash(world.general, "memory forget", text=choices[0]["value"])
+            assert result.response.content == "Forgotten: My cat is called Tom"
+            assert await world.bob.autocomplete(world.general, "memory forget", "text", "") == []
+
+    async def test_reset_rolling(self, start: Start) -> None:
+        async with start() as world:
+            result = await world.ann.slash(world.general, "memory reset rolling")
+            assert result.response.content == "The summary of this conversation is cleared."
+
+    async def test_are_synced_once_and_again_only_when_they_changed(self, start: Start) -> None:
+        async with start() as world:
+
+            def syncs() -> int:
+                return sum(
+                    1
+                    for request in world.env.http_requests
+                    if request.method == "PUT" and request.path.endswith("/commands")
+                )
+
+            assert syncs() == 1
+            await world.restart()
+            assert syncs() == 1
+            await world.restart(commands_enabled=False)
+            assert syncs() == 2
+
+
+class TestPrivateItems:
+    async def test_a_question_which_one_is_meant_does_not_tell_them_in_the_open(self, start: Start) -> None:
+        async with start() as world:
+            for place in ("Oslo north", "Oslo south"):
+                await world.ann.send_dm(f"!memory remember I live in {place}")
+            await world.ann.send(world.general, "!memory share I live in Oslo")
+            assert "matches 2 items" in world.answer(world.general)
+            assert "Oslo north" not in world.answer(world.general)
+
+    async def test_what_is_personal_and_said_unseen_stays_private(self, start: Start) -> None:
+        async with start() as world:
+            said = "My doctor says I have diabetes"
+            result = await world.ann.slash(world.general, "memory remember", text=said)
+            assert "(private: I use it in our DMs only" in result.response.content
+            await world.ann.send(world.general, "!memory show")
+            assert "diabetes" not in world.answer(world.general)
+
+    async def test_a_fact_from_a_direct_message_stays_there_until_shared(self, start: Start) -> None:
+        async with start() as world:
+            ann = world.ann
+            await ann.send_dm("!memory remember I live in Oslo")
+            await ann.send(world.general, "What do you remember about me?")
+            assert "Oslo" not in world.answer(world.general)
+            await ann.send(world.general, "!memory show")
+            assert "Oslo" not in world.answer(world.general)
+            assert "(1 private items: use `/memory show`, or ask me in a DM)" in world.answer(world.general)
+            await ann.send(world.general, "!memory forget I live in Oslo")
+            assert "I remember nothing that matches" in world.answer(world.general)
+            shown = await ann.slash(world.general, "memory show")
+            assert "I live in Oslo" in shown.response.content
+            await ann.send_dm("What do you remember about me?")
+            assert "Oslo" in world.answer(world.ann_dm)
+
+            result = await ann.slash(world.general, "memory share", text="I live in Oslo")
+            assert "everywhere" in result.response.content
+            await ann.send(world.general, "What do you remember about me?")
+            assert "Oslo" in world.answer(world.general)
+            await ann.send(world.general, "!memory private I live in Oslo")
+            await ann.send(world.general, "What do you remember about me?")
+            assert "Oslo" not in world.answer(world.general)
+
+    async def test_what_is_learned_in_a_hidden_channel_is_not_told_in_an_open_one(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model) as world:
+            staff = world.guild.create_role("staff", permissions=discord.Permissions.all())
+            ann = world.guild.add_member(world.env.create_user("anna"), roles=[staff])
+            model.facts = ['{"upserts": [{"kind": "project", "text": "User builds the Falcon rocket."}]}']
+            await ann.send(world.hidden, "the Falcon rocket goes well")
+            await world.settle()
+            await ann.send(world.general, "how is the Falcon rocket?")
+            assert "builds the Falcon" not in model.prompt
+            await ann.send_dm("how is the Falcon rocket?")
+            assert "User builds the Falcon rocket." in model.prompt
+
+    @pytest.mark.parametrize(("rule", "told"), [("strict", False), ("balanced", True), ("open", True)])
+    async def test_preferences_follow_as_the_rule_says(self, start: Start, rule: str, told: bool) -> None:
+        model = Scripted()
+        async with start(model, dm_privacy=rule) as world:
+            model.facts = ['{"upserts": [{"kind": "preference", "text": "User prefers short answers."}]}']
+            await world.ann.send_dm("keep it short")
+            await world.settle()
+            await world.ann.send(world.general, "explain monads")
+            assert ("User prefers short answers." in model.prompt) is told

@@ -1,0 +1,101 @@
+"""Settings: every variable is documented, and a wrong one stops the start with one line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from discoclaw import settings
+from discoclaw.core.errors import SettingsError
+from discoclaw.settings import Settings
+
+EXAMPLE = Path(__file__).parents[2] / ".env.example"
+
+
+class TestTheExample:
+    def test_lists_every_variable_once_with_a_comment_before_it(self) -> None:
+        lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
+        named = [(index, line.lstrip("#").split("=")[0]) for index, line in enumerate(lines) if "=" in line]
+        assert sorted(name for _, name in named) == sorted(settings.names())
+        assert all(lines[index - 1].startswith("# ") for index, _ in named)
+
+    def test_shows_the_defaults(self, tmp_path: Path) -> None:
+        shown = re.sub(r"^#(?=[A-Z])", "", EXAMPLE.read_text(encoding="utf-8"), flags=re.M)
+        (tmp_path / "example").write_text(shown, encoding="utf-8")
+        assert Settings(_env_file=tmp_path / "example") == Settings(_env_file=None)
+
+
+class TestWrongValues:
+    @pytest.mark.parametrize(
+        ("name", "value", "says"),
+        [
+            ("DISCOCLAW_RESPOND_MODE", "loud", "input should be 'all', 'mention', 'owner' or 'none'"),
+            ("DISCOCLAW_CONTEXT_HISTORY", "0", "greater than or equal to 1"),
+            ("DISCOCLAW_CONTEXT_HISTORY", "201", "less than or equal to 200"),
+            ("DISCOCLAW_MAX_TOKENS", "many", "integer"),
+            ("DISCOCLAW_SUMMARY_ENABLED", "maybe", "boolean"),
+            ("DISCORD_ALLOW_USER_IDS", "12, ann", "'ann' is no Discord id"),
+            ("DISCOCLAW_MEMORY_CHANNEL_ID", "#general", "is no Discord id"),
+            ("DISCOCLAW_MEMORY_CHANNEL_ID", "12 34", "one Discord id is wanted"),
+            ("ANTHROPIC_BASE_URL", "localhost:11434", "http:// or https://"),
+            ("DISCORD_GATEWAY", "http://x", "ws:// or wss://"),
+            ("DISCOCLAW_DM_PRIVACY", "secret", "'strict', 'balanced' or 'open'"),
+            ("DISCOCLAW_LOG_LEVEL", "loud", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+        ],
+    )
+    def test_are_named_with_what_is_allowed(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str, says: str
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv(name, value)
+        with pytest.raises(SettingsError) as error:
+            settings.load()
+        (line,) = str(error.value).splitlines()
+        assert line.startswith(f"{name}={value}: ")
+        assert says in line
+
+    def test_a_secret_is_never_shown(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DISCORD_TOKEN", "a-very-secret-token")
+        assert "a-very-secret-token" not in repr(settings.load())
+
+    def test_a_slip_of_the_keys_is_pointed_out(self) -> None:
+        assert settings.unknown({"DISCOCLAW_RESPONSE_MODE": "all", "HOME": "/", "DISCORD_TOKEN": "x"}) == [
+            "DISCOCLAW_RESPONSE_MODE is no setting of discoclaw; did you mean DISCOCLAW_RESPOND_MODE?"
+        ]
+
+
+class TestOtherVariables:
+    def test_of_the_surroundings_are_not_ours(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / ".env").write_text("MODEL=other\nTOKEN=other\n")
+        monkeypatch.chdir(tmp_path)
+        for name in ("MODEL", "BASE_URL", "OWNERS", "API_KEY", "LOG_LEVEL", "DATA_DIR", "TOKEN", "model"):
+            monkeypatch.setenv(name, "http://elsewhere")
+        assert settings.load() == Settings(_env_file=None)
+
+    def test_that_are_empty_are_unset(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name in settings.names():
+            monkeypatch.setenv(name, "")
+        assert settings.load() == Settings(_env_file=None)
+
+    def test_a_slip_in_the_file_is_pointed_out_too(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        (tmp_path / ".env").write_text("DISCOCLAW_MODLE=haiku\n")
+        monkeypatch.chdir(tmp_path)
+        assert settings.unknown() == [
+            "DISCOCLAW_MODLE is no setting of discoclaw; did you mean DISCOCLAW_MODEL?"
+        ]
+
+
+class TestLists:
+    def test_ids_are_divided_by_commas_and_spaces(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DISCORD_ALLOW_USER_IDS", "1, 2 3,,4")
+        assert settings.load().allow_users == {"1", "2", "3", "4"}
+
+    def test_owners_may_always_talk(self) -> None:
+        assert Settings(_env_file=None, owners=frozenset({"7"})).allowlist.person("7")
