@@ -1,0 +1,116 @@
+"""A thousand conversations of twenty messages at once, every one answered exactly once and in its order.
+
+At the level of `Talk`, with memory, recall, windows and both loops on, on a real disk, and with models that
+answer at once: what is measured is everything that is ours. The time ends when the last loop has written.
+The baseline is the same messages through one task a conversation that asks the model and keeps the answer,
+with no memory at all.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+
+from bench.discord_payloads import connect
+from bench.figure import Figure, without_garbage
+from bench.world import FIRST_MESSAGE, EchoModel, fresh_folder, message, settings_in
+from discoclaw.app import build, now_ms
+from discoclaw.core import titles
+from discoclaw.core.message import Inbound, Place, Said
+from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
+from discoclaw.core.policy import Policy
+from discoclaw.session.talk import Talk
+
+SESSIONS, EACH = 1_000, 20
+LEAST = 300
+POLICY = Policy("all")
+
+Answers = dict[int, list[str]]
+
+
+@dataclass
+class Listener:
+    """The port `Reply` of one message: keeps what was answered, in the order of the answers."""
+
+    answers: list[str]
+    number: int
+    said: list[str] = field(default_factory=list)
+
+    async def push(self, text: str) -> None:
+        self.said.append(text)
+
+    async def finish(self) -> str | None:
+        self.answers.append("".join(self.said))
+        return str(FIRST_MESSAGE + self.number)
+
+    async def drop(self) -> None:
+        pass
+
+    async def fail(self, text: str) -> None:
+        self.answers.append(f"failed: {text}")
+
+
+class NoPast:
+    """The port `History` of conversations that have just begun."""
+
+    async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
+        return []
+
+
+async def measure() -> list[Figure]:
+    """Messages a second."""
+    talk = [[_said(session, number) for number in range(EACH)] for session in range(SESSIONS)]
+    with fresh_folder() as folder, without_garbage():
+        app = build(settings_in(folder), model=EchoModel())
+        async with app:
+            await connect(app.client, lambda text: None)
+            conversations = Talk(replace(app.talk.parts, history=NoPast()), app.talk.desk)
+            began = time.perf_counter()
+            answers = await _converse(conversations, talk)
+            await app.settle()
+            ours = SESSIONS * EACH / (time.perf_counter() - began)
+    _check(answers)
+    with without_garbage():
+        began = time.perf_counter()
+        _check(await _plainly(talk))
+        bare = SESSIONS * EACH / (time.perf_counter() - began)
+    name = f"{SESSIONS:,} conversations of {EACH}"
+    return [Figure(name, ours, bare, "msg/s", "tasks with no memory", f">= {LEAST} msg/s", ours >= LEAST)]
+
+
+def _said(session: int, number: int) -> Inbound:
+    return message(session, 2 * number, f"{session}:{number}", sent_at=now_ms())
+
+
+async def _converse(talk: Talk, said: list[list[Inbound]]) -> Answers:
+    """Everybody speaks at once: the first message of each, then the second, and so on."""
+    answers: Answers = defaultdict(list)
+    for number in range(EACH):
+        for session in range(SESSIONS):
+            inbound = said[session][number]
+            talk.hear(inbound, POLICY)
+            talk.answer(inbound, Listener(answers[session], (2 * number + 1) * 1_000_000 + session))
+        await asyncio.sleep(0)
+    await talk.desk.settle()
+    return answers
+
+
+async def _plainly(said: list[list[Inbound]]) -> Answers:
+    model = EchoModel()
+    answers: Answers = defaultdict(list)
+
+    async def converse(session: int) -> None:
+        for inbound in said[session]:
+            request = ModelRequest((), (UserTurn(f"{titles.MESSAGE}\n{inbound.text}"),))
+            pieces = [event.text async for event in model.stream(request) if isinstance(event, TextDelta)]
+            answers[session].append("".join(pieces))
+
+    await asyncio.gather(*(converse(session) for session in range(len(said))))
+    return answers
+
+
+def _check(answers: Answers) -> None:
+    for session in range(SESSIONS):
+        wanted = [f"{session}:{number}" for number in range(EACH)]
+        if answers[session] != wanted:
+            raise RuntimeError(f"conversation {session} was answered {answers[session]}, not {wanted}")
