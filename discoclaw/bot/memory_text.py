@@ -26,12 +26,12 @@ def show(view: View, rolling: Rolling, *, in_private: bool) -> str:
     """Everything a person may see of their memory here. `in_private`: nobody else reads the answer."""
     items = view.active()
     shown = [item for item in items if in_private or item.facets.sensitivity == "normal"]
-    lines = [f"**Durable memory** ({len(items)} items)"]
+    lines = [f"**Durable memory** ({_count(len(items))})"]
     lines += [line_of(item) for item in shown] or [
         "Nothing yet. Try `!memory remember I prefer short answers`."
     ]
     if hidden := len(items) - len(shown):
-        lines.append(f"({hidden} private items: use `/memory show`, or ask me in a DM)")
+        lines.append(f"({_count(hidden, 'private item')}: use `/memory show`, or ask me in a DM)")
     deprecated = sum(1 for item in view.items.values() if not item.active)
     if deprecated:
         lines.append(f"({deprecated} forgotten, kept on disk; `!memory remember <text>` brings one back)")
@@ -42,6 +42,10 @@ def show(view: View, rolling: Rolling, *, in_private: bool) -> str:
     else:
         lines.append("**Conversation memory**: no summary of this conversation yet")
     return "\n".join(lines)
+
+
+def _count(number: int, thing: str = "item") -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def line_of(item: Item) -> str:

@@ -158,7 +158,7 @@ class TestPrivateItems:
             assert "Oslo" not in world.answer(world.general)
             await ann.send(world.general, "!memory show")
             assert "Oslo" not in world.answer(world.general)
-            assert "(1 private items: use `/memory show`, or ask me in a DM)" in world.answer(world.general)
+            assert "(1 private item: use `/memory show`, or ask me in a DM)" in world.answer(world.general)
             await ann.send(world.general, "!memory forget I live in Oslo")
             assert "I remember nothing that matches" in world.answer(world.general)
             shown = await ann.slash(world.general, "memory show")
