@@ -7,8 +7,10 @@
 
 import asyncio
 import logging
+import signal
 import time
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -47,6 +49,22 @@ log = logging.getLogger(__name__)
 def now_ms() -> int:
     """The system's clock, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+@contextmanager
+def stop_asked() -> Iterator[asyncio.Event]:
+    """An event that SIGINT and SIGTERM set; behind the block they end the program at once again."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    # Windows has no such handlers; there Ctrl-C raises KeyboardInterrupt.
+    with suppress(NotImplementedError):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        with suppress(NotImplementedError):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
 
 
 class App:

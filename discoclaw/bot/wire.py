@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import discord
 
-from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said
+from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
 from discoclaw.core.redact import redact
 from discoclaw.core.text import scrub
-from discoclaw.prompt.assemble import with_attachments
 
 if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
@@ -81,7 +80,6 @@ def inbound(
             id=str(author.id),
             name=scrub(author.display_name),
             is_owner=str(author.id) in owners,
-            is_bot=author.bot,
             allowed=may_talk,
         ),
         place=place,

@@ -6,10 +6,8 @@ Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage.
 import asyncio
 import logging
 import os
-import signal
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -19,9 +17,7 @@ from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli.memory import memory
 from discoclaw.core.errors import DiscoClawError, SettingsError
-
-if TYPE_CHECKING:
-    from discoclaw.app import App
+from discoclaw.settings import Settings
 
 log = logging.getLogger("discoclaw")
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -64,9 +60,7 @@ def run() -> None:
         log.warning(line)
     if settings.token is None:
         raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")
-    from discoclaw.app import build  # a second of imports that `discoclaw memory` does without
-
-    asyncio.run(_serve(build(settings)))
+    asyncio.run(_serve(settings))
 
 
 @cli.command()
@@ -94,26 +88,21 @@ def demo(
     )
 
 
-async def _serve(app: "App") -> None:
+async def _serve(settings: Settings) -> None:
     """Run until the client ends or a signal asks us to stop; what was begun is finished first."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        except NotImplementedError:  # Windows; Ctrl-C raises KeyboardInterrupt there
-            break
+    from discoclaw.app import build, stop_asked  # a second of imports that `discoclaw memory` does without
+
+    app = build(settings)
     async with app:
         serving = asyncio.create_task(app.run(), name="discord")
-        stopping = asyncio.create_task(stop.wait(), name="signals")
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
+        with stop_asked() as stop:
+            stopping = asyncio.create_task(stop.wait(), name="signals")
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
         if serving.done():
             serving.result()
         else:
             log.info("stopping: what is being answered is finished first; once more ends at once")
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):
-                asyncio.get_running_loop().remove_signal_handler(number)
     await asyncio.gather(serving, return_exceptions=True)
 
 

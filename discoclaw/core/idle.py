@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 V = TypeVar("V")
 
+HOUR_MS = 3_600_000
+
 
 class IdleMap(Generic[V]):
     """Entries by key. `make` builds a missing one; `created`, and `evicted` before a removal, are told."""

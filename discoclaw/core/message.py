@@ -4,8 +4,11 @@ A session is one conversation: a DM (by its person), a thread, or a channel. Its
 summary's file and the queue in which its messages wait their turn.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from discoclaw.core.text import collapse
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,6 @@ class Author:
     id: str
     name: str
     is_owner: bool = False
-    is_bot: bool = False
     allowed: bool = True
     """Whether the allowlist lets this person talk to us; others' words are context at most."""
 
@@ -91,3 +93,11 @@ class Said:
     by_us: bool = False
     guest: bool = False
     """Said by somebody the allowlist does not name."""
+
+
+def with_attachments(text: str, attachments: Sequence[str]) -> str:
+    """A message's text with a line that says what was attached."""
+    if not attachments:
+        return text
+    note = f"(attached: {collapse('; '.join(attachments))})"
+    return f"{text}\n{note}" if text.strip() else note

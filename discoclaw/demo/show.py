@@ -7,7 +7,6 @@ kept under `data/demo/`, so that it remembers you the next time.
 import asyncio
 import logging
 import shutil
-import signal
 import socket
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from collections.abc import Callable
 import simcord
 
 from discoclaw import settings as settings_module
-from discoclaw.app import build
+from discoclaw.app import build, stop_asked
 from discoclaw.claude.offline import OfflineModel
 from discoclaw.core.errors import SettingsError
 from discoclaw.memory.store import Memory
@@ -79,7 +78,8 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
                         ),
                     )
                 )
-                await _until_stopped()
+                with stop_asked() as stop:
+                    await stop.wait()
         finally:
             clock.cancel()
 
@@ -138,13 +138,3 @@ async def _keep_time(env: simcord.Env) -> None:
         if behind > 0:
             env.backend.clock.advance(behind)
         await asyncio.sleep(TICK_S)
-
-
-async def _until_stopped() -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        except NotImplementedError:  # Windows; Ctrl-C raises KeyboardInterrupt there
-            break
-    await stop.wait()

@@ -22,16 +22,14 @@ from discoclaw.core.errors import (
     ModelRefused,
     ModelTooLong,
 )
-from discoclaw.core.idle import IdleMap
+from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
-from discoclaw.core.text import utf16_length
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
-from discoclaw.memory.store import HOUR_MS
 
 log = logging.getLogger(__name__)
 
@@ -130,8 +128,9 @@ class Loops:
         person = self._people.use(user_id, self._clock())
         person.takes_part = True
         person.turns += 1
-        waiting = sum(utf16_length(heard.said.text) for heard in person.backlog.waiting.values())
-        if person.turns >= self._facts_every or waiting >= EARLY_FACTS_CHARS * (1 + person.failures):
+        if person.turns >= self._facts_every or person.backlog.size() >= EARLY_FACTS_CHARS * (
+            1 + person.failures
+        ):
             self._start_facts(user_id, person)
         now = self._clock()
         # Where we have no part, the chat's history serves as well as what waits here.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.idle import IdleMap
+from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
@@ -26,7 +26,6 @@ from discoclaw.memory.files import (
     sync_folder,
     write_atomic,
 )
-from discoclaw.memory.store import HOUR_MS
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import FolderInUse, MemoryFault
-from discoclaw.core.idle import IdleMap
+from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
 from discoclaw.core.view import View
 from discoclaw.memory.files import in_thread, safe_id
@@ -28,7 +28,6 @@ from discoclaw.memory.subject import SubjectFiles, user_of
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-HOUR_MS = 3_600_000
 _SWEEP_MS = 60_000
 
 
@@ -90,10 +89,6 @@ class Memory:
     def close(self) -> None:
         """Give the folder back."""
         self._folder_lock.release()
-
-    def subjects(self) -> list[str]:
-        """Every subject with a ledger on disk, sorted. Blocking, one listing of a folder."""
-        return sorted(path.stem for path in self.ledger_folder.glob("*.jsonl"))
 
     # ------------------------------------------------------------------ reading and changing
 

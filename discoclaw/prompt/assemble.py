@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discoclaw.core import titles
-from discoclaw.core.message import Inbound, Me, Place, Said
+from discoclaw.core.message import Inbound, Me, Place, Said, with_attachments
 from discoclaw.core.model import SystemBlock
 from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
 from discoclaw.core.times import iso_ms
@@ -138,14 +138,6 @@ def display_names(window: Sequence[Said], me: Me) -> dict[str, str]:
         taken.add(name.casefold())
         names[said.author_id] = name
     return names
-
-
-def with_attachments(text: str, attachments: Sequence[str]) -> str:
-    """A message's text with a line that says what was attached."""
-    if not attachments:
-        return text
-    note = f"(attached: {collapse('; '.join(attachments))})"
-    return f"{text}\n{note}" if text.strip() else note
 
 
 def _place(place: Place) -> str:

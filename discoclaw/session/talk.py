@@ -8,10 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from discoclaw.core.errors import ChatError
-from discoclaw.core.message import Inbound, Said
+from discoclaw.core.message import Inbound, Said, with_attachments
 from discoclaw.core.policy import Policy, should_respond
 from discoclaw.core.ports import Reply
-from discoclaw.prompt.assemble import with_attachments
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.turn import STOPPED, Parts, refill, take_turn
 

@@ -1,7 +1,7 @@
 """One turn, top to bottom: from a message that is to be answered to the answer and what follows it.
 
-Memory, summary and window make the answer better; none of them can prevent or delay it. Only the model and
-the chat can, and then the person is told so.
+Memory, summary and window make the answer better; none of them can prevent it, or delay it by more than two
+seconds on a disk or a Discord that hangs. Only the model and the chat can, and then the person is told so.
 """
 
 import asyncio

@@ -7,11 +7,9 @@ Knows nothing about what is done with the messages.
 import asyncio
 from dataclasses import replace
 
-from discoclaw.core.idle import IdleMap
+from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Said
 from discoclaw.core.ports import Clock
-
-HOUR_MS = 3_600_000
 
 
 class Window:

@@ -13,6 +13,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Event, encode_line
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.durable_file import render
+from discoclaw.memory.inspect import subjects
 from discoclaw.memory.store import Memory
 from tests.memory.kit import (
     ANN,
@@ -115,10 +116,10 @@ class TestAChangeIsOneCommit:
         assert fingerprint(root) == files
         assert told == []
 
-    async def test_the_subjects_on_disk_are_listed(self, memory: Memory) -> None:
+    async def test_the_subjects_on_disk_are_listed(self, memory: Memory, root: Path) -> None:
         for subject in (BOB, "group-9", ANN):
             await memory.change(subject, "why", remember("likes tea"))
-        assert memory.subjects() == ["group-9", ANN, BOB]
+        assert subjects(root) == ["group-9", ANN, BOB]
 
     async def test_a_group_has_no_durable_file(self, memory: Memory) -> None:
         await memory.change("group-9", "why", remember("likes tea"))
