@@ -2,13 +2,17 @@
 
 Wishes come from a person (a command, a hand-edited file: "stated") or from a model ("inferred"). The rules:
 
-- An upsert goes to the item with its id, else to the item with the derived id, else it is a new item.
+- An upsert goes to the item with its id, else to the one that says the same, else to the one with the
+  derived id (a person's own, if that one was forgotten), else it is a new item.
 - Re-adding a deprecated text reactivates the same id. Adding what is there already writes nothing.
 - What was inferred never overrides what was stated: it becomes a conflict, which the person settles.
   Nothing inferred from words older than a person's "forget" brings the forgotten back.
 - A deprecation by text needs a match of at least 60 % of the item's length.
 - Three ways to forget: `deprecate` (stays, restorable), `remove` (leaves the view, stays in history);
   erasing bytes is the store's work, not a change of the view.
+- A key names one item: an upsert with a key goes to the item that has it.
+- What a person settles of a conflict, they have stated: keep_old, use_new or both_valid.
+- Nothing that was said before the memory was erased is learned again.
 - Over the cap the oldest deprecated items are removed first, then the oldest active ones.
 
 Pure: the present is an argument, and nothing is written until somebody appends the commit.
@@ -16,7 +20,7 @@ Pure: the present is an argument, and nothing is written until somebody appends 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, EventType
@@ -39,9 +43,12 @@ from discoclaw.core.patch import Patch, Upsert
 from discoclaw.core.privacy import DmPrivacy, sensitivity, stricter
 from discoclaw.core.text import collapse, normalise, scrub, utf16_length
 from discoclaw.core.times import iso_ms
-from discoclaw.core.view import Fold, View
+from discoclaw.core.view import Conflict, Fold, View
 
 MATCH_PERCENT = 60
+
+Resolution = Literal["keep_old", "use_new", "both_valid"]
+RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 
 Done = Literal["added", "updated", "restored", "unchanged", "conflict", "ignored"]
 
@@ -71,7 +78,7 @@ def matches(text: str, needle: str) -> bool:
 class Draft:
     """Changes of one subject's memory, collected on top of `view`. `events` is what they amount to."""
 
-    def __init__(self, view: View, *, now_ms: int, max_items: int = 200) -> None:
+    def __init__(self, view: View, *, now_ms: int, max_items: int = 200, erased_at: int = -1) -> None:
         # Time never stands still in a ledger: its commits are told apart by their times.
         self.now_ms = max(now_ms, view.updated_at + 1)
         self.events: list[Event] = []
@@ -79,16 +86,32 @@ class Draft:
         self._view = view
         self._fold = Fold(view)
         self._max_items = max_items
+        self._erased_at = erased_at  # ms; what was inferred from earlier words is gone for good
 
     @property
     def items(self) -> Mapping[str, Item]:
         """The items as they are with the changes so far."""
         return self._fold.items
 
-    def commit(self, message: str, /, *, branch: str = "main", **metadata: Any) -> Commit | None:
-        """All changes as one commit on top of the view; None when there are none."""
+    @property
+    def view(self) -> View:
+        """The view as it is with the changes so far; where the chain stands is as before."""
+        fold = self._fold
+        return replace(
+            self._view,
+            items=dict(fold.items),
+            last_event=dict(fold.last_event),
+            triples=dict(fold.triples),
+            conflicts=tuple(fold.conflicts),
+            forgotten=dict(fold.forgotten),
+        )
+
+    def commit(
+        self, message: str, /, *, branch: str = "main", empty: bool = False, **metadata: Any
+    ) -> Commit | None:
+        """All changes as one commit on top of the view; None when there are none, unless it may be empty."""
         self._cap()
-        if not self.events:
+        if not self.events and not empty:
             return None
         return Commit(
             branch=branch,
@@ -110,33 +133,38 @@ class Draft:
         tags: object = (),
         given_id: str | None = None,
         marked: Sensitivity = "normal",
+        facets: Facets | None = None,
     ) -> tuple[Item, Done]:
         """Add an item or change the one meant. Returns the item as it is now, and what was done.
 
-        Raises Refused on a wrong kind or text.
+        `facets` are wishes for a new item's scope, confidence, category, links and triple; its key finds
+        the item meant. Raises Refused on a wrong kind or text.
         """
         kind, text = check_kind(kind), check_text(text)
-        held = self._meant(kind, text, given_id)
+        wished = facets or Facets()
+        held = self._meant(kind, text, given_id, wished.key, origin.author)
         secret = self._secret(held.kind if held else kind, text, marked, origin)
         if held is None:
-            facets = Facets(author=origin.author, sensitivity=secret)
-            item = new_item(kind, text, source=origin.source, now_ms=self.now_ms, tags=tags, facets=facets)
+            own = replace(wished, author=origin.author, sensitivity=secret, links=frozenset())
+            item = self._new(kind, text, origin, tags, own)
             if origin.author == "inferred" and origin.said_at <= self._forgotten(item.id, given_id):
                 return item, "ignored"
             self._emit("add", item, item.to_json(), origin)
+            for other in sorted(wished.links & self.items.keys()):
+                self.link(self.items[item.id], self.items[other], origin)
             return self.items[item.id], "added"
-        if origin.author == "inferred" and _older(origin.source, held.source):
+        if self._outdated(held, origin):
             return held, "ignored"
         if origin.author == "inferred" and held.facets.author == "stated" and self._stands(held, origin):
             return held, self._dispute(held, text, secret, origin)
-        return self._change(held, text, tidy_tags(tags) or held.tags, secret, marked, origin)
+        return self._change(held, text, tidy_tags(tags) or held.tags, secret, marked, origin, wished)
 
     def deprecate(self, item: Item, origin: Origin) -> Done:
         """The item no longer holds; it stays in the file, restorable, and is not injected."""
         held = self.items.get(item.id)
         if held is None or not held.active:
             return "unchanged"
-        if origin.author == "inferred" and _older(origin.source, held.source):
+        if self._outdated(held, origin):
             return "ignored"
         if origin.author == "inferred" and held.facets.author == "stated":
             return self._dispute(held, "", self._secret(held.kind, origin.evidence, "normal", origin), origin)
@@ -158,6 +186,95 @@ class Draft:
         changed = replace(held, facets=replace(held.facets, sensitivity=secret))
         self._emit("modify", changed, {}, origin)
         return "updated"
+
+    def link(self, one: Item, other: Item, origin: Origin, *, on: bool = True) -> Done:
+        """Link two items, both ways, or part them. Raises Refused for one item with itself."""
+        if one.id == other.id:
+            raise Refused("an item can not be linked with itself")
+        if (other.id in self.items[one.id].facets.links) == on:
+            return "unchanged"
+        self._emit("add" if on else "forget", self.items[one.id], {}, origin, link=other.id)
+        return "updated"
+
+    def contradict(self, held: Item, other: Item, reason: str, origin: Origin) -> Done:
+        """Two remembered items can not both hold: the person is to settle it."""
+        if any((c.item_id, c.text) == (held.id, other.text) for c in self._fold.conflicts):
+            return "conflict"
+        noted = {"text": other.text, "reason": scrub(reason), "other": other.id}
+        secret = stricter(held.facets.sensitivity, other.facets.sensitivity)
+        self._emit("observe", held, {}, origin, noted, secret)
+        return "conflict"
+
+    def settle(self, conflict: Conflict, how: Resolution, origin: Origin) -> None:
+        """The person settles a conflict. Raises Refused when it is settled already."""
+        if conflict.event_id not in {open_.event_id for open_ in self._fold.conflicts}:
+            raise Refused("that is settled already")
+        held, other = self.items[conflict.item_id], self.items.get(conflict.other_id)
+        noted = {"text": conflict.text, "reason": "", "settled": how}
+        self._emit("observe", held, {}, origin, noted, conflict.sensitivity)
+        if how == "use_new" and other is None and conflict.text:
+            secret = conflict.sensitivity
+            self._change(held, conflict.text, held.tags, secret, secret, origin, held.facets)
+        elif how == "both_valid" and other is None and conflict.text:
+            self._add_beside(held, conflict, origin)
+        for item, wrong in ((held, "use_new"), (other, "keep_old")):
+            if item is not None and how == wrong and (other is not None or not conflict.text):
+                self.deprecate(item, origin)
+            elif item is not None and how != wrong:
+                self._confirm(item, origin)
+
+    def _add_beside(self, held: Item, conflict: Conflict, origin: Origin) -> None:
+        known = self._same(held.kind, conflict.text)
+        if known is not None:
+            if not known.active:
+                self._emit("modify", known, {"status": "active"}, origin)
+            return
+        facets = Facets(author=origin.author, sensitivity=conflict.sensitivity)
+        item = self._new(held.kind, conflict.text, origin, held.tags, facets)
+        self._emit("add", item, item.to_json(), origin)
+
+    def _confirm(self, item: Item, origin: Origin) -> None:
+        """The person says that an item holds: nothing inferred overrides it from now on."""
+        held = self.items[item.id]
+        if origin.author == "stated" and held.active and held.facets.author == "inferred":
+            self._emit("modify", held, {}, origin)
+
+    def take(self, target: str, wanted: Item | None, *, parent: str | None, origin: Origin) -> None:
+        """Make an item exactly as it is at another point of the history, or absent (None).
+
+        `parent` is the event of that other point which this one continues, `origin.evidence` its evidence;
+        who stated the item stays who stated it.
+        """
+        held = self.items.get(target)
+        if wanted is None:
+            if held is not None:
+                self._emit("forget", held, {}, origin, parent=parent)
+            return
+        kept = wanted.facets.links & self.items.keys()
+        wanted = replace(wanted, facets=replace(wanted.facets, links=frozenset(kept)))
+        if held is None:
+            self._emit("add", wanted, wanted.to_json(), origin, parent=parent, taken=True)
+        elif held != wanted:
+            before, after = held.to_json(), wanted.to_json()
+            body = {name: value for name, value in after.items() if value != before[name]}
+            body["updatedAt"] = wanted.updated_at  # else it would be the event's time
+            if wanted.facets.triple != held.facets.triple:
+                body["text"] = wanted.text  # words without a triple end it
+            self._emit("modify", wanted, body, origin, parent=parent, taken=True)
+
+    def bring(self, event: Event) -> None:
+        """Let an event of another branch take effect here as it is."""
+        self._fold.apply(event)
+        self.events.append(event)
+
+    def observe(self, conflict: Conflict, origin: Origin, *, on: bool = True) -> None:
+        """Note a conflict that stands at another point of the history, or (not `on`) that it does not."""
+        if (held := self.items.get(conflict.item_id)) is None:
+            return
+        noted = {"text": conflict.text, "reason": conflict.reason, "other": conflict.other_id}
+        self._emit(
+            "observe", held, {}, origin, noted if on else noted | {"settled": "undone"}, conflict.sensitivity
+        )
 
     def apply(self, patch: Patch, origins: Mapping[tuple[str, str], Origin], fallback: Origin) -> None:
         """Take over what extraction proposes, item by item; what a rule refuses is noted in `refused`.
@@ -216,17 +333,45 @@ class Draft:
 
     # ------------------------------------------------------------------ rules
 
-    def _meant(self, kind: Kind, text: str, given_id: str | None) -> Item | None:
-        """The item an upsert goes to: by id, else by what it says now, else by what it said at first."""
+    def _meant(
+        self, kind: Kind, text: str, given_id: str | None, key: str | None, author: Author
+    ) -> Item | None:
+        """The item an upsert goes to: by id or key, else by what it says now.
+
+        Else by what it first said: a model that says it anew means the item that was changed since. A person
+        does not, unless it was forgotten: to remember one thing must not cost another.
+        """
         if given_id is not None and given_id in self.items:
             return self.items[given_id]
+        if key is not None:
+            keyed = [item for item in self.items.values() if item.facets.key == key]
+            if keyed:
+                return min(keyed, key=lambda item: (not item.active, by_newest(item)))
+        began = self.items.get(item_id(kind, text))
+        if began is not None and began.active and author == "stated":
+            began = None
+        return self._same(kind, text) or began
+
+    def _new(self, kind: Kind, text: str, origin: Origin, tags: object, facets: Facets) -> Item:
+        """A fresh item. Where another one began with these words and has their id, it gets one of its own."""
+        item = new_item(kind, text, source=origin.source, now_ms=self.now_ms, tags=tags, facets=facets)
+        if item.id in self.items:
+            item = replace(item, id=item_id(kind, f"{text} {self.now_ms}"))
+        return item
+
+    def _same(self, kind: Kind, text: str) -> Item | None:
+        """The item that says this now, one that holds first."""
         plain = normalise(text)
         same = [item for item in self.items.values() if item.kind == kind and normalise(item.text) == plain]
-        same.sort(key=lambda item: not item.active)
-        return same[0] if same else self.items.get(item_id(kind, text))
+        return min(same, key=lambda item: not item.active, default=None)
 
     def _forgotten(self, *ids: str | None) -> int:
-        return max(self._fold.forgotten.get(one or "", -1) for one in ids)
+        return max(self._erased_at, *(self._fold.forgotten.get(one or "", -1) for one in ids))
+
+    def _outdated(self, held: Item, origin: Origin) -> bool:
+        """Whether words are older than those an item rests on, or than what was erased."""
+        older = origin.said_at <= self._erased_at or _older(origin.source, held.source)
+        return origin.author == "inferred" and older
 
     def _secret(self, kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:
         return sensitivity(
@@ -241,20 +386,31 @@ class Draft:
         secret: Sensitivity,
         marked: Sensitivity,
         origin: Origin,
+        wished: Facets,
     ) -> tuple[Item, Done]:
         outranks = origin.author == "stated" and held.facets.author == "inferred"
-        same = held.active and normalise(held.text) == normalise(text) and set(tags) <= set(held.tags)
+        repeated = normalise(held.text) == normalise(text)
+        same = held.active and repeated and set(tags) <= set(held.tags)
+        key = held.facets.key if self._taken(wished.key, held) else wished.key
         settles = origin.author == "stated" and any(c.item_id == held.id for c in self._fold.conflicts)
         # Only the person lifts privacy, with `mark`; known words do not become private by being repeated.
         secret = stricter(held.facets.sensitivity, marked if same else secret)
-        if same and not outranks and not settles and secret == held.facets.sensitivity:
+        named = key != held.facets.key
+        if same and not outranks and not settles and not named and secret == held.facets.sensitivity:
             return held, "unchanged"
-        changed = replace(held, facets=replace(held.facets, sensitivity=secret))
+        triple = wished.triple or (held.facets.triple if repeated else None)
+        facets = replace(held.facets, sensitivity=secret, key=key, triple=triple)
+        changed = replace(held, facets=facets)
         fields = {"text": text, "tags": list(tags), "status": "active", "source": origin.source.to_json()}
         now = held.to_json()
         body = {name: value for name, value in fields.items() if value != now[name]}
         self._emit("modify", changed, {**body, "text": text}, origin)
         return self.items[held.id], "updated" if held.active else "restored"
+
+    def _taken(self, key: str | None, held: Item) -> bool:
+        """Whether a key is none, or names another item than this already."""
+        others = (item.facets.key for item in self.items.values() if item.id != held.id)
+        return key is None or key in others
 
     @staticmethod
     def _stands(held: Item, origin: Origin) -> bool:
@@ -291,31 +447,61 @@ class Draft:
         origin: Origin,
         conflict: Mapping[str, str] | None = None,
         secret: Sensitivity | None = None,
+        *,
+        link: str | None = None,
+        parent: str | None = None,
+        taken: bool = False,
     ) -> None:
-        """Append one event about `item`; its facets are the event's own fields."""
-        author = "stated" if event_type != "observe" and origin.author == "stated" else item.facets.author
-        if event_type == "forget":
+        """Append one event about `item`; its facets are the event's own fields.
+
+        `taken`: the item comes from another point of the history, with its author and source.
+        """
+        keeps_author = taken or event_type == "observe" or link is not None or origin.author != "stated"
+        author = item.facets.author if keeps_author else "stated"
+        if event_type == "forget" and link is None:
             author = origin.author  # who removed it, not who said it
-        ext: dict[str, Any] = {"item": {**body, "id": item.id}, "facets": {"author": author}}
+        ext: dict[str, Any] = {
+            "item": {**body, "id": item.id},
+            "facets": {"author": author, **self._other_facets(item)},
+        }
         if conflict is not None:
             ext["conflict"] = dict(conflict)
-        text = body.get("text", item.text)
+        if link is not None:
+            ext["link"] = {"to": link, "on": event_type == "add"}
+        triple = ("user", body.get("kind", item.kind), body.get("text", item.text))
+        if item.facets.triple is not None and event_type in ("add", "modify") and link is None:
+            triple, ext["triple"] = item.facets.triple, True
+        if link is not None:
+            triple = ("user", "linked_to", link)
         event = Event(
             event_type=event_type,
-            subject="user",
-            predicate=body.get("kind", item.kind),
-            object=text,
+            subject=triple[0],
+            predicate=triple[1],
+            object=triple[2],
             scope=item.facets.scope,
             timestamp=iso_ms(self.now_ms),
             confidence=item.facets.confidence,
-            source=str(origin.source),
+            source=str(item.source if taken else origin.source),
             evidence=scrub(origin.evidence),
             sensitivity=secret or item.facets.sensitivity,
-            parent_id=self._fold.last_event.get(item.id),
+            parent_id=parent or self._fold.last_event.get(item.id),
             ext=ext,
         )
         self._fold.apply(event)
         self.events.append(event)
+
+    def _other_facets(self, item: Item) -> dict[str, Any]:
+        """The key, category and links an event has to tell, because they are not what is held."""
+        held = self.items.get(item.id)
+        known, facets = held.facets if held is not None else Facets(), item.facets
+        told: dict[str, Any] = {}
+        if facets.key != known.key:
+            told["key"] = facets.key
+        if facets.category != known.category:
+            told["category"] = facets.category
+        if facets.links != known.links:
+            told["links"] = sorted(facets.links)
+        return told
 
 
 def find(items: Collection[Item], wanted: str) -> list[Item]:

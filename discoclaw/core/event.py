@@ -1,11 +1,13 @@
-"""Events and commits: immutable, content-addressed, one ledger line a commit.
+"""Events, commits and refs: immutable, content-addressed, one ledger line for a commit or a ref.
 
 An event says that one thing about a subject was added, modified, forgotten or observed. A commit groups
-events that become true together. Identities are a published contract (golden values in the tests):
+events that become true together. A ref says what happened to a branch. Identities are a published contract
+(golden values in the tests):
 
     event id   first 16 hex digits of SHA-256 over the canonical JSON of
                {event_type, subject, predicate, object, scope, timestamp}, and `ext` when it is not empty
     commit id  the same over {branch, events (ids, sorted), parent_id, timestamp}
+    ref id     the same over {action, branch, head, persona, timestamp}
     hash       full SHA-256 over the canonical JSON of everything else in the record; finds tampering
 
 Canonical JSON has sorted keys, Python's default separators, and non-ASCII characters as themselves.
@@ -23,6 +25,7 @@ from discoclaw.core.item import KINDS, Sensitivity
 from discoclaw.core.times import ms_of_iso, valid_ms
 
 EventType: TypeAlias = Literal["add", "modify", "forget", "observe"]
+RefAction: TypeAlias = Literal["create", "switch", "delete", "union", "mend"]
 
 _EVENT_KEYS = (
     "event_type",
@@ -97,7 +100,7 @@ class Event:
         """The event of a record, id and hash verified. Raises LedgerDamaged with the reason."""
         _check_fields(value, {*_EVENT_KEYS, "ext", "id", "hash"}, _EVENT_TEXTS, "an event")
         try:
-            ms_of_iso(value["timestamp"])
+            _check_time(value["timestamp"])
             _check_ext(value["ext"])
             event = cls(**{name: value[name] for name in _EVENT_KEYS}, ext=value["ext"])
         except (TypeError, ValueError, RecursionError, Refused) as error:
@@ -119,9 +122,18 @@ def _check_fields(value: Any, names: set[str], texts: Collection[str], what: str
         raise LedgerDamaged(f"{what} is not a JSON object")
     if value.keys() != names:
         raise LedgerDamaged(f"{what} has unknown or missing fields: {sorted(value.keys() ^ names)}")
-    optional = [name for name in ("scope", "parent_id") if value.get(name) is not None]
+    optional = [name for name in ("scope", "parent_id", "head") if value.get(name) is not None]
     if wrong := [name for name in (*texts, *optional) if not isinstance(value[name], str)]:
         raise LedgerDamaged(f"{what} has fields that are no text: {wrong}")
+
+
+def _check_time(timestamp: str) -> None:
+    """Refuse a time behind which no later one can be written. Raises ValueError with the reason."""
+    if not valid_ms(ms_of_iso(timestamp) + _ROOM_MS):
+        raise ValueError(f"{timestamp} is no time of a record")
+
+
+_ROOM_MS = 86_400_000_000  # records rise by a ms at least: a thousand days of them have to fit behind
 
 
 _EXT_TYPES: Mapping[str, type | tuple[type, ...]] = {"id": str, "text": str, "tags": list, "source": Mapping}
@@ -130,9 +142,9 @@ _EXT_TYPES: Mapping[str, type | tuple[type, ...]] = {"id": str, "text": str, "ta
 def _check_ext(ext: Any) -> None:
     """Refuse an `ext` whose shape would mislead the fold. Raises TypeError or ValueError with the reason."""
     if not isinstance(ext, Mapping) or not all(
-        isinstance(ext.get(part, {}), Mapping) for part in ("item", "facets", "conflict")
+        isinstance(ext.get(part, {}), Mapping) for part in ("item", "facets", "conflict", "link")
     ):
-        raise TypeError("ext, its item, facets and conflict are JSON objects")
+        raise TypeError("ext, its item, facets, conflict and link are JSON objects")
     item = ext.get("item", {})
     for name, kind in _EXT_TYPES.items():
         if name in item and not isinstance(item[name], kind):
@@ -156,7 +168,11 @@ def _check_ext(ext: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Events that become visible together, and why. `metadata` is free; a merge's second parent is there."""
+    """Events that become visible together, and why. `metadata` is free; a merge's second parent is there.
+
+    What metadata may say: `merged` (the second parent's id) and `from` (its branch), `picked` and `reverts`
+    (ids of commits), `by` (who or what made it), `message` (the Discord message it rests on).
+    """
 
     branch: str
     events: tuple[Event, ...]
@@ -212,7 +228,7 @@ class Commit:
                 timestamp=value["timestamp"],
                 metadata=value["metadata"],
             )
-            ms_of_iso(commit.timestamp)
+            _check_time(commit.timestamp)
         except (TypeError, ValueError, RecursionError) as error:
             raise LedgerDamaged(f"a commit is malformed: {error}") from error
         if commit.id != value.get("id"):
@@ -222,13 +238,67 @@ class Commit:
         return commit
 
 
-def encode_line(commit: Commit) -> bytes:
-    """The ledger line of a commit, newline included."""
-    return (canonical(commit.to_json()) + "\n").encode("utf-8")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """What happened to a branch: it was created at `head`, became HEAD ("switch"), or was deleted.
+
+    `persona` describes a created branch. Two actions concern the whole ledger and leave `branch` empty: a
+    "union" took records of another replica in, a "mend" accepts that the commit `head` is lost.
+    """
+
+    action: RefAction
+    branch: str
+    timestamp: str
+    head: str | None = None
+    persona: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(init=False)
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.action not in get_args(RefAction):
+            raise Refused(f"{self.action!r} is no action on a branch")
+        hashed = {name: getattr(self, name) for name in _REF_KEYS}
+        object.__setattr__(self, "id", _sha256(hashed)[:16])
+        object.__setattr__(self, "hash", _sha256(hashed | {"id": self.id, "metadata": self.metadata}))
+
+    def to_json(self) -> dict[str, Any]:
+        body = {name: getattr(self, name) for name in _REF_KEYS}
+        return {"type": "ref", "id": self.id, **body, "metadata": dict(self.metadata), "hash": self.hash}
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Ref":
+        """The ref of a record, verified. Raises LedgerDamaged with the reason."""
+        _check_fields(
+            value, {"type", "id", "metadata", "hash", *_REF_KEYS}, ("branch", "persona", "timestamp"), "a ref"
+        )
+        if value["type"] != "ref" or not isinstance(value["metadata"], Mapping):
+            raise LedgerDamaged("a ref's type or metadata is none")
+        try:
+            ref = cls(**{name: value[name] for name in _REF_KEYS}, metadata=value["metadata"])
+            _check_time(ref.timestamp)
+        except (TypeError, ValueError, RecursionError, Refused) as error:
+            raise LedgerDamaged(f"a ref is malformed: {error}") from error
+        if ref.id != value["id"]:
+            raise LedgerDamaged(f"ref {value['id']} does not match its content ({ref.id})")
+        if ref.hash != value["hash"]:
+            raise LedgerDamaged(f"ref {ref.id} was changed after it was written")
+        return ref
 
 
-def decode_line(line: bytes) -> Commit:
-    """The commit of a ledger line, verified.
+_REF_KEYS = ("action", "branch", "head", "persona", "timestamp")
+
+Record: TypeAlias = Commit | Ref
+"""What a ledger line holds."""
+
+
+def encode_line(record: Record) -> bytes:
+    """The ledger line of a record, newline included."""
+    return (canonical(record.to_json()) + "\n").encode("utf-8")
+
+
+def decode_line(line: bytes) -> Record:
+    """The record of a ledger line, verified.
 
     Raises LedgerDamaged with the reason, or NewerSchema for a kind of line this version does not know.
     """
@@ -236,6 +306,14 @@ def decode_line(line: bytes) -> Commit:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise LedgerDamaged(f"not JSON: {error}") from error
-    if isinstance(value, Mapping) and value.get("type") != "commit" and isinstance(value.get("type"), str):
-        raise NewerSchema(f"a line of type {value['type']!r}, which this version does not know")
+    return record_of_json(value)
+
+
+def record_of_json(value: Any) -> Record:
+    """The record of a decoded line, verified. Raises as `decode_line`."""
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    if kind == "ref":
+        return Ref.from_json(value)
+    if kind != "commit" and isinstance(kind, str):
+        raise NewerSchema(f"a line of type {kind!r}, which this version does not know")
     return Commit.from_json(value)

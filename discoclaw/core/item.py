@@ -52,10 +52,10 @@ class Source:
     @classmethod
     def from_json(cls, value: object) -> "Source":
         """Any other type (the TypeScript bot wrote "summary" and more) without a message is "manual"."""
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) or value.get("type") == "manual":
             return MANUAL
         channel, message = value.get("channelId"), value.get("messageId")
-        if value.get("type") == "manual" or not _is_id(channel) or not _is_id(message):
+        if not _is_id(channel) or not _is_id(message):
             return MANUAL
         return cls("discord", channel, message)
 
@@ -69,7 +69,7 @@ class Facets:
 
     `author` is "stated" when the person said it with a command or an edit, and "inferred" when a model
     concluded it or was asked in talk to remember it. `key`, `category` and `links` belong to the knowledge
-    design.
+    design; `triple` is the (subject, predicate, object) of an item that came as one.
     """
 
     author: Author = "inferred"
@@ -79,6 +79,7 @@ class Facets:
     key: str | None = None
     category: str = "knowledge"
     links: frozenset[str] = frozenset()
+    triple: tuple[str, str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,11 @@ class Item:
         }
 
 
+def triple_text(subject: str, predicate: str, object_: str) -> str:
+    """The text of an item that came as a triple: "User prefers backend Python"."""
+    return collapse(f"{'User' if subject == 'user' else subject} {predicate} {object_}")
+
+
 def item_id(kind: str, text: str) -> str:
     """The id an item with this kind and text gets at creation."""
     digest = hashlib.sha256(f"{kind}:{normalise(text)}".encode("utf-8", "surrogatepass"))
@@ -140,6 +146,8 @@ def check_text(text: str) -> str:
 def tidy_tags(tags: object) -> tuple[str, ...]:
     """Lower-case, collapsed, without repetitions, at most MAX_TAGS; anything that is no text is dropped."""
     if not isinstance(tags, list | tuple):
+        return ()
+    if not tags:
         return ()
     tidy = (collapse(collapse(scrub(tag)).lower()[:MAX_TAG]) for tag in tags if isinstance(tag, str))
     return tuple(dict.fromkeys(tag for tag in tidy if tag))[:MAX_TAGS]

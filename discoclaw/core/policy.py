@@ -4,9 +4,11 @@ A `Policy` is given to each turn; settings make the bottom layer, live configura
 user > group > global > settings > default. Knows nothing about where layers come from.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
+
+from discoclaw.core.message import Place
 
 RespondMode: TypeAlias = Literal["all", "mention", "owner", "none"]
 RESPOND_MODES: tuple[RespondMode, ...] = get_args(RespondMode)
@@ -80,3 +82,22 @@ class Allowlist:
     def channel(self, group_id: str | None, channel_id: str) -> bool:
         """`group_id` None is a DM."""
         return group_id is None or not self.channels or bool(self.channels & {group_id, channel_id})
+
+
+@dataclass(frozen=True, slots=True)
+class Personas:
+    """Which persona (branch) is used where, whatever a person's HEAD is: by channel id, name, or "dm".
+
+    "dm" is never a channel, whatever its name.
+    """
+
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, place: Place) -> str | None:
+        """The persona of a place; a thread goes by its channel. None leaves it to the person's HEAD."""
+        if place.kind == "dm":
+            return self.places.get("dm")
+        for name in (place.channel_id, place.group_id, place.group_name.casefold()):
+            if name is not None and name != "dm" and name in self.places:
+                return self.places[name]
+        return None

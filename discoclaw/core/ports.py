@@ -1,6 +1,7 @@
 """The doors' shapes, as the inner rooms see them. Declarations only."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -55,6 +56,14 @@ class Hit(Protocol):
     def why(self) -> str: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The model proposes that a person switches to a persona; they do it with a button, or leave it."""
+
+    user_id: str
+    branch: str
+
+
 class Reply(Protocol):
     """The answer to one message, on its way out. Built by the chat's door for each turn."""
 
@@ -71,6 +80,10 @@ class Reply(Protocol):
 
     async def drop(self) -> None:
         """Nothing will be said: stop what shows that an answer is coming."""
+        ...
+
+    async def offer(self, offer: Offer) -> None:
+        """Show a proposal with its button below the answer. Called after `finish`; raises `ChatError`."""
         ...
 
     async def fail(self, text: str) -> None:

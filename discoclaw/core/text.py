@@ -22,6 +22,8 @@ _BLANK = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]+")
 
 def collapse(text: str) -> str:
     """Trim, and fold every run of (JavaScript) white space to one space."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip(" ")  # nearly always, and folding a history asks it of every event
     return _JS_SPACES.sub(" ", text).strip(" ")
 
 
@@ -33,6 +35,8 @@ def normalise(text: str) -> str:
 
 def scrub(text: str) -> str:
     """Text that can be encoded as UTF-8: lone surrogates become U+FFFD, NUL is dropped."""
+    if text.isascii():
+        return text.replace("\x00", "")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
 
 

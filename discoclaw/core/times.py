@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DISCORD_EPOCH_MS = 1_420_070_400_000  # 2015; the upper 42 bits of an id count milliseconds from it
 
 
 def iso_ms(ms: int) -> str:
@@ -29,6 +30,11 @@ def ms_of_iso(text: str) -> int:
 def date_of(ms: int) -> str:
     """The UTC date "YYYY-MM-DD" of a time in milliseconds since 1970."""
     return f"{_EPOCH + timedelta(milliseconds=ms):%Y-%m-%d}"
+
+
+def snowflake_at(ms: int) -> int:
+    """The Discord id (snowflake) that something made at a time (ms since 1970) has at most."""
+    return ((max(ms, _DISCORD_EPOCH_MS) - _DISCORD_EPOCH_MS + 1) << 22) - 1
 
 
 def valid_ms(value: object) -> TypeGuard[int]:

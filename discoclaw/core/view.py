@@ -2,9 +2,11 @@
 
 What an event's `ext["item"]` holds: `id` always; on `add` the whole item as DNAM's file has it; on
 `modify` only the fields that change. `ext["facets"]` holds what the file lacks (author, key, category,
-links). An event without `ext` is a bare triple of the ledger design: its item's text is made from it.
-A `forget` removes the item; an `observe` changes no item, and one with `ext["conflict"]` records that
-somebody's words contradict an item and a person has to settle it.
+links). An event without `ext` is a bare triple of the ledger design: its item's text is made from it; with
+`ext["triple"]` an item has both. `ext["link"]`, {to, on}, links two items or parts them.
+A `forget` removes the item; an `observe` changes no item, and one with `ext["conflict"]`, {text, reason,
+other}, records that somebody's words contradict an item and a person has to settle it; one that also has
+`settled` says how they did.
 Knows nothing about files and never decides whether a change is allowed: that is `draft`.
 """
 
@@ -13,20 +15,35 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from discoclaw.core.event import Commit, Event
-from discoclaw.core.item import MAX_TEXT, Facets, Item, Kind, Sensitivity, Source, item_id, tidy_tags
+from discoclaw.core.item import (
+    MAX_TEXT,
+    Facets,
+    Item,
+    Kind,
+    Sensitivity,
+    Source,
+    item_id,
+    tidy_tags,
+    triple_text,
+)
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What was inferred (`text`, or "" when it says the item no longer holds) against a stated item."""
+    """What stands against an item: `text`, or "" when it is said that the item no longer holds.
+
+    `other_id` is the item that has the text already, when both are remembered. `event_id` is the event
+    that noted it, by which a question to the person names it.
+    """
 
     item_id: str
     text: str
     reason: str
     event_id: str
     sensitivity: Sensitivity = "normal"
+    other_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +91,33 @@ class Fold:
         target = _target(event, self.triples)
         if not event.ext:
             self.triples[event.id] = target
-        if event.event_type == "observe":
+        if "link" in event.ext:
+            self._link(event, target)
+        elif event.event_type == "observe":
             self._observe(event, target)
         elif event.event_type == "forget":
             self._forget(event, target)
         else:
             self._set(event, target)
 
+    def _link(self, event: Event, target: str) -> None:
+        other = str(event.ext["link"].get("to", ""))
+        if target == other or not {target, other} <= self.items.keys():
+            return
+        for one, far in ((target, other), (other, target)):
+            held = self.items[one]
+            links = held.facets.links | {far} if event.ext["link"].get("on") else held.facets.links - {far}
+            self.items[one] = replace(held, facets=replace(held.facets, links=links))
+
     def _observe(self, event: Event, target: str) -> None:
         noted = event.ext.get("conflict")
-        if isinstance(noted, Mapping) and target in self.items:
-            conflict = Conflict(
-                target, str(noted.get("text", "")), str(noted.get("reason", "")), event.id, event.sensitivity
-            )
-            self.conflicts = [c for c in self.conflicts if (c.item_id, c.text) != (target, conflict.text)]
-            self.conflicts.append(conflict)
+        if not isinstance(noted, Mapping) or target not in self.items:
+            return
+        text = str(noted.get("text", ""))
+        self.conflicts = [c for c in self.conflicts if (c.item_id, c.text) != (target, text)]
+        if "settled" not in noted:
+            reason, other = str(noted.get("reason", "")), str(noted.get("other", ""))
+            self.conflicts.append(Conflict(target, text, reason, event.id, event.sensitivity, other))
 
     def _forget(self, event: Event, target: str) -> None:
         gone = self.items.pop(target, None)
@@ -97,6 +126,7 @@ class Fold:
             self.forgotten |= {target: when, item_id(gone.kind, gone.text): when}
         self.last_event.pop(target, None)
         self._settle(target)
+        self._out(target)
         for other, item in self.items.items():
             if target in item.facets.links:
                 kept = replace(item.facets, links=item.facets.links - {target})
@@ -111,9 +141,16 @@ class Fold:
         self.forgotten.pop(target, None)
         if _author(event) == "stated" and {"text", "status"} & set(event.ext.get("item", ["text"])):
             self._settle(target)  # the person spoke again: what contradicted the old words is settled
+        if not self.items[target].active:
+            self._out(target)
 
     def _settle(self, target: str) -> None:
         self.conflicts = [conflict for conflict in self.conflicts if conflict.item_id != target]
+
+    def _out(self, target: str) -> None:
+        """The item holds no longer: nothing that rests on its words has to be settled."""
+        if self.conflicts:
+            self.conflicts = [conflict for conflict in self.conflicts if conflict.other_id != target]
 
 
 def fold(commits: Iterable[Commit], start: View = EMPTY) -> View:
@@ -147,8 +184,7 @@ def _target(event: Event, triples: Mapping[str, str]) -> str:
 
 
 def _triple_text(event: Event) -> str:
-    subject = "User" if event.subject == "user" else event.subject
-    return _tidy(f"{subject} {event.predicate} {event.object}") or "-"
+    return _tidy(triple_text(event.subject, event.predicate, event.object)) or "-"
 
 
 def _tidy(text: object) -> str:
@@ -163,8 +199,7 @@ def _author(event: Event) -> str:
 
 def _facets(event: Event, before: Facets) -> Facets:
     given: Mapping[str, Any] = event.ext.get("facets", {})
-    return replace(
-        before,
+    return Facets(
         sensitivity=event.sensitivity,
         scope=event.scope,
         confidence=event.confidence,
@@ -172,12 +207,19 @@ def _facets(event: Event, before: Facets) -> Facets:
         key=given.get("key", before.key),
         category=given.get("category", before.category),
         links=frozenset(given["links"]) if "links" in given else before.links,
+        triple=_triple(event, before),
     )
+
+
+def _triple(event: Event, before: Facets) -> tuple[str, str, str] | None:
+    if not event.ext or event.ext.get("triple"):
+        return event.subject, event.predicate, event.object
+    return None if "text" in event.ext.get("item", {}) else before.triple
 
 
 def _added(event: Event, target: str) -> Item:
     body: Mapping[str, Any] = event.ext.get("item", {})
-    now = ms_of_iso(event.timestamp)
+    now = 0 if "createdAt" in body and "updatedAt" in body else ms_of_iso(event.timestamp)
     return Item(
         id=target,
         kind=cast(Kind, body.get("kind", "fact")),
@@ -193,6 +235,7 @@ def _added(event: Event, target: str) -> Item:
 
 def _changed(event: Event, before: Item) -> Item:
     body: Mapping[str, Any] = event.ext.get("item", {})
+    is_taken = event.event_type == "modify"  # else two replicas have added it: it is as old as the older one
     return replace(
         before,
         kind=cast(Kind, body.get("kind", before.kind)),
@@ -200,6 +243,7 @@ def _changed(event: Event, before: Item) -> Item:
         tags=tidy_tags(body["tags"]) if "tags" in body else before.tags,
         status=body.get("status", before.status),
         source=Source.from_json(body["source"]) if "source" in body else before.source,
+        created_at=body.get("createdAt", before.created_at) if is_taken else before.created_at,
         updated_at=body.get("updatedAt", ms_of_iso(event.timestamp)),
         facets=_facets(event, before.facets),
     )

@@ -58,6 +58,19 @@ class TestAnUpsertFindsWhatIsMeant:
         assert draft.upsert("fact", "Likes coffee", stated())[1] == "unchanged"
         assert draft.commit("nothing") is None
 
+    def test_what_a_person_says_anew_does_not_cost_what_the_item_says_by_now(self, diary: Diary) -> None:
+        held = diary.remember("likes tea")
+        diary.remember("likes coffee", given_id=held.id)
+        again = diary.remember("likes tea")
+        assert again.id != held.id
+        assert sorted(item.text for item in diary.view.active()) == ["likes coffee", "likes tea"]
+
+    def test_what_a_model_says_anew_is_the_item_that_changed_since(self, diary: Diary) -> None:
+        held = diary.remember("likes tea", origin=inferred())
+        diary.remember("likes coffee", given_id=held.id, origin=inferred())
+        again = diary.remember("likes tea", origin=inferred())
+        assert (again.id, [item.text for item in diary.view.active()]) == (held.id, ["likes tea"])
+
     def test_kind_and_text_are_put_in_order(self, diary: Diary) -> None:
         held = diary.remember("  likes \n green   tea ", " FACT ")
         assert (held.kind, held.text) == ("fact", "likes green tea")

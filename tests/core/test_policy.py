@@ -13,6 +13,7 @@ from discoclaw.core.policy import (
     RESPOND_MODES,
     Allowlist,
     Layer,
+    Personas,
     Policy,
     resolve,
     should_respond,
@@ -126,3 +127,16 @@ class TestASessionIsOneConversation:
     )
     def test_a_dm_by_its_person_a_thread_and_a_channel_by_themselves(self, place: Place, key: str) -> None:
         assert place.session_key("42") == key
+
+
+class TestThePersonaOfAPlace:
+    PERSONAS = Personas({"dm": "diary", "dev": "coding"})
+
+    def test_goes_by_the_channel_and_a_thread_by_its_channel(self) -> None:
+        thread = Place("thread", "9", "8", "bugs", private=False, group_name="Dev")
+        assert self.PERSONAS.of(thread) == "coding"
+
+    def test_a_dm_has_its_own_and_no_channel_gets_it_by_its_name(self) -> None:
+        assert self.PERSONAS.of(Place("dm", "9", None, "dm", private=True)) == "diary"
+        channel = Place("channel", "9", "9", "dm", private=False, group_name="dm")
+        assert self.PERSONAS.of(channel) is None

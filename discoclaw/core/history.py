@@ -1,0 +1,402 @@
+"""The history of one subject: its records put in order, the branches they make, and the view at any point.
+
+Records are a grow-only set: whatever order they lie in, or came from two replicas in, the same set gives the
+same history. The order is: a record after those it rests on (a commit after its parents, a ref after its
+head), else by (time, id). Everything here is a fold over that order. A branch starts as another's chain at
+the moment of its creation, without copying a commit, and grows by the commits that name it.
+Pure; knows nothing about files. How two points are brought together is `merge`.
+"""
+
+import difflib
+import heapq
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import regex
+
+from discoclaw.core.errors import Refused
+from discoclaw.core.event import Commit, Event, Record, Ref
+from discoclaw.core.text import clip, collapse, scrub, visible
+from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
+from discoclaw.core.view import EMPTY, View, fold
+
+MAIN = "main"
+MOST_BRANCHES = 50
+LONGEST_PERSONA = 500
+_NAME = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]{0,31}")
+_SHORTEST_PREFIX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A persona: its name, newest commit, description, and since when (ms) and from which commit it is.
+
+    `base` is None for `main` and for a branch that was created empty. `private` says that the description
+    was given in private, and is for private places.
+    """
+
+    name: str
+    head: str | None = None
+    persona: str = ""
+    created_at: int = 0
+    base: str | None = None
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The branches as they stand, and which of them is HEAD.
+
+    `moves` are the times (ms) at which HEAD came to a branch, oldest first; by the chat's clock where a
+    message asked for it, since they are compared with times of messages. `last_ms` is the time of the
+    newest record and `turned_ms` that of the newest one that is no commit but changes what HEAD shows.
+    """
+
+    all: Mapping[str, Branch] = field(default_factory=lambda: {MAIN: Branch(MAIN)})
+    current: str = MAIN
+    moves: tuple[tuple[int, str], ...] = ()
+    last_ms: int = 0
+    turned_ms: int = 0
+
+    def after(self, record: Record) -> "Branches":
+        """The branches with one more record, the next one in order."""
+        now = ms_of_iso(record.timestamp)
+        last = max(self.last_ms, now)
+        name = record.branch
+        if isinstance(record, Commit):
+            before = self.all.get(name) or Branch(name, record.parent_id, "", now, record.parent_id)
+            return replace(self, all={**self.all, name: replace(before, head=record.id)}, last_ms=last)
+        if record.action == "create":
+            if name in self.all:  # made by another replica too: it stays, with what it has
+                return replace(self, last_ms=last)
+            private = record.metadata.get("private") is True
+            made = Branch(name, record.head, record.persona, now, record.head, private)
+            return replace(self, all={**self.all, name: made}, last_ms=last)
+        if record.action == "switch" and name in self.all:
+            moves = (*self.moves, (_asked_at(record, now), name))
+            return replace(self, current=name, moves=moves, last_ms=last, turned_ms=max(self.turned_ms, now))
+        if record.action == "delete" and name != MAIN:
+            rest = {key: branch for key, branch in self.all.items() if key != name}
+            if self.current == name:  # a replica deleted what this one was on
+                moves = (*self.moves, (now, MAIN))
+                return replace(self, all=rest, current=MAIN, moves=moves, last_ms=last, turned_ms=last)
+            return replace(self, all=rest, last_ms=last)
+        return replace(self, last_ms=last, turned_ms=max(self.turned_ms, now))
+
+    def head_at(self, ms: int) -> str:
+        """Which branch was HEAD at a time."""
+        name = MAIN
+        for moved, to in self.moves:
+            if moved > ms:
+                break
+            name = to
+        return name
+
+    def named(self, name: str) -> Branch:
+        """The branch of this name, any case. Raises Refused, naming the nearest, when there is none."""
+        wanted = _folded(name)
+        if wanted == "head":
+            return self.all[self.current]
+        for known in (name.strip(), wanted):
+            if known in self.all:
+                return self.all[known]
+        near = difflib.get_close_matches(wanted, self.all, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise Refused(f"there is no branch {name[:60]!r}; {hint}there are: {', '.join(self.all)}")
+
+    # ------------------------------------------------------------------ what may happen to them
+
+    def create(self, name: str, persona: str, *, now_ms: int, start: str | None, **metadata: Any) -> Ref:
+        """A new branch at a commit, with a description. Raises Refused."""
+        tidy, persona = branch_name(name), collapse(scrub(persona))
+        if tidy in self.all:
+            raise Refused(f"the branch {tidy!r} exists already")
+        if len(self.all) >= MOST_BRANCHES:
+            raise Refused(f"there are {MOST_BRANCHES} branches, which is the most; delete one first")
+        if len(persona) > LONGEST_PERSONA:
+            raise Refused(f"a persona's description has at most {LONGEST_PERSONA} characters")
+        when = iso_ms(self.next_ms(now_ms))
+        return Ref(
+            action="create", branch=tidy, head=start, persona=persona, timestamp=when, metadata=metadata
+        )
+
+    def switch(self, name: str, *, now_ms: int, **metadata: Any) -> Ref | None:
+        """HEAD moves to a branch; None when it is there. Raises Refused when there is no such branch."""
+        to = self.named(name).name
+        if to == self.current:
+            return None
+        return Ref(action="switch", branch=to, timestamp=iso_ms(self.next_ms(now_ms)), metadata=metadata)
+
+    def delete(self, name: str, *, now_ms: int, **metadata: Any) -> Ref:
+        """A branch goes; its commits stay in the history. Raises Refused for main and the current one."""
+        gone = self.named(name)
+        if gone.name == MAIN:
+            raise Refused(f"{MAIN!r} can not be deleted")
+        if gone.name == self.current:
+            raise Refused(f"{gone.name!r} is the current branch; switch to another one first")
+        when = iso_ms(self.next_ms(now_ms))
+        return Ref(action="delete", branch=gone.name, head=gone.head, timestamp=when, metadata=metadata)
+
+    def next_ms(self, now_ms: int) -> int:
+        """The time of the next record: times never stand still in a ledger."""
+        return max(now_ms, self.last_ms + 1)
+
+
+def _asked_at(ref: Ref, now: int) -> int:
+    said_at = ref.metadata.get("said_at")
+    return min(said_at, now) if valid_ms(said_at) else now
+
+
+def branch_name(name: str) -> str:
+    """A new branch's name, lower-cased. Raises Refused when it can not be one."""
+    tidy = _folded(name)
+    if tidy == "head" or not _NAME.fullmatch(tidy) or visible(tidy) != tidy:
+        raise Refused(
+            f"{name[:60]!r} can not name a branch; use letters, digits, '-' and '_', at most 32, "
+            "for example coding"
+        )
+    if re.fullmatch(r"[0-9a-f]{4,16}", tidy) or tidy.isdigit():
+        raise Refused(f"{name[:60]!r} looks like the id of a commit; choose another name")
+    return tidy
+
+
+def _folded(name: str) -> str:
+    """A name as it is compared, however a keyboard composes its letters."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
+
+
+class History:
+    """All records of one subject, in order. Points are ids of commits; None is the empty start."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.records: tuple[Record, ...] = in_order(records)
+        self.branches = Branches()
+        self.commits: dict[str, Commit] = {}
+        self.accepted: set[str] = set()
+        """Ids of commits that are lost, and known to be."""
+        self._rank: dict[str, int] = {}
+        self._chains: dict[str, list[Commit]] = {MAIN: []}
+        self._home: dict[str, tuple[list[Commit], int]] = {}
+        self._views: dict[str, View] = {}
+        self._ancestors: dict[str | None, frozenset[str]] = {}
+        self._events: dict[str, Event] = {}
+        for record in self.records:
+            self._add(record)
+
+    def _add(self, record: Record) -> None:
+        before = self.branches
+        self.branches = before.after(record)
+        if isinstance(record, Commit):
+            if record.branch not in self._chains:
+                self._chains[record.branch] = self._chain_at(record.parent_id)
+            chain = self._chains[record.branch]
+            chain.append(record)
+            self.commits[record.id] = record
+            self._rank[record.id] = len(self._rank)
+            self._home[record.id] = (chain, len(chain))
+        elif record.action == "create" and record.branch not in before.all:
+            self._chains[record.branch] = self._chain_at(record.head)
+        elif record.action == "delete" and record.branch not in self.branches.all:
+            self._chains.pop(record.branch, None)
+        elif record.action == "mend" and record.head is not None:
+            self.accepted.add(record.head)
+
+    def _chain_at(self, commit_id: str | None) -> list[Commit]:
+        if commit_id is None or commit_id not in self._home:
+            return []
+        chain, length = self._home[commit_id]
+        return chain[:length]
+
+    # ------------------------------------------------------------------ looking
+
+    def chain(self, commit_id: str | None) -> Sequence[Commit]:
+        """The commits that lead to a point, itself last, oldest first."""
+        return self._chain_at(commit_id)
+
+    def branch(self, name: str) -> Branch:
+        """The branch of this name. Raises Refused when there is none."""
+        return self.branches.named(name)
+
+    def parents(self, commit_id: str) -> list[str]:
+        """What a commit rests on: the one before it, and for a merge the one merged. Only known ones."""
+        chain, length = self._home[commit_id]
+        found = [chain[length - 2].id] if length > 1 else []
+        merged = self.commits[commit_id].metadata.get("merged")
+        return [*found, merged] if isinstance(merged, str) and merged in self.commits else found
+
+    def ancestors(self, commit_id: str | None) -> frozenset[str]:
+        """A commit and everything it rests on, as far as it is known."""
+        if commit_id not in self._ancestors:
+            self._ancestors[commit_id] = self._walk(commit_id)
+        return self._ancestors[commit_id]
+
+    def _walk(self, commit_id: str | None) -> frozenset[str]:
+        found: set[str] = set()
+        waiting = [commit_id] if commit_id is not None else []
+        while waiting:
+            one = waiting.pop()
+            if one in self._home and one not in found:
+                found.add(one)
+                waiting += self.parents(one)
+        return frozenset(found)
+
+    def base(self, one: str | None, other: str | None) -> str | None:
+        """The newest commit that both points rest on; None when they share nothing."""
+        shared = self.ancestors(one) & self.ancestors(other)
+        return max(shared, key=self._rank.__getitem__, default=None)
+
+    def view(self, commit_id: str | None) -> View:
+        """What holds at a point."""
+        if commit_id is None:
+            return EMPTY
+        if commit_id not in self._views:
+            chain = self._chain_at(commit_id)
+            done = next((n for n in range(len(chain), 0, -1) if chain[n - 1].id in self._views), 0)
+            start = self._views[chain[done - 1].id] if done else EMPTY
+            self._views[commit_id] = fold(chain[done:], start)
+        return self._views[commit_id]
+
+    def shown(self) -> View:
+        """What HEAD's branch says now: the durable file's view. Its `updated_at` counts HEAD's moves too."""
+        return as_shown(self.view(self.branches.all[self.branches.current].head), self.branches)
+
+    def event(self, event_id: str) -> Event | None:
+        """An event by its id."""
+        if not self._events:
+            self._events = {event.id: event for one in self.commits.values() for event in one.events}
+        return self._events.get(event_id)
+
+    def until(self, ms: int) -> "History":
+        """The history as it was at a time: without the records that are younger."""
+        return History(record for record in self.records if ms_of_iso(record.timestamp) <= ms)
+
+    # ------------------------------------------------------------------ naming
+
+    def commit(self, wanted: str, *, on: str | None = None) -> Commit:
+        """The commit a person means: HEAD, a branch, an id or its beginning, each with `~n` for n before it.
+
+        `on` is the branch that HEAD stands for, if not the current one. Raises Refused, with what comes near.
+        """
+        name, _, back = wanted.strip().partition("~")
+        start = self._start(name, on)
+        if not back and "~" not in wanted:
+            return start
+        if back and not (back.isascii() and back.isdigit()):
+            raise Refused(f"{wanted[:60]!r}: behind ~ stands a number")
+        chain, steps = self.chain(start.id), int(back.lstrip("0")[:9] or "0") if back else 1
+        if steps >= len(chain):
+            raise Refused(f"{wanted[:60]!r} goes back beyond the first commit; there are {len(chain)}")
+        return chain[-1 - steps]
+
+    def _start(self, name: str, on: str | None) -> Commit:
+        if _folded(name) == "head":
+            name = on or self.branches.current
+        if {name, _folded(name)} & self.branches.all.keys():
+            head = self.branches.named(name).head
+            if head is None or head not in self.commits:
+                raise Refused(f"the branch {name!r} has no commits yet")
+            return self.commits[head]
+        prefix = name.lower()
+        found = [commit for key, commit in self.commits.items() if key.startswith(prefix)]
+        if len(prefix) < _SHORTEST_PREFIX or not found:
+            raise Refused(self._unknown(name))
+        if len(found) > 1 and prefix not in self.commits:
+            some = "; ".join(f"{commit.id} {clip(commit.message, 60)}" for commit in found[:10])
+            raise Refused(f"{name!r} begins {len(found)} commits, say more of its id: {some}")
+        return self.commits.get(prefix, found[0])
+
+    def _unknown(self, name: str) -> str:
+        known = [*self.branches.all, *(key[: len(name)] for key in self.commits)]
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"there is no commit or branch {name[:60]!r}{hint}"
+
+    # ------------------------------------------------------------------ health
+
+    def orphans(self) -> dict[str, str]:
+        """Commits (by id) whose parent, the value, is not here, and not known to be lost."""
+        return {
+            one.id: one.parent_id
+            for one in self.commits.values()
+            if one.parent_id is not None
+            and one.parent_id not in self.commits
+            and one.parent_id not in self.accepted
+        }
+
+
+def as_shown(view: View, branches: Branches) -> View:
+    """A branch's view as the durable file shows it: moving HEAD counts as a change."""
+    if branches.turned_ms <= view.updated_at:
+        return view
+    return replace(view, updated_at=branches.turned_ms)
+
+
+def in_order(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Records, each once, in the one order that their set has."""
+    unique: dict[str, Record] = {}
+    for record in records:
+        held = unique.setdefault(record.id, record)
+        if record.hash < held.hash:  # an id does not cover the message: of two records, always the same one
+            unique[record.id] = record
+    if _is_ordered(unique.values()):
+        return tuple(unique.values())
+    ordered = _by_rest(unique, _rests_on)
+    # A merge's second parent is no part of its id, so a forger could close a circle: then it does not count.
+    circle = {key: record for key, record in unique.items() if key not in ordered}
+    return (*ordered.values(), *_by_rest(circle, _follows).values())
+
+
+def _by_rest(unique: Mapping[str, Record], rests_on: Callable[[Record], Iterable[str]]) -> dict[str, Record]:
+    """Records by (time, id), but behind those they rest on; without those that rest on themselves."""
+    keys = {key: (ms_of_iso(record.timestamp), key) for key, record in unique.items()}
+    before = {
+        key: {one for one in rests_on(record) if one in unique and one != key}
+        for key, record in unique.items()
+    }
+    behind: dict[str, list[str]] = {}
+    for key, needed in before.items():
+        for one in needed:
+            behind.setdefault(one, []).append(key)
+    ready = [keys[key] for key, needed in before.items() if not needed]
+    heapq.heapify(ready)
+    ordered: dict[str, Record] = {}
+    while ready:
+        _, key = heapq.heappop(ready)
+        ordered[key] = unique[key]
+        for other in behind.get(key, ()):
+            before[other].discard(key)
+            if not before[other]:
+                heapq.heappush(ready, keys[other])
+    return ordered
+
+
+def union(one: Iterable[Record], other: Iterable[Record]) -> tuple[Record, ...]:
+    """What two replicas know together; the same whichever comes first."""
+    return in_order([*one, *other])
+
+
+def _rests_on(record: Record) -> list[str]:
+    merged = record.metadata.get("merged") if isinstance(record, Commit) else None
+    return [*_follows(record), merged] if isinstance(merged, str) else _follows(record)
+
+
+def _follows(record: Record) -> list[str]:
+    one = record.head if isinstance(record, Ref) else record.parent_id
+    return [one] if one is not None else []
+
+
+def _is_ordered(records: Iterable[Record]) -> bool:
+    """Whether records stand in order already, as those of one replica do: times rise, parents come first."""
+    last, seen = -1, set()
+    for record in records:
+        now = ms_of_iso(record.timestamp)
+        if now <= last:
+            return False
+        last = now
+        seen.add(record.id)
+        if any(one not in seen for one in _rests_on(record)):
+            return False
+    return True
