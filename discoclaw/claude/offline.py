@@ -52,7 +52,8 @@ class OfflineModel:
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        """Fill the shape of an extraction (`upserts`, `deprecations`) or of a summary (`summary`).
+        """Fill the shape of an extraction (`upserts`), a summary (`summary`), a consolidation (`duplicates`)
+        or a suggestion (`how`).
 
         Raises ModelBadOutput for any other.
         """
@@ -61,6 +62,10 @@ class OfflineModel:
             found: dict[str, object] = dict(offline_facts.extract(prompt))
         elif "summary" in fields:
             found = {"summary": offline_talk.summary(prompt, name=self._name)}
+        elif "duplicates" in fields:
+            found = dict(offline_facts.tidy(prompt))
+        elif "how" in fields:
+            found = dict(offline_facts.suggest(prompt))
         else:
             raise ModelBadOutput(f"offline, there is no way to fill a {shape.__name__}")
         return checked(json.dumps({name: value for name, value in found.items() if name in fields}), shape)

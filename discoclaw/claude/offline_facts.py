@@ -1,8 +1,9 @@
 """What the offline model understands: simple statements about oneself, read with a table of patterns.
 
 A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind; a withdrawal
-("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Pure
-text in, plain JSON values out; knows nothing about models or prompts' other parts.
+("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Of items
+that are remembered it sees which say the same, which the plain opposite, and which are in the past by their
+own words. Pure text in, plain JSON values out; knows nothing about models or prompts' other parts.
 """
 
 import re
@@ -53,6 +54,7 @@ _RULES = (
     ),
     _rule("tool", rf"i {_SOMEHOW}use (?P<x>.+)", "User uses {x}"),
     _rule("tool", r"i(?:'ve| have)? switched to (?P<x>.+)", "User uses {x}"),
+    _rule("fact", r"i(?: have|'ve got) (?P<x>(?:an?|two) [\w -]{2,40} (?:called|named) .+)", "User has {x}"),
     _rule("fact", rf"i {_SOMEHOW}live in (?P<x>.+)", "User lives in {x}", single=True),
     _rule("fact", r"i(?:'ve| have)?(?: just)? moved to (?P<x>.+)", "User lives in {x}", single=True),
     _rule("fact", rf"i {_SOMEHOW}work (?P<v>at|for|as|in) (?P<x>.+)", "User works {v} {x}", single=True),
@@ -174,6 +176,46 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     return {"upserts": [item.upsert for item in known if item.upsert], "deprecations": deprecations}
 
 
+def tidy(prompt: str) -> dict[str, list[dict[str, Any]]]:
+    """The answer to a consolidation prompt: `duplicates`, `contradictions` and `outdated`."""
+    parts = titles.sections(prompt)
+    listed = _listed(parts.get(titles.TO_TIDY, ""))
+    same: dict[str, list[_Listed]] = {}
+    for item in listed:  # what shows no letters at all is like nothing else
+        same.setdefault(_letters(item.text) or item.id, []).append(item)
+    duplicates: list[dict[str, Any]] = []
+    single: list[_Listed] = []
+    for group in same.values():
+        keep = next((item for item in group if item.stated), group[-1])  # the oldest comes last
+        drop = [item.id for item in group if item is not keep]
+        if drop:
+            duplicates.append({"keep": keep.id, "drop": drop, "text": None})
+        else:
+            single.append(keep)
+    today = parts.get(titles.TODAY, "")
+    outdated = [item for item in single if (until := _UNTIL.search(item.text)) and until[1] < today]
+    contradictions: list[dict[str, Any]] = []
+    waiting = [item for item in single if item not in outdated]
+    while waiting:
+        newer = waiting.pop(0)
+        older = next((item for item in waiting if _opposed(_letters(newer.text), _letters(item.text))), None)
+        if older is not None:
+            waiting.remove(older)
+            why = "they say the opposite of each other"
+            contradictions.append({"older": older.id, "newer": newer.id, "reason": why})
+    gone = [{"id": item.id, "reason": f"it was until {_UNTIL.findall(item.text)[0]}"} for item in outdated]
+    return {"duplicates": duplicates, "contradictions": contradictions, "outdated": gone}
+
+
+def suggest(prompt: str) -> dict[str, str]:
+    """The answer to a question of which of two notes holds: `how` and `reason`."""
+    parts = titles.sections(prompt)
+    held, against = (_listed(parts.get(title, "")) for title in (titles.REMEMBERED, titles.AGAINST))
+    if any(item.stated for item in held) and not any(item.stated for item in against):
+        return {"how": "keep_old", "reason": "You said the first one yourself."}
+    return {"how": "use_new", "reason": "The newer words usually hold."}
+
+
 def _without_code(text: str) -> str:
     return re.sub(r"```.*?(?:```|\Z)", "\n", text, flags=re.S)
 
@@ -228,6 +270,43 @@ def _remember(said: Statement, source: dict[str, str], known: list[_Known]) -> N
     if old:
         known.remove(old)
     known.append(_Known(old.id if old else None, said.kind, said.text, upsert))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """An item as the prompts of consolidation list it, newest first."""
+
+    id: str
+    stated: bool
+    text: str
+
+
+_LISTED = re.compile(r"^- (.+?) \[\w+\] \((stated|inferred), since [^,)]*, updated [^,)]*\) (.*)$", re.M)
+_UNTIL = re.compile(r"\b(?:until|till) (\d{4}-\d\d-\d\d)\b", _I)
+_OVER = re.compile(r"user prefers (.+) over (.+)")
+_LIKES = re.compile(r"user (?:likes|loves|enjoys) (.+)")
+_HATES = re.compile(r"user (?:hates|dislikes|does not like) (.+)")
+_HOLDS = re.compile(r"user (.+)")
+_NO_LONGER = re.compile(r"user no longer (.+)")
+
+
+def _listed(part: str) -> list[_Listed]:
+    return [_Listed(match[1], match[2] == "stated", match[3]) for match in _LISTED.finditer(part)]
+
+
+def _letters(text: str) -> str:
+    """A text without case and punctuation; signs that make a name ("C++") stay."""
+    return " ".join(re.sub(r"[^\w+#@&%$*/-]+", " ", text.casefold()).split())
+
+
+def _opposed(one: str, other: str) -> bool:
+    """Whether two texts, as `_letters` leaves them, say the plain opposite of each other."""
+    for mine, theirs in ((_LIKES, _HATES), (_HATES, _LIKES), (_HOLDS, _NO_LONGER), (_NO_LONGER, _HOLDS)):
+        ours, its = mine.fullmatch(one), theirs.fullmatch(other)
+        if ours and its and ours[1] == its[1]:
+            return True
+    ours, its = _OVER.fullmatch(one), _OVER.fullmatch(other)
+    return bool(ours and its and ours.groups() == its.groups()[::-1])
 
 
 _ITEM = re.compile(r"^- (durable-\S+) \[(\w+)\] (.+)$", re.M)

@@ -1,7 +1,8 @@
 """What a small model may propose: the strict shapes of its JSON. A proposal, until `draft` accepts it.
 
 The shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
-reason}]}. Anything else, unknown fields included, is refused as a whole and changes nothing.
+reason}]}. Anything else, unknown fields included, is refused as a whole and changes nothing. Consolidation
+has a shape of its own, of which `consolidate` decides; a suggestion decides nothing.
 """
 
 from typing import Annotated, Literal
@@ -58,3 +59,41 @@ class Summary(_Strict):
     """What the rolling summary's loop returns."""
 
     summary: str
+
+
+class Duplicate(_Strict):
+    """Items that say the same: `keep` stays, `text` says what all of them say if `keep` alone does not."""
+
+    keep: str
+    drop: list[str]
+    text: str | None = None
+
+
+class Contradiction(_Strict):
+    """Two items that can not both hold."""
+
+    older: str
+    newer: str
+    reason: str = ""
+
+
+class Outdated(_Strict):
+    """An item whose time is over."""
+
+    id: str
+    reason: str = ""
+
+
+class Consolidation(_Strict):
+    """What consolidation returns. All items are named by id."""
+
+    duplicates: list[Duplicate] = []
+    contradictions: list[Contradiction] = []
+    outdated: list[Outdated] = []
+
+
+class Suggestion(_Strict):
+    """How a small model would settle a conflict; the person decides."""
+
+    how: Literal["keep_old", "use_new", "both_valid"]
+    reason: str = ""

@@ -23,6 +23,10 @@ OTHERS = "Said by others (context only):"
 PREVIOUS_SUMMARY = "Previous summary:"
 NEW_MESSAGES = "New messages:"
 MAXIMUM = "Maximum length:"
+TODAY = "Today's date:"
+TO_TIDY = "Items to tidy:"
+REMEMBERED = "What is remembered:"
+AGAINST = "What stands against it:"
 
 
 def sections(prompt: str) -> dict[str, str]:

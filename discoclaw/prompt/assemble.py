@@ -22,12 +22,21 @@ QUOTED_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class PersonaNote:
+    """The persona a person talks as: its name, their description of it, and their other personas."""
+
+    name: str
+    description: str = ""
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Materials:
     """All that goes into one turn's prompt.
 
-    `me` is ourselves. `content` are the context files in order; `group` notes about the
-    channel; `durable` the chosen items' lines, best first; `rolling` the summary; `window` the recent talk
-    without the message itself, oldest first.
+    `me` is ourselves. `persona` is None for somebody who has only one. `content` are the context files in
+    order; `group` notes about the channel; `durable` the chosen items' lines, best first; `rolling` the
+    summary; `window` the recent talk without the message itself, oldest first.
     """
 
     message: Inbound
@@ -36,6 +45,7 @@ class Materials:
     content: tuple[str, ...] = ()
     place_content: tuple[str, ...] = ()
     group: str = ""
+    persona: PersonaNote | None = None
     durable: tuple[str, ...] = ()
     rolling: str = ""
     window: tuple[Said, ...] = ()
@@ -169,6 +179,7 @@ def _fixed_sections(materials: Materials) -> _Fixed:
     sender = (
         f"{titles.SENDER}\n- name: {_sender_name(materials)} (id {author.id})\n"
         f"- owner: {'yes' if author.is_owner else 'no'}\n- time: {iso_ms(materials.now_ms)[:16]}Z"
+        + _persona(materials.persona)
     )
     replied_to = ""
     if message.quoted is not None:
@@ -187,6 +198,16 @@ def _sender_name(materials: Materials) -> str:
     author = materials.message.author
     asking = Said(materials.message.id, author.id, author.name, "", materials.now_ms)
     return display_names([*materials.window, asking], materials.me)[author.id]
+
+
+def _persona(persona: PersonaNote | None) -> str:
+    """A line about the persona; the description is the person's own, and stays between quotation marks."""
+    if persona is None:
+        return ""
+    about = clip(collapse(_one_line(persona.description)), 500)
+    name, *others = (clip(collapse(_one_line(name)), 40) for name in (persona.name, *persona.others))
+    line = f"\n- persona: {name}" + (f", described as “{about}”" if about else "")
+    return line + (f"\n- other personas: {', '.join(others)}" if others else "")
 
 
 def _join(fixed: _Fixed, durable: list[str], rolling: str, lines: list[str]) -> str:

@@ -31,6 +31,10 @@ _TITLES = tuple(
         titles.FORGOTTEN,
         titles.GROUP,
         titles.MAXIMUM,
+        titles.TODAY,
+        titles.TO_TIDY,
+        titles.REMEMBERED,
+        titles.AGAINST,
     )
 )
 _FORGERY = re.compile(

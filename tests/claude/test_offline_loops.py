@@ -71,6 +71,7 @@ class TestExtraction:
             ("my project is called Lighthouse", "project", "User's project is Lighthouse."),
             ("DiscoClaw, I use Neovim these days", "tool", "User uses Neovim."),
             ("I live in Bern", "fact", "User lives in Bern."),
+            ("I have a cat called Tom", "fact", "User has a cat called Tom."),
             ("I work at a bakery", "fact", "User works at a bakery."),
             ("I work as a baker", "fact", "User works as a baker."),
             ("My cat is Tom", "fact", "User's cat is Tom."),

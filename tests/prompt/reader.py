@@ -25,8 +25,10 @@ FACTS_TITLES = (
     "Messages of this person:",
 )
 SUMMARY_TITLES = ("Previous summary:", "New messages:", "Maximum length:")
+TIDY_TITLES = ("Today's date:", "Items to tidy:")
+QUESTION_TITLES = ("What is remembered:", "What stands against it:")
 GROUP_TITLE = "Notes about this channel:"
-ALL_TITLES = (*TURN_TITLES, *FACTS_TITLES, *SUMMARY_TITLES, GROUP_TITLE)
+ALL_TITLES = (*TURN_TITLES, *FACTS_TITLES, *SUMMARY_TITLES, *TIDY_TITLES, *QUESTION_TITLES, GROUP_TITLE)
 
 SEPARATOR = "---"
 SPEAKER = re.compile(r"\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: ")
