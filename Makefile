@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo run test check bench lock clean
+.PHONY: demo run test check bench mermaid lock clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -24,6 +24,11 @@ check: $(READY)  ## Lint, format, types, and which room may import which
 
 bench: $(READY)  ## What it costs, as ratios inside one run (BENCH=--json for programs)
 	$(BIN)/python -m bench $(BENCH)
+
+mermaid: $(READY)  ## Ask Mermaid's own parser about the graphs we write (needs node and npm)
+	npm install --prefix tests/show/mermaid --no-package-lock --silent
+	$(BIN)/python -m tests.show.record
+	$(BIN)/python -m pytest tests/show/test_graph.py -q
 
 lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's address
 	$(BIN)/pip install --quiet uv

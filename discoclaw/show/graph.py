@@ -1,0 +1,329 @@
+"""A history as a graph: its lanes and edges, and two ways to write them, Mermaid's gitGraph and a timeline.
+
+A lane is one life of a branch: a name that was deleted and given again has two. A commit stands on the lane
+of its branch; its first parent is the commit before it there, or the lane's base. Knows nothing about
+pictures or Discord.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from discoclaw.core.event import Commit
+from discoclaw.core.history import MAIN, Branches, History
+from discoclaw.core.text import clip
+from discoclaw.show.words import acts, count, line, when, word
+
+SHORTEST = 8
+MOST_IN_MERMAID = 300
+"""Commits in a gitGraph: Mermaid draws no text of more than 50,000 characters."""
+LONGEST_NAME = 32
+_LONGEST_LABEL = 40
+
+
+@dataclass(slots=True)
+class Lane:
+    """One life of a branch. `name` is told apart from every other lane's; `base` is where it forked."""
+
+    name: str
+    base: str | None = None
+    alive: bool = True
+    commits: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From a commit to one it rests on, by way of a column; `parent` may lie beyond the rows."""
+
+    parent: str
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One commit in a drawing, newest first: its column, its edges, and what the columns hold around it.
+
+    `above` and `below` have the commit that a column leads down to, or None, before and after this row.
+    """
+
+    commit: Commit
+    column: int
+    edges: tuple[Edge, ...]
+    above: tuple[str | None, ...]
+    below: tuple[str | None, ...]
+
+
+class Graph:
+    """The lanes of a history, in the order in which they came to be; `main` is the first."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.commits: Sequence[Commit] = tuple(history.commits.values())
+        self.lanes = [Lane(MAIN)]
+        self.lane_of: dict[str, int] = {}
+        self._digits = digits(history.commits)
+        self._rank = {commit.id: rank for rank, commit in enumerate(self.commits)}
+        self._current = {MAIN: 0}
+        taken = {MAIN}
+        branches = Branches()
+        for record in history.records:
+            name, before = record.branch, branches
+            branches = before.after(record)
+            if name not in branches.all:
+                if name in before.all:
+                    self.lanes[self._current.pop(name)].alive = False
+            elif name not in before.all:
+                self._current[name] = self._fork(name, branches.all[name].base, taken)
+            if isinstance(record, Commit):
+                self.lane_of[record.id] = self._current[name]
+                self.lanes[self._current[name]].commits.append(record.id)
+        self._tips: dict[str, list[int]] = {}
+        for number, lane in enumerate(self.lanes):
+            tip = lane.commits[-1] if lane.commits else lane.base if lane.alive else None
+            if tip is not None:
+                self._tips.setdefault(tip, []).append(number)
+
+    def _fork(self, name: str, base: str | None, taken: set[str]) -> int:
+        plain, number = word(name, LONGEST_NAME), 1
+        unique = plain
+        while unique in taken:
+            number += 1
+            unique = f"{plain} ({number})"
+        taken.add(unique)
+        self.lanes.append(Lane(unique, base if base in self.lane_of else None))
+        return len(self.lanes) - 1
+
+    def short(self, commit_id: str) -> str:
+        """The first digits of a commit's id, as many as tell it from all others, at least 8."""
+        return word(commit_id)[: self._digits]
+
+    def parents(self, commit_id: str) -> list[str]:
+        """What a commit rests on; all of it older, even where a merge was forged to rest on a younger one."""
+        return [one for one in self.history.parents(commit_id) if self._rank[one] < self._rank[commit_id]]
+
+    def head(self) -> str | None:
+        """The commit at which HEAD stands."""
+        branches = self.history.branches
+        return branches.all[branches.current].head
+
+    def lane_named(self, branch: str) -> int:
+        """The lane of a branch that exists."""
+        return self._current[branch]
+
+    def tips(self, commit_id: str) -> list[int]:
+        """The lanes that stand at a commit; of those that were deleted, the ones that ended there."""
+        return self._tips.get(commit_id, [])
+
+    def rows(self, limit: int | None = None) -> Iterator[Row]:
+        """The newest commits, at most `limit`, each in a column such that lines only cross at commits.
+
+        `main` keeps the first column. A line runs down in its column until the commit it leads to.
+        """
+        columns: list[str | None] = [self.lanes[0].commits[-1] if self.lanes[0].commits else None]
+        left = len(self.commits) if limit is None else min(max(0, limit), len(self.commits))
+        for commit in reversed(self.commits[len(self.commits) - left :]):
+            above = tuple(columns)
+            waiting = [place for place, wanted in enumerate(columns) if wanted == commit.id]
+            column = waiting[0] if waiting else _free(columns, self.lane_of[commit.id] != 0)
+            for place in (*waiting, column):
+                columns[place] = None
+            edges = []
+            for number, parent in enumerate(self.parents(commit.id)):
+                if number == 0 and (column != 0 or self.lane_of[parent] == 0):
+                    place = column  # but for a merge that is main's first commit: what it merged is beside it
+                elif parent in columns:
+                    place = columns.index(parent)
+                else:
+                    place = _free(columns, True)
+                columns[place] = parent
+                edges.append(Edge(parent, place))
+            while len(columns) > 1 and columns[-1] is None:
+                columns.pop()
+            yield Row(commit, column, tuple(edges), above, tuple(columns))
+
+
+def _free(columns: list[str | None], beside_main: bool) -> int:
+    """A column that leads nowhere, the leftmost, a new one if need be; the first one is main's."""
+    for place in range(int(beside_main), len(columns)):
+        if columns[place] is None:
+            return place
+    columns.append(None)
+    return len(columns) - 1
+
+
+def digits(ids: Iterable[str]) -> int:
+    """How many digits tell ids apart, at least 8: neighbours in sorted order share the most."""
+    needed = SHORTEST
+    for one, other in pairwise(sorted(ids)):
+        while needed < len(other) and one[:needed] == other[:needed]:
+            needed += 1
+    return needed
+
+
+# ---------------------------------------------------------------------- mermaid
+
+# What means something to Mermaid, inside a string too: quotes, entities, HTML, directives, formulas.
+_WIDE = {ord(char): ord(char) + 0xFEE0 for char in "\"'\\#;<=>{}%&`$"}
+
+
+def mermaid(history: History) -> str:
+    """The history as a Mermaid `gitGraph` (Mermaid 11): branches, commits, merges, in their order.
+
+    A commit's id there is its short id with its message. Mermaid can merge only the newest commit of another
+    branch, and not into a branch without commits of its own; a merge it has no word for is a commit with a
+    tag, as cherry-picks and undone changes are. Of a longer history, the newest commits.
+    """
+    graph = Graph(history)
+    kept = graph.commits[-MOST_IN_MERMAID:]
+    drawing = _Mermaid(graph, {commit.id for commit in kept})
+    lines = ["gitGraph"]
+    if earlier := len(graph.commits) - len(kept):
+        lines.append(f"    %% {count(earlier, 'earlier commit')} left out")
+    lines += [f"    {told}" for told in drawing.start()]
+    for commit in kept:
+        lines += [f"    {told}" for told in drawing.commit(commit)]
+    return "\n".join(lines) + "\n"
+
+
+def _string(text: str, most: int) -> str:
+    return f'"{clip(line(text), most).translate(_WIDE)}"'
+
+
+class _Mermaid:
+    """Where Mermaid stands while it reads: the current lane, and the newest commit of each."""
+
+    def __init__(self, graph: Graph, kept: set[str]) -> None:
+        self._graph = graph
+        self._kept = kept
+        self._lane = 0
+        self._heads: dict[int, str | None] = {0: None}
+        self._forks: dict[str | None, list[int]] = {}
+        for number, lane in enumerate(graph.lanes[1:], start=1):
+            if lane.alive or kept.intersection(lane.commits):
+                self._forks.setdefault(lane.base if lane.base in kept else None, []).append(number)
+
+    def start(self) -> Iterator[str]:
+        """The branches that rest on nothing."""
+        yield from self._branch(None)
+
+    def _branch(self, base: str | None) -> Iterator[str]:
+        """A branch forks from the current one only, so it is told as soon as its base is there."""
+        before = self._lane
+        for number in self._forks.get(base, ()):
+            yield from self._checkout(before)
+            yield f"branch {self._name(number)}"
+            self._lane, self._heads[number] = number, base
+
+    def _checkout(self, lane: int) -> Iterator[str]:
+        if lane != self._lane:
+            yield f"checkout {self._name(lane)}"
+            self._lane = lane
+
+    def _name(self, lane: int) -> str:
+        return _string(self._graph.lanes[lane].name, LONGEST_NAME + 8)
+
+    def commit(self, commit: Commit) -> Iterator[str]:
+        """One commit, on its branch, and the branches that fork there."""
+        lane = self._graph.lane_of[commit.id]
+        yield from self._checkout(lane)
+        label = f"{self._graph.short(commit.id)} {clip(line(commit.message), _LONGEST_LABEL)}".rstrip()
+        told = f"id: {_string(label, 80)}"
+        done = dict(acts(commit))
+        other = self._merged(lane, done.get("merge"))
+        tags = [
+            f"{name} {self._graph.short(of)}" for name, of in done.items() if name != "merge" or other is None
+        ]
+        if commit.id == self._graph.head():
+            tags.append("HEAD")
+        if "undo" in done and other is None:
+            told += " type: REVERSE"
+        told += "".join(f" tag: {_string(tag, 60)}" for tag in tags)
+        yield f"merge {self._name(other)} {told}" if other is not None else f"commit {told}"
+        self._heads[lane] = commit.id
+        yield from self._branch(commit.id)
+
+    def _merged(self, lane: int, merged: str | None) -> int | None:
+        """A lane of which Mermaid can merge just that commit into the current one."""
+        mine = self._heads[lane]
+        if merged is None or mine is None or mine == merged:
+            return None
+        home = self._graph.lane_of[mine]
+        for number, head in self._heads.items():
+            if head == merged and number not in (lane, home):
+                return number
+        return None
+
+
+# ---------------------------------------------------------------------- timeline
+
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_BOXES = {
+    0: " ",
+    _UP: "│",
+    _DOWN: "│",
+    _UP | _DOWN: "│",
+    _LEFT: "─",
+    _RIGHT: "─",
+    _LEFT | _RIGHT: "─",
+    _UP | _LEFT: "╯",
+    _UP | _RIGHT: "╰",
+    _DOWN | _LEFT: "╮",
+    _DOWN | _RIGHT: "╭",
+    _UP | _DOWN | _LEFT: "┤",
+    _UP | _DOWN | _RIGHT: "├",
+    _UP | _LEFT | _RIGHT: "┴",
+    _DOWN | _LEFT | _RIGHT: "┬",
+    _UP | _DOWN | _LEFT | _RIGHT: "┼",
+}
+
+
+def timeline(history: History, *, limit: int | None = None) -> str:
+    """The commits by day, newest first, with the lines between them; at most `limit` commits."""
+    graph = Graph(history)
+    rows = list(graph.rows(limit))
+    if not graph.commits:
+        return "there are no commits yet"
+    wide = max((2 * max(len(row.above), len(row.below)) for row in rows), default=0)
+    head, lines, day = graph.head(), [], ""
+    for row in rows:
+        date, time = when(row.commit.timestamp).split(" ")
+        if date != day:
+            lines.append(f"{_through(row.above) if day else '':<{wide}}{date}")
+            day = date
+        marks = [graph.lanes[graph.lane_of[row.commit.id]].name]
+        marks += [f"{name} {graph.short(other)}" for name, other in acts(row.commit)]
+        marks += ["HEAD"] if row.commit.id == head else []
+        told = f"{time} {graph.short(row.commit.id)} [{', '.join(marks)}] {line(row.commit.message)}"
+        lines.append(f"{_drawn(row):<{wide}}{told}")
+    if earlier := len(graph.commits) - len(rows):
+        lines.append(f"… {count(earlier, 'earlier commit')}")
+    return "\n".join(lines)
+
+
+def _through(columns: Sequence[str | None]) -> str:
+    return " ".join(" " if wanted is None else "│" for wanted in columns)
+
+
+def _drawn(row: Row) -> str:
+    """One row of the graph: a cell for each column, and one between neighbours."""
+    width = max(len(row.above), len(row.below), row.column + 1)
+    cells = [0] * (2 * width - 1)
+    for place in range(width):
+        above = row.above[place] if place < len(row.above) else None
+        below = row.below[place] if place < len(row.below) else None
+        cells[2 * place] = (_UP if above is not None else 0) | (_DOWN if below is not None else 0)
+        if above == row.commit.id:
+            _join(cells, row.column, place)
+    for edge in row.edges:
+        _join(cells, row.column, edge.column)
+    drawn = [_BOXES[cell] for cell in cells]
+    drawn[2 * row.column] = "*"
+    return "".join(drawn).rstrip()
+
+
+def _join(cells: list[int], one: int, other: int) -> None:
+    """A horizontal line between two columns."""
+    left, right = 2 * min(one, other), 2 * max(one, other)
+    for place in range(left, right):
+        cells[place] |= _RIGHT
+        cells[place + 1] |= _LEFT

@@ -1,0 +1,266 @@
+"""A history as a picture: a PNG with a lane for each branch, as people see it in Discord's dark theme.
+
+Drawn from the same rows as the timeline. The same history gives the same bytes on one machine. The font is
+the one that comes with Pillow; a text in a script that it lacks is written in a font of the machine, if that
+has one, else in boxes. Bounded in width, rows and bytes, whatever a history holds.
+Takes some hundred milliseconds: callers hop to a thread. Knows nothing about memory's files.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from PIL import Image, ImageDraw, ImageFont
+
+from discoclaw.core.history import History
+from discoclaw.show.graph import Graph, Row
+from discoclaw.show.words import acts, count, line, when
+
+MOST_ROWS = 30
+WIDTH = 1200
+
+Colour: TypeAlias = tuple[int, int, int]
+_Font: TypeAlias = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+BACKGROUND: Colour = (30, 31, 34)
+COLOURS: tuple[Colour, ...] = (
+    (88, 166, 255),
+    (240, 136, 62),
+    (63, 185, 80),
+    (214, 120, 230),
+    (227, 200, 60),
+    (57, 197, 207),
+    (248, 105, 120),
+    (160, 150, 255),
+    (150, 190, 90),
+    (230, 150, 180),
+)
+"""Of lanes, in their order, and again from the start; `main` is the first."""
+_TEXT: Colour = (222, 224, 228)
+_DIM: Colour = (148, 155, 164)
+_BAND: Colour = (35, 37, 41)
+
+_ROW = 44
+_TOP = 116
+_BOTTOM = 24
+_MARGIN = 36
+_COLUMN = 34
+_LANES_WIDTH = 420
+_FINE = 3
+"""Lines are drawn so many times larger, and smoothed on the way down."""
+_OTHER_FONTS = ("DejaVuSans.ttf", "NotoSans-Regular.ttf", "Arial.ttf", "Helvetica.ttc")
+"""Widespread fonts with more scripts than Pillow's own, if the machine has one."""
+_DOT = 8
+_LINE = 4
+_BEND = 16
+
+
+def png(history: History, *, title: str) -> bytes:
+    """The newest commits of a history as a PNG of at most 1200 × 1600 pixels."""
+    graph = Graph(history)
+    rows = list(graph.rows(MOST_ROWS))
+    page = _Page(graph, rows)
+    out = io.BytesIO()
+    page.draw(line(title, 200)).save(out, "PNG")
+    return out.getvalue()
+
+
+def colour_of(lane: int) -> Colour:
+    """The colour of a lane."""
+    return COLOURS[lane % len(COLOURS)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What runs from a commit down to one it rests on: out, down a column, and in."""
+
+    start: tuple[int, int]
+    column: int
+    end: tuple[int, int]
+    colour: Colour
+
+
+class _Pen:
+    """Writes on a picture, in the font that comes with Pillow, or in one with more letters."""
+
+    def __init__(self, image: Image.Image) -> None:
+        self.draw = ImageDraw.Draw(image)
+        self._fonts: dict[tuple[int, bool], _Font] = {}
+
+    def write(
+        self, at: float, middle: int, text: str, colour: Colour, size: int = 20, anchor: str = "lm",
+        *, room: float = WIDTH,
+    ) -> float:  # fmt: skip
+        """Text beside a point, cut to the room there is; returns its width."""
+        font = self._font_for(text, size)
+        fitting = _fit(text, font, room)
+        self.draw.text((at, middle), fitting, colour, font, anchor)
+        return font.getlength(fitting)
+
+    def label(self, at: float, middle: int, text: str, colour: Colour) -> float:
+        """A name in a box; returns its width."""
+        font = self._font_for(text, 16)
+        fitting = _fit(text, font, 220)
+        wide = font.getlength(fitting) + 16
+        self.draw.rounded_rectangle((at, middle - 13, at + wide, middle + 13), 7, colour)
+        self.draw.text((at + 8, middle), fitting, BACKGROUND, font, "lm")
+        return wide
+
+    def _font_for(self, text: str, size: int) -> _Font:
+        own = self._font(size, own=True)
+        if all(char.isascii() or char in "…·" or _has(own, char) for char in text):
+            return own
+        return self._font(size, own=False)
+
+    def _font(self, size: int, *, own: bool) -> _Font:
+        if (size, own) not in self._fonts:
+            self._fonts[size, own] = ImageFont.load_default(size) if own else other_font(size)
+        return self._fonts[size, own]
+
+
+class _Page:
+    """One picture in the making."""
+
+    def __init__(self, graph: Graph, rows: Sequence[Row]) -> None:
+        self._graph = graph
+        self._rows = rows
+        self._place = {row.commit.id: (row.column, number) for number, row in enumerate(rows)}
+        widest = max((max(len(row.above), len(row.below)) for row in rows), default=1)
+        self._step = min(_COLUMN, _LANES_WIDTH // widest)
+        self._text_at = _MARGIN + widest * self._step + 8
+        self._left = len(graph.commits) - len(rows)
+        self._dot = min(_DOT, max(3, self._step // 2 - 1))
+
+    def draw(self, title: str) -> Image.Image:
+        """The whole picture."""
+        lines = max(1, len(self._rows) + (1 if self._left else 0))
+        image = Image.new("RGB", (WIDTH, _TOP + lines * _ROW + _BOTTOM), BACKGROUND)
+        pen = _Pen(image)
+        for number in range(0, len(self._rows), 2):
+            pen.draw.rectangle((0, _TOP + number * _ROW, WIDTH, _TOP + (number + 1) * _ROW - 1), _BAND)
+        self._draw_lanes(image)
+        self._head(pen, title)
+        for number, row in enumerate(self._rows):
+            self._row(pen, row, _TOP + number * _ROW + _ROW // 2)
+        below = _TOP + len(self._rows) * _ROW + _ROW // 2
+        if not self._rows:
+            pen.write(_MARGIN, below, "there are no commits yet", _DIM)
+        if self._left:
+            pen.write(self._text_at, below, f"… {self._left} earlier", _DIM)
+        return image
+
+    def _head(self, pen: _Pen, title: str) -> None:
+        pen.write(_MARGIN, 42, title, _TEXT, 30, room=WIDTH - 2 * _MARGIN)
+        branches = self._graph.history.branches
+        told = (
+            f"{count(len(self._graph.commits), 'commit')} · {count(len(branches.all), 'branch')} · HEAD is "
+        )
+        at = _MARGIN + pen.write(_MARGIN, 84, told, _DIM)
+        lane = self._graph.lane_named(branches.current)
+        pen.write(at, 84, self._graph.lanes[lane].name, colour_of(lane), room=WIDTH - _MARGIN - at)
+
+    # ------------------------------------------------------------------ lines and dots
+
+    def _draw_lanes(self, image: Image.Image) -> None:
+        """Lines, then dots on them, on a larger page that is brought down to size."""
+        box = (0, _TOP, self._text_at, image.height)
+        large = image.crop(box).resize(((box[2] - box[0]) * _FINE, (box[3] - box[1]) * _FINE), 0)
+        pen = ImageDraw.Draw(large)
+        for one in self._lines():
+            points = [(x * _FINE, y * _FINE) for x, y in self._path(one)]
+            pen.line(points, one.colour, _LINE * _FINE, joint="curve")
+        head = self._graph.head()
+        for row in self._rows:
+            x, y = self._point(row.column, self._place[row.commit.id][1])
+            colour = colour_of(self._graph.lane_of[row.commit.id])
+            hollow = any(name == "merge" for name, _ in acts(row.commit))
+            if row.commit.id == head:
+                _disc(pen, x, y, self._dot + 5, _TEXT)
+                _disc(pen, x, y, self._dot + 2, BACKGROUND)
+            _disc(pen, x, y, self._dot, colour)
+            if hollow:
+                _disc(pen, x, y, self._dot // 2, BACKGROUND)
+        image.paste(large.reduce(_FINE), box[:2])
+
+    def _point(self, column: int, row: int) -> tuple[int, int]:
+        return _MARGIN + column * self._step, row * _ROW + _ROW // 2
+
+    def _lines(self) -> Iterator[_Line]:
+        below = len(self._rows)
+        for number, row in enumerate(self._rows):
+            for order, edge in enumerate(row.edges):
+                lane = self._graph.lane_of[row.commit.id if order == 0 else edge.parent]
+                end = self._place.get(edge.parent, (edge.column, below))
+                yield _Line((row.column, number), edge.column, end, colour_of(lane))
+
+    def _path(self, one: _Line) -> Iterator[tuple[float, float]]:
+        """A line's points: it bends within a row of its start and of its end, where it has to."""
+        start, end = self._point(*one.start), self._point(*one.end)
+        x, _ = self._point(one.column, 0)
+        bends = [start[0] != x, end[0] != x]
+        room = min(_ROW, (end[1] - start[1]) // max(1, sum(bends)))
+        out, into = (x, start[1] + room * bends[0]), (x, end[1] - room * bends[1])
+        yield from _curve(start, out)
+        yield from _curve(into, end)
+
+    # ------------------------------------------------------------------ words
+
+    def _row(self, pen: _Pen, row: Row, middle: int) -> None:
+        graph, commit = self._graph, row.commit
+        lane = graph.lane_of[commit.id]
+        right = (
+            WIDTH - _MARGIN - pen.write(WIDTH - _MARGIN, middle, when(commit.timestamp), _DIM, 16, "rm") - 20
+        )
+        at = self._text_at + pen.write(self._text_at, middle, graph.short(commit.id), colour_of(lane)) + 12
+        at = max(at, self._text_at + 112)
+        if commit.id == graph.head():
+            at += pen.label(at, middle, "HEAD", _TEXT) + 10
+        for number in graph.tips(commit.id):
+            if at < WIDTH * 0.7:
+                tip = graph.lanes[number]
+                told = tip.name if tip.alive else f"{tip.name}, deleted"
+                at += pen.label(at, middle, told, colour_of(number)) + 10
+        pen.write(at, middle, line(commit.message, 200), _TEXT, room=right - at)
+
+
+def _fit(text: str, font: _Font, room: float) -> str:
+    """The text, or as much of its beginning as there is room for."""
+    if font.getlength(text) <= room:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        half = (low + high + 1) // 2
+        low, high = (half, high) if font.getlength(text[:half] + "…") <= room else (low, half - 1)
+    return text[:low].rstrip() + "…" if low else ""
+
+
+def _has(font: _Font, char: str) -> bool:
+    """Whether a font has a letter, which it draws otherwise than one that no font has."""
+    return bytes(font.getmask(char)) != bytes(font.getmask("\uffff"))
+
+
+def other_font(size: int, names: Sequence[str] = _OTHER_FONTS) -> _Font:
+    """The first font that the machine has of these, else Pillow's own."""
+    for name in names:
+        try:
+            return ImageFont.truetype(name, size)
+        except OSError:
+            continue
+    return ImageFont.load_default(size)
+
+
+def _disc(pen: ImageDraw.ImageDraw, x: int, y: int, radius: int, colour: Colour) -> None:
+    box = tuple(part * _FINE for part in (x - radius, y - radius, x + radius, y + radius))
+    pen.ellipse(box, colour)
+
+
+def _curve(start: tuple[float, float], end: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    """From one point to another below it, leaving and coming in upright."""
+    if start[0] == end[0]:
+        yield from (start, end)
+        return
+    for step in range(_BEND + 1):
+        part = step / _BEND
+        smooth = part * part * (3 - 2 * part)
+        yield start[0] + (end[0] - start[0]) * smooth, start[1] + (end[1] - start[1]) * part

@@ -1,0 +1,76 @@
+"""Other people's words inside our lines: one line each, nothing invisible, no way to imitate structure.
+
+Whatever a message, name, persona or item says, it stays the one thing it is: `quoted` text can not end its
+quotes, and a `word` has no brackets, blanks or quotes at all.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from discoclaw.core.event import Commit
+from discoclaw.core.text import clip, collapse, scrub
+from discoclaw.core.times import iso_ms, ms_of_iso
+
+LONGEST = 1000
+"""Longest text shown, in UTF-16 units: an item's."""
+PRIVATE = "(private)"
+ACTS = {"merged": "merge", "picked": "cherry-pick", "reverts": "undo", "restores": "restore"}
+"""What a commit's metadata says it did with another commit, and our word for it."""
+
+# Joiners are part of words and emoji; every other format character hides or turns text around.
+_KEPT = "\u200c\u200d"
+_HIDDEN = {"Cf", "Co", "Cs"}
+_BREAKS = {"Cc", "Zl", "Zp"}
+_PLAIN_QUOTES = str.maketrans("“”", '""')
+_NO_WORD = re.compile(r"[^\w.:/@#+-]+")
+
+
+@lru_cache(maxsize=4096)
+def line(text: str, most: int = LONGEST) -> str:
+    """Any text as one line of at most `most` UTF-16 units, without control or invisible characters."""
+    kept = (char if char in _KEPT else _tamed(char) for char in scrub(text))
+    return clip(collapse("".join(kept)), most)
+
+
+def _tamed(char: str) -> str:
+    category = unicodedata.category(char)
+    if category in _BREAKS:
+        return " "
+    return "" if category in _HIDDEN else char
+
+
+def quoted(text: str, most: int = LONGEST) -> str:
+    """Any text between “ and ”, which do not occur inside."""
+    return "“" + line(text, most).translate(_PLAIN_QUOTES) + "”"
+
+
+def word(text: object, most: int = 64) -> str:
+    """A name or an id as one word; what no word has becomes "_"."""
+    tidy = _NO_WORD.sub("_", line(text, most)) if isinstance(text, str) else ""
+    return tidy or "-"
+
+
+def short(item_id: str) -> str:
+    """An item's id as people see and type it."""
+    return word(item_id.removeprefix("durable-"))
+
+
+def when(time: int | str) -> str:
+    """A time, in ms or ISO 8601, as `2026-02-09 14:03Z`."""
+    iso = iso_ms(ms_of_iso(time) if isinstance(time, str) else time)
+    return f"{iso[:10]} {iso[11:16]}Z"
+
+
+def count(number: int, thing: str) -> str:
+    """`1 item`, `2 items`, `2 branches`, `2 replies`."""
+    if number == 1:
+        return f"1 {thing}"
+    many = f"{thing[:-1]}ie" if thing.endswith("y") else f"{thing}e" if thing.endswith("ch") else thing
+    return f"{number} {many}s"
+
+
+def acts(commit: Commit) -> list[tuple[str, str]]:
+    """What a commit did with another one, and that one's id."""
+    given = [(told, commit.metadata.get(name)) for name, told in ACTS.items()]
+    return [(told, other) for told, other in given if isinstance(other, str)]
