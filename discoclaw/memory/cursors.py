@@ -1,15 +1,19 @@
 """How far a loop or follower has come: small files under `cursors/`, one a name. They can be lost.
 
 A lost cursor costs repeated work, never memory: loops and followers do the same thing twice without harm.
+The name of a cursor about one subject or person ends with "-" and theirs: by that an erasing finds it.
+One writer at a time, so that of two values of one cursor the later one is on disk, and so that an erasing
+finds nobody writing (`alone`).
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from discoclaw.memory.files import render_json, session_file, write_atomic
+from discoclaw.memory.files import in_thread, render_json, session_file, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -18,34 +22,69 @@ MOST_KNOWN = 10_000
 
 
 class Cursors:
-    """Cursors by name, each a map of text to text or number. Read once, then served from RAM."""
+    """Cursors by name, each a map of text to text, number or a list of texts. Read once, then in RAM."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._known: dict[str, Mapping[str, object]] = {}
+        self._writing = asyncio.Lock()
+        self._erasings = 0  # what was read before one is not what there is now
 
     async def get(self, name: str) -> Mapping[str, object]:
         """The cursor, empty when there is none or it can not be read."""
         if len(self._known) > MOST_KNOWN:
             self._known.clear()  # they are on disk
-        if name not in self._known:
-            self._known[name] = await asyncio.to_thread(_read, session_file(self._folder, name))
-        return self._known[name]
+        while (known := self._known.get(name)) is None:
+            erasings = self._erasings
+            value = await asyncio.to_thread(read, session_file(self.folder, name))
+            if erasings == self._erasings:
+                self._known.setdefault(name, value)
+        return known
 
-    async def put(self, name: str, value: Mapping[str, object]) -> None:
-        """Remember a cursor. A disk that does not take it is a warning."""
-        self._known[name] = value
-        try:
-            await asyncio.to_thread(write_atomic, session_file(self._folder, name), render_json(value))
-        except OSError as error:
-            log.warning("the cursor %s could not be written: %s", name, error)
+    async def put(self, name: str, value: Mapping[str, object]) -> bool:
+        """Remember a cursor. A disk that does not take it is a warning; the answer is then False."""
+        async with self._writing:
+            return await self._store(name, value)
+
+    async def update(
+        self, name: str, change: Callable[[Mapping[str, object]], Mapping[str, object] | None]
+    ) -> bool:
+        """Change a cursor; `change` is given what it is now, and may return None to leave it so.
+
+        No other writer and no erasing comes between. False when the disk does not take it, with a warning,
+        or when `change` left it as it was.
+        """
+        async with self._writing:
+            value = change(await self.get(name))
+            return value is not None and await self._store(name, value)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Nobody writes a cursor meanwhile; afterwards they are read from disk anew."""
+        async with self._writing:
+            try:
+                yield
+            finally:
+                self._erasings += 1
+                self._known.clear()
 
     def forget(self, name: str) -> None:
         """Let a cursor leave RAM; its file stays."""
         self._known.pop(name, None)
 
+    async def _store(self, name: str, value: Mapping[str, object]) -> bool:
+        """Write a cursor. The caller is the one writer."""
+        self._known[name] = value
+        try:
+            await in_thread(write_atomic, session_file(self.folder, name), render_json(value))
+        except OSError as error:
+            log.warning("the cursor %s could not be written: %s", name, error)
+            return False
+        return True
 
-def _read(path: Path) -> Mapping[str, object]:
+
+def read(path: Path) -> Mapping[str, object]:
+    """A cursor's file, empty when there is none or it can not be read. Blocking."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -12,9 +12,9 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.text import safe_key
@@ -130,7 +130,12 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
     Whoever holds a lock around this then gives it back only when nobody writes any more.
     """
-    task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    return await to_its_end(asyncio.to_thread(work, *args, **kwargs))
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Do what must not stop half-way, to its end also when the caller is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -8,7 +8,7 @@ Knows nothing about what a mirror is.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from discoclaw.memory.cursors import Cursors
@@ -75,7 +75,7 @@ class Follower:
             self._task = asyncio.create_task(self._drain(), name=self._name)
 
     async def _drain(self) -> None:
-        done = dict(await self._cursors.get(self._name))
+        done: dict[str, int] = {}
         try:
             while self._waiting:
                 subject = next(iter(self._waiting))
@@ -91,11 +91,16 @@ class Follower:
                 self._failed.pop(subject, None)
         finally:
             try:
-                await self._cursors.put(self._name, done)
+                await self._cursors.update(self._name, lambda known: self._noted(known, done))
             finally:
                 self._task = None
                 if self._waiting:  # touched while the cursor was saved
                     self._start()
+
+    def _noted(self, known: Mapping[str, object], done: Mapping[str, int]) -> dict[str, object]:
+        """The cursor with what was done; a subject whose ledger is gone (it was erased) leaves no trace."""
+        gone = {subject for subject in done if not _size(self._ledgers / f"{subject}.jsonl")}
+        return {subject: size for subject, size in {**known, **done}.items() if subject not in gone}
 
     def _later(self, subject: str) -> float:
         """Try a subject again after a pause (s), which is returned and doubles with each failure."""

@@ -3,26 +3,48 @@
 Read-only: nothing is adopted, repaired or kept aside. Blocking.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from discoclaw.core.errors import NewerSchema
+from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.event import Commit
-from discoclaw.core.view import View, fold
-from discoclaw.memory import durable_file
+from discoclaw.core.history import History
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import View
+from discoclaw.memory import cursors, durable_file
 from discoclaw.memory.files import safe_id
-from discoclaw.memory.ledger import read
+from discoclaw.memory.ledger import Damage, read
 from discoclaw.memory.subject import user_of, user_subject
+
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?P<m>:\d\d(?P<s>:\d\d(?P<ms>\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?)?"
+)
+_SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A subject as it lies on disk. `faults` are sentences, empty when all is well."""
+    """A subject as it lies on disk. `faults` are sentences, empty when all is well.
+
+    `damage` are the lines of the ledger that do not verify, `torn` the bytes of an unfinished last line.
+    """
 
     subject: str
-    view: View
-    commits: tuple[Commit, ...]
+    history: History
     faults: tuple[str, ...]
+    damage: tuple[Damage, ...] = ()
+    torn: int = 0
+
+    @property
+    def view(self) -> View:
+        """What HEAD's branch says."""
+        return self.history.shown()
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """All commits, of all branches, in order."""
+        return tuple(self.history.commits.values())
 
 
 def subject_named(name: str) -> str:
@@ -41,32 +63,86 @@ def subjects(root: Path, durable_folder: Path | None = None) -> list[str]:
     return sorted(ledgers | files)
 
 
+def unfinished(root: Path) -> set[str]:
+    """Subjects whose erasing was interrupted: some of their files may still be there."""
+    return {
+        path.stem for path in (root / "erasing").glob("*.json") if "at" in (cursors.read(path) or {"at": 0})
+    }
+
+
 def held(root: Path, subject: str, durable_folder: Path | None = None) -> Held:
-    """Read and verify one subject. A missing ledger is an empty memory. Raises OSError.
+    """Read and verify one subject. A missing ledger is an empty memory. Raises MemoryFault.
 
     A running bot writes ledger and file one after the other: what looks wrong is looked at once more.
     """
-    first = _held(root, subject, durable_folder)
-    return _held(root, subject, durable_folder) if first.faults else first
+    try:
+        first = _held(root, subject, durable_folder)
+        return _held(root, subject, durable_folder) if first.faults else first
+    except OSError as error:
+        raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
+
+
+def view_at(history: History, wanted: str, *, branch: str | None = None) -> View:
+    """What held at a point a person names: a time, else a commit or a branch as `History.commit` has it.
+
+    `branch` is whose view a time shows, HEAD's of that time unless named, and what HEAD means in a name
+    like HEAD~2. Raises Refused when there is no such point.
+    """
+    ms = end_of(wanted)
+    if ms is None:
+        return history.view(history.commit(wanted, on=history.branch(branch).name if branch else None).id)
+    then = history.until(ms)
+    if branch is None:
+        return then.shown()
+    name = history.branch(branch).name
+    if name not in then.branches.all:
+        raise Refused(f"the branch {name!r} was not there on {wanted.strip()}")
+    return then.view(then.branch(name).head)
+
+
+def end_of(text: str) -> int | None:
+    """The last millisecond of an ISO time, UTC unless it has a zone: a date means all of its day.
+
+    None when the text does not look like a time. Raises Refused when it does and there is none such.
+    """
+    plain = text.strip()
+    found = _TIME.fullmatch(plain.upper())
+    if found is None:
+        return None
+    try:
+        start = ms_of_iso(plain.upper())
+    except ValueError as error:
+        raise Refused(
+            f"{plain!r} is no time ({error}); use for example 2026-02-03 or 2026-02-03T16:29"
+        ) from None
+    if len(plain) == len("2026-02-03"):
+        return start + _DAY_MS - 1
+    if found["ms"]:
+        return start
+    return start + (_SECOND_MS if found["s"] else _MINUTE_MS if found["m"] else _HOUR_MS) - 1
 
 
 def _held(root: Path, subject: str, durable_folder: Path | None) -> Held:
     path = root / "ledger" / f"{subject}.jsonl"
     loaded = read(path)
-    view = fold(loaded.commits)
-    faults = []
-    if loaded.damage is not None:
-        faults.append(f"{path.name}, line {loaded.damage.line}: {loaded.damage.reason}")
+    history = loaded.history
+    faults = [f"{path.name}, {damage}" for damage in loaded.damage]
     if loaded.torn:
         faults.append(f"{path.name}: an unfinished last line of {loaded.torn} bytes, which is left out")
+    if loaded.damage:
+        told = {damage.reason for damage in loaded.damage}
+        for commit, parent in history.orphans().items():
+            reason = f"commit {commit} follows {parent}, which is not here"
+            faults += [f"{path.name}: {reason}"] if reason not in told else []
     user = user_of(subject)
     durable = (durable_folder or root / "durable") / f"{user}.json"
-    if user is not None and not faults and (view.commits or durable.exists()):
-        faults += _faults_of_file(durable, view)
-    return Held(subject, view, loaded.commits, tuple(faults))
+    if user is not None and not faults and (history.commits or durable.exists()):
+        faults += _faults_of_file(durable, history.shown(), known=bool(history.records))
+    return Held(subject, history, tuple(faults), loaded.damage, loaded.torn)
 
 
-def _faults_of_file(path: Path, view: View) -> list[str]:
+def _faults_of_file(path: Path, view: View, *, known: bool) -> list[str]:
+    """`known`: there is a ledger, though HEAD's branch may be empty."""
     if not path.exists():
         return [f"{path.name} is missing; it is written again when the bot next uses it"]
     content = path.read_bytes()
@@ -78,7 +154,7 @@ def _faults_of_file(path: Path, view: View) -> list[str]:
         return [f"{path.name} is left as it is: {newer}"]
     except durable_file.Unreadable as unreadable:
         return [f"{path.name} can not be read: {unreadable}; the bot keeps it aside and writes it again"]
-    if not view.commits:
+    if not known:
         what = f"{path.name} has {len(file.items)} items and no ledger yet"
         return [f"{what}; the bot takes them over when it next reads it"]
     edited = f"{path.name} was edited; the bot adopts the edit when it next reads it"

@@ -8,7 +8,8 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class RollingMemory:
         self._entries: IdleMap[_Entry] = IdleMap(
             lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
         )
+        self._hidden: set[str] = set()  # sessions whose file is to go, and does not: it is not read
 
     async def get(self, session_key: str) -> Rolling:
         """The summary now. Raises MemoryFault when the file can not be read."""
@@ -85,6 +87,7 @@ class RollingMemory:
             content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
             await self._on_disk(write_atomic, session_file(self.folder, session_key), content)
             entry.value, entry.generation = value, next(self._generations)
+            self._hidden.discard(session_key)
             return True
 
     async def clear(self, session_key: str) -> None:
@@ -95,6 +98,29 @@ class RollingMemory:
             await self._on_disk(_remove, session_file(self.folder, session_key))
             # Once more: a summary begun meanwhile was made from the one that is now gone.
             entry.value, entry.generation = NOTHING, next(self._generations)
+            self._hidden.discard(session_key)
+
+    @asynccontextmanager
+    async def cleared(self, session_keys: Iterable[str]) -> AsyncIterator[None]:
+        """These sessions have no summary any more; meanwhile the caller removes their files.
+
+        Nobody reads or writes one of them meanwhile, and a summary being made now will not be stored.
+        """
+        keys = sorted(set(session_keys))  # in one order, so that two of these never wait for each other
+        async with AsyncExitStack() as stack:
+            entries = [self._entries.use(key, self._clock()) for key in keys]
+            for entry in entries:
+                await stack.enter_async_context(entry.lock)
+                entry.value = NOTHING
+            try:
+                yield
+            finally:
+                for entry in entries:
+                    entry.value, entry.generation = NOTHING, next(self._generations)
+
+    def hide(self, session_keys: Iterable[str]) -> None:
+        """The files of these sessions are to go, and the disk does not let them: they count as none."""
+        self._hidden |= set(session_keys)
 
     async def _loaded(self, session_key: str) -> _Entry:
         now = self._clock()
@@ -103,12 +129,18 @@ class RollingMemory:
         if entry.value is None:
             async with entry.lock:
                 if entry.value is None:
-                    path = session_file(self.folder, session_key)
-                    try:
-                        entry.value = await asyncio.to_thread(_read, path, now)
-                    except OSError as error:
-                        raise MemoryFault(f"{path} can not be read: {error}") from error
+                    entry.value = await self._from_disk(session_key, now)
         return entry
+
+    async def _from_disk(self, session_key: str, now: int) -> Rolling:
+        """What the session's file says. The caller holds the entry's lock."""
+        if session_key in self._hidden:
+            return NOTHING
+        path = session_file(self.folder, session_key)
+        try:
+            return await in_thread(_read, path, now)
+        except OSError as error:
+            raise MemoryFault(f"{path} can not be read: {error}") from error
 
     @staticmethod
     async def _on_disk(work: Callable[..., object], path: Path, *more: bytes) -> None:

@@ -3,13 +3,14 @@
 Reading is a look into RAM (and one `stat`, so that a file edited by hand counts at once). Changing takes
 the subject's lock: draft on the newest view, append the commit, replace the durable file, publish the new
 view, tell the followers. Whoever writes one person's memory comes through here, so a person who talks in
-two channels, a command and a loop never lose each other's update.
+two channels, a command and a loop never lose each other's update. Erasing (`erase`) goes through here too:
+whoever waits for the lock meanwhile finds an empty memory.
 Knows nothing about Discord, models or prompts.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +19,20 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import FolderInUse, MemoryFault
+from discoclaw.core.errors import FolderInUse, MemoryFault, Refused
+from discoclaw.core.event import Commit, Record, Ref
+from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
+from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.files import in_thread, safe_id
+from discoclaw.memory import holder, ledger
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.erase import Erased, Eraser, Places
+from discoclaw.memory.files import in_thread, safe_id, to_its_end
+from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.subject import SubjectFiles, user_of
+from discoclaw.memory.tombstones import Tombstones
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -44,7 +53,10 @@ class _Entry:
 class Memory:
     """Views of subjects, and the one way to change them. `root` is `data/memory`.
 
-    `changed` is called with the subject after each commit. Idle subjects leave RAM after `idle_ms`.
+    `changed` is called with the subject after each record, `committed` with subject and commit after each
+    commit that was asked for here (not for edits by hand). Idle subjects leave RAM after `idle_ms`.
+    `rolling` and `cursors` are where else there is something of a person, for an erasing; those below `root`
+    unless given. `eraser` says who else is told of one.
     """
 
     def __init__(
@@ -55,11 +67,15 @@ class Memory:
         durable_folder: Path | None = None,
         max_items: int = 200,
         idle_ms: int = HOUR_MS,
+        rolling: RollingMemory | None = None,
+        cursors: Cursors | None = None,
     ) -> None:
         self.ledger_folder = root / "ledger"
         self.durable_folder = durable_folder or root / "durable"
         self.changed: list[Callable[[str], None]] = []
+        self.committed: list[Callable[[str, Commit], None]] = []
         self._root = root
+        self._snapshots = root.parent / "cache" / "views"
         self._clock = clock
         self._max_items = max_items
         self._entries: IdleMap[_Entry] = IdleMap(
@@ -70,72 +86,217 @@ class Memory:
         )
         self._swept = 0
         self._folder_lock = FileLock(root / ".lock", thread_local=False)
+        self._tombstones = Tombstones(root)
+        rolling = rolling or RollingMemory(root / "rolling", clock=clock)
+        cursors = cursors or Cursors(root / "cursors")
+        places = Places(
+            self.ledger_folder,
+            self.durable_folder,
+            self._snapshots,
+            rolling.folder,
+            cursors.folder,
+            root / "erasing",
+        )
+        self.eraser = Eraser(places, self._tombstones, rolling=rolling, cursors=cursors)
 
     # ------------------------------------------------------------------ the folder
 
     def open(self) -> None:
-        """Take the folder for this process. Raises FolderInUse, or MemoryFault when it can not be made."""
+        """Take the folder for this process, and finish erasings that were interrupted.
+
+        Raises FolderInUse, naming who has it, or MemoryFault when it can not be made or used.
+        """
         try:
             self._root.mkdir(parents=True, exist_ok=True)
             self._folder_lock.acquire(timeout=0)
         except Timeout as error:
             raise FolderInUse(
-                f"{self._root} is in use by another discoclaw process; "
+                f"{self._root} is in use by {holder.who(self._root, self._clock())}; "
                 "stop that one, or set another DISCOCLAW_DATA_DIR"
             ) from error
         except OSError as error:
             raise MemoryFault(f"{self._root} can not be used: {error}") from error
+        try:
+            holder.note(self._root, self._clock())
+            self._tombstones.load()
+            self.eraser.resume(self._clock())
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Give the folder back."""
-        self._folder_lock.release()
+        if self._folder_lock.is_locked:
+            holder.leave(self._root)
+            self._folder_lock.release()
 
     # ------------------------------------------------------------------ reading and changing
 
-    async def view(self, subject: str) -> View:
-        """What is remembered of a subject now. Raises MemoryFault when it can not be read.
+    async def view(self, subject: str, branch: str | None = None) -> View:
+        """What is remembered of a subject now, on HEAD's branch or the one named.
 
-        Never waits for somebody who is writing: what was there before is then the answer.
+        A branch that does not exist yet says what `main` says. Raises MemoryFault when memory can not be
+        read. Never waits for somebody who is writing: what was there before is then the answer.
         """
-        known = self.view_in_ram(subject)
+        known = self.view_in_ram(subject, branch)
         if known is not None:
             return known
         entry = self._use(subject)
         async with _held(entry):
-            return (await self._loaded(subject, entry)).view
+            return await self._branch_view(await self._loaded(subject, entry), branch)
 
-    def view_in_ram(self, subject: str) -> View | None:
+    def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         """The view, if it is at hand and no file was edited by hand. Costs one `stat`."""
         entry = self._use(subject)
+        files = entry.files
+        if files is None or not (entry.lock.locked() or files.current()):
+            return None
+        if branch is None:
+            return files.view
+        return files.branch_view(branch) if files.in_ram(branch) else None
+
+    async def branches(self, subject: str) -> Branches:
+        """The branches of a subject. Raises MemoryFault when they can not be read."""
+        entry = self._use(subject)
         if entry.files is not None and (entry.lock.locked() or entry.files.current()):
-            return entry.files.view
-        return None
+            return entry.files.branches
+        async with _held(entry):
+            return (await self._loaded(subject, entry)).branches
 
-    async def change(self, subject: str, why: str, wish: Callable[[Draft], T], /, **metadata: Any) -> T:
-        """Let `wish` draft changes on the newest view, and record them as one commit.
+    def branches_in_ram(self, subject: str) -> Branches | None:
+        """The branches, if they are at hand."""
+        files = self._use(subject).files
+        return files.branches if files is not None else None
 
-        `why` is the commit's message, `metadata` what else belongs to it. Returns what `wish` returns. When
-        nothing changed, nothing is written. Raises whatever `wish` raises, and MemoryFault when the disk does
-        not take it; memory is then as it was.
+    async def history(self, subject: str) -> History:
+        """All that ever was of a subject, read from disk. Raises MemoryFault when that fails.
+
+        Nobody who writes waits for that: what is appended meanwhile is in it, or is not.
         """
         entry = self._use(subject)
         async with _held(entry):
             files = await self._loaded(subject, entry)
-            draft = Draft(files.view, now_ms=self._clock(), max_items=self._max_items)
+        return await self._history(files)
+
+    async def change(
+        self,
+        subject: str,
+        why: str,
+        wish: Callable[[Draft], T],
+        /,
+        *,
+        branch: str | None = None,
+        begin: bool = True,
+        **metadata: Any,
+    ) -> T:
+        """Let `wish` draft changes on the newest view, and record them as one commit.
+
+        `why` is the commit's message, `metadata` what else belongs to it. `branch` is HEAD's unless named;
+        one that does not exist yet begins, with its first change, as a fork of `main`, or is Refused where it
+        may not `begin`. Returns what `wish` returns. When nothing changed, nothing is written. Raises
+        whatever `wish` raises, and MemoryFault when the disk does not take it; memory is then as it was.
+        """
+        entry = self._use(subject)
+        async with _held(entry):
+            files = await self._loaded(subject, entry)
+            name = branch or files.branches.current
+            if name not in files.branches.all:
+                name = branch_name(name) if begin else files.branches.named(name).name
+            view = await self._branch_view(files, name)
+            now_ms = files.next_ms(self._present(subject))
+            records: list[Record] = []
+            if name not in files.branches.all:
+                records.append(files.branches.create(name, "", now_ms=now_ms, start=view.head, **metadata))
+                now_ms += 1
+            draft = Draft(view, now_ms=now_ms, max_items=self._max_items, erased_at=self.erased_at(subject))
             outcome = wish(draft)
-            commit = draft.commit(why, **metadata)
-            if commit is None:
-                return outcome
-            before = files.view
-            try:
-                await in_thread(files.record, commit, self._clock())
-            except MemoryFault:
-                entry.files = None  # what lies on disk is read anew, and verified, by the next one
-                raise
-            finally:  # also when the caller gave up meanwhile: the commit stands
-                if files.view is not before:
-                    self._tell(subject)
+            commit = draft.commit(why, branch=name, **metadata)
+            if commit is not None:
+                await self._record(subject, entry, files, [*records, commit])
         return outcome
+
+    async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
+        """Let `work` make records from the whole history, and append them.
+
+        It is given the history, the present (ms) and the most items a branch may have. Returns what it
+        returns beside the records. Raises what it raises, and MemoryFault.
+        """
+        entry = self._use(subject)
+        async with _held(entry):
+            files = await self._loaded(subject, entry)
+            history = await self._history(files)
+            records, outcome = await in_thread(work, history, self._present(subject), self._max_items)
+            if records:
+                await self._record(subject, entry, files, records)
+        return outcome
+
+    async def turn(self, subject: str, work: Callable[[Branches, int], Ref | None]) -> Branches:
+        """Let `work` create, switch or delete a branch, given the branches and the present (ms).
+
+        Returns the branches as they are then. Raises what it raises, and MemoryFault.
+        """
+        entry = self._use(subject)
+        async with _held(entry):
+            files = await self._loaded(subject, entry)
+            ref = work(files.branches, self._present(subject))
+            if ref is not None:
+                if ref.action == "switch":
+                    await self._branch_view(files, ref.branch)
+                await self._record(subject, entry, files, [ref])
+            return files.branches
+
+    # ------------------------------------------------------------------ erasing
+
+    async def erase(self, subject: str, *, asked_at: int = 0) -> Erased:
+        """Erase all that is kept of a subject, for good; see `discoclaw.memory.erase`.
+
+        `asked_at` (ms) is when that was asked for by the chat's clock, which may be ahead of ours: what was
+        said until then is not learned again. An erasing that was begun goes on though the caller gives up.
+        Raises MemoryFault when it can not even be noted; nothing has happened then.
+        """
+        return await to_its_end(self._erase(subject, asked_at))
+
+    def erased_at(self, subject: str) -> int:
+        """When (ms) the subject was last erased; -1 when never."""
+        return self._tombstones.erased_at(subject)
+
+    def erased_anybody(self) -> bool:
+        """Whether anybody was ever erased here: words of unknown people may then be theirs."""
+        return self._tombstones.any()
+
+    def pending_erasures(self, step: str | None = None) -> list[str]:
+        """Subjects whose erasing is not finished, or waits for this step outside."""
+        pending = self.eraser.pending.values()
+        return [one.subject for one in pending if step is None or step in one.todo]
+
+    async def finish_step(self, subject: str, step: str) -> None:
+        """A step outside is done. Raises MemoryFault when that can not be noted: it is then done again."""
+        async with _held(self._use(subject)):
+            await in_thread(self.eraser.step_done, subject, step)
+
+    async def _erase(self, subject: str, asked_at: int) -> Erased:
+        entry = self._use(subject)
+        async with _held(entry):
+            files, entry.files = entry.files, None
+            last = files.branches.last_ms if files is not None else await in_thread(self._last_ms, subject)
+            now = self._clock()
+            # Records may be ahead of the clock, but one of the year 9999 must not bar what is said till then.
+            at = max(now, asked_at, min(last, now + HOUR_MS), self.erased_at(subject) + 1)
+            erased = await self.eraser.erase(subject, at)
+        if entry.users == 0:
+            self._entries.drop(subject)
+        self._tell(subject)
+        return erased
+
+    def _last_ms(self, subject: str) -> int:
+        """The time of a subject's newest record, as far as it can be read."""
+        try:
+            records = ledger.read(self.ledger_folder / f"{subject}.jsonl").records
+        except OSError:
+            return 0
+        return max((ms_of_iso(record.timestamp) for record in records), default=0)
+
+    # ------------------------------------------------------------------ what is in RAM
 
     def evict_idle(self) -> list[str]:
         """Drop idle subjects from RAM now; they come back from disk when used."""
@@ -154,21 +315,68 @@ class Memory:
             self.evict_idle()
         return self._entries.use(safe_id(subject), now)
 
+    async def _record(
+        self, subject: str, entry: _Entry, files: SubjectFiles, records: Sequence[Record]
+    ) -> None:
+        """Append records. The caller holds the lock."""
+        erased_at, before = self.erased_at(subject), files.branches
+        if any(ms_of_iso(record.timestamp) <= erased_at for record in records):
+            raise Refused("what was recorded before the memory was erased does not come back")
+        try:
+            await in_thread(files.record, records, self._present(subject))
+        except (MemoryFault, OSError) as error:
+            entry.files = None  # what lies on disk is read anew, and verified, by the next one
+            if isinstance(error, MemoryFault):
+                raise
+            raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
+        finally:  # also when the caller gave up meanwhile: the records stand
+            if files.branches is not before:
+                self._tell(subject)
+                for record in records:
+                    if isinstance(record, Commit):
+                        for listen in self.committed:
+                            listen(subject, record)
+
+    async def _history(self, files: SubjectFiles) -> History:
+        try:
+            return await asyncio.to_thread(files.history)
+        except OSError as error:
+            raise MemoryFault(f"the history of {files.subject} can not be read: {error}") from error
+
+    async def _branch_view(self, files: SubjectFiles, branch: str | None) -> View:
+        """A branch's view, from disk if need be. The caller holds the lock."""
+        if branch is None or branch == files.branches.current:
+            return files.view
+        if files.in_ram(branch):
+            return files.branch_view(branch)
+        try:
+            return await in_thread(files.branch_view, branch)
+        except OSError as error:
+            raise MemoryFault(f"the memory of {files.subject} can not be read: {error}") from error
+
     async def _loaded(self, subject: str, entry: _Entry) -> SubjectFiles:
         """The subject's files, read if need be, a hand edit adopted. The caller holds the lock."""
         if entry.files is None:
+            if (why := self.eraser.why_not(subject)) is not None:
+                raise MemoryFault(why)
             try:
                 entry.files = await asyncio.to_thread(self._open_files, subject)
             except OSError as error:
                 raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
-        if not entry.files.current() and await in_thread(entry.files.reconcile, self._clock()):
+        if not entry.files.current() and await in_thread(entry.files.reconcile, self._present(subject)):
             self._tell(subject)
         return entry.files
 
     def _open_files(self, subject: str) -> SubjectFiles:
         user = user_of(subject)
         durable = self.durable_folder / f"{user}.json" if user is not None else None
-        return SubjectFiles(subject, self.ledger_folder / f"{subject}.jsonl", durable, self._max_items)
+        ledger, cached = self.ledger_folder / f"{subject}.jsonl", self._snapshots / f"{subject}.json"
+        erased_at = self.erased_at(subject)
+        return SubjectFiles(subject, ledger, durable, self._max_items, cached, erased_at=erased_at)
+
+    def _present(self, subject: str) -> int:
+        """The time (ms) of a record made now: behind an erasing, even if the clock is not."""
+        return max(self._clock(), self.erased_at(subject) + 1)
 
     def _tell(self, subject: str) -> None:
         for tell in self.changed:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import json
 import os
+import random
 import resource
 import signal
 import sys
@@ -17,11 +18,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.draft import Origin
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.memory import verbs
+from discoclaw.memory.choices import Choices
 from discoclaw.memory.files import append_synced, write_atomic
+from discoclaw.memory.ledger import repair
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
-from tests.memory.kit import ANN, NOW, Clock, ledger_of, remember, texts
+from tests.memory.kit import ANN, NOW, STAMP, Clock, ledger_of, remember, texts
 
 
 @contextlib.contextmanager
@@ -101,6 +106,52 @@ def commit_for_ever(root: str) -> None:
     asyncio.run(work())
 
 
+def live_for_ever(root: str, people: str) -> None:
+    """Do all that a memory can do, one thing after another, with one of so many people.
+
+    Said are who it is and, after each act, where the branches stand: the time of the newest record, HEAD,
+    each branch's newest commit; and the commits that were made.
+    """
+
+    async def work() -> None:
+        dice = random.Random(os.getpid())
+        subject = f"user-{dice.randrange(int(people))}"
+        memory = Memory(Path(root), clock=Clock(), max_items=20)
+        memory.open()
+        made: list[str] = []
+        memory.committed.append(lambda subject, commit: made.append(commit.id))
+        say(subject)
+        for number in range(sys.maxsize):
+            with contextlib.suppress(Refused):
+                await _live(memory, subject, dice, f"{os.getpid()} {number}")
+            branches = await memory.branches(subject)
+            heads = {name: branch.head for name, branch in branches.all.items()}
+            say([branches.last_ms, branches.current, heads, made])
+            made.clear()
+
+    asyncio.run(work())
+
+
+async def _live(memory: Memory, subject: str, dice: random.Random, text: str) -> None:
+    """Do one thing: mostly a change, now and then something with branches."""
+    name, stated = dice.choice(["coding", "games", "work-2"]), Origin("stated")
+    match dice.randrange(24):
+        case 0:
+            await verbs.switch(memory, subject, dice.choice(["main", name]))
+        case 1:
+            await verbs.delete_branch(memory, subject, name)
+        case 2:
+            await verbs.create_branch(memory, subject, name, f"as {text}")
+        case 3:
+            await verbs.merge(memory, subject, name, stated)
+        case 4:
+            await verbs.undo(memory, subject, stated)
+        case 5 | 6 | 7:
+            await memory.change(subject, "a test", remember(text), branch=name)
+        case _:
+            await memory.change(subject, "a test", remember(text))
+
+
 def commit_full(folder: str, *rooms: str) -> None:
     """Commit onto disks with so many bytes left for the ledger, then again when there is space."""
     say([asyncio.run(_commit_full(Path(folder) / room, int(room))) for room in rooms])
@@ -151,6 +202,72 @@ def summarise_full(folder: str) -> None:
     say(asyncio.run(work()))
 
 
+def choose_full(folder: str) -> None:
+    """Choose on a disk that has no room for it, then again when there is."""
+    path = Path(folder) / "choices.json"
+
+    def told(choices: Choices) -> list[bool]:
+        return [choices.opted_out("1"), choices.opted_out("2")]
+
+    async def work() -> dict[str, Any]:
+        choices, later = Choices(path), Choices(path)
+        choices.load()
+        await choices.choose("1", opted_out=True)
+        fault = ""
+        with full_at(20):
+            try:
+                await choices.choose("2", opted_out=True)
+            except MemoryFault as error:
+                fault = str(error)
+        later.load()
+        report = {"fault": fault, "ram": told(choices), "disk": told(later), "names": os.listdir(folder)}
+        await choices.choose("2", opted_out=True)
+        return {**report, "again": told(choices)}
+
+    say(asyncio.run(work()))
+
+
+def move_full(folder: str) -> None:
+    """Move HEAD, create, delete and merge on a full disk, then again when there is space."""
+
+    async def work() -> dict[str, Any]:
+        memory = Memory(Path(folder), clock=Clock())
+        await memory.change(ANN, "a test", remember("likes tea"))
+        await memory.change(ANN, "a test", remember("uses vim"), branch="coding")
+        branches, content = await memory.branches(ANN), ledger_of(memory).read_bytes()
+        faults = 0
+        with full_at(len(content) + 100):
+            for act in (
+                verbs.switch(memory, ANN, "coding"),
+                verbs.create_branch(memory, ANN, "games"),
+                verbs.delete_branch(memory, ANN, "coding"),
+                verbs.merge(memory, ANN, "coding", Origin("stated")),
+            ):
+                try:
+                    await act
+                except MemoryFault:
+                    faults += 1
+        report = {
+            "faults": faults,
+            "same branches": await memory.branches(ANN) == branches,
+            "same ledger": ledger_of(memory).read_bytes() == content,
+        }
+        moved = await verbs.switch(memory, ANN, "coding")
+        return report | {"then": [moved.current, await texts(memory)]}
+
+    say(asyncio.run(work()))
+
+
+def repair_full(ledger: str, room: str) -> None:
+    """Repair a ledger on a disk that takes no file beyond `room` bytes."""
+    with full_at(int(room)):
+        try:
+            repair(Path(ledger), now_ms=NOW, stamp=STAMP)
+        except OSError as error:
+            assert error.errno == errno.EFBIG
+            say("full")
+
+
 def forge(program: str, *arguments: str) -> None:
     """For each line of input, run a program in a fresh fork; say its process id, and when it is dead."""
     for _ in sys.stdin:
@@ -170,8 +287,12 @@ PROGRAMS = {
         append_full,
         hold,
         commit_for_ever,
+        live_for_ever,
         commit_full,
         summarise_full,
+        move_full,
+        repair_full,
+        choose_full,
         forge,
     )
 }

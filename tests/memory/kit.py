@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.event import Commit
+from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.ledger import read
@@ -61,9 +61,17 @@ def chain(*texts: str) -> list[Commit]:
     return commits
 
 
-async def texts(memory: Memory, subject: str = ANN) -> list[str]:
-    """The texts of the items that hold, in the order they were added."""
-    return [item.text for item in (await memory.view(subject)).active()]
+def added(text: str, when: int) -> Event:
+    """The event that one item was stated, at a time (ms)."""
+    draft = Draft(EMPTY, now_ms=when)
+    remember(text)(draft)
+    (event,) = draft.events
+    return event
+
+
+async def texts(memory: Memory, subject: str = ANN, *, branch: str | None = None) -> list[str]:
+    """The texts of the items that hold on HEAD's branch or another, in the order they were added."""
+    return [item.text for item in (await memory.view(subject, branch)).active()]
 
 
 def ledger_of(memory: Memory, subject: str = ANN) -> Path:
@@ -77,7 +85,7 @@ def durable_of(memory: Memory, subject: str = ANN) -> Path:
 def commits_of(memory: Memory, subject: str = ANN) -> tuple[Commit, ...]:
     """The commits on disk, all of them sound."""
     loaded = read(ledger_of(memory, subject))
-    assert (loaded.damage, loaded.torn) == (None, 0)
+    assert (loaded.damage, loaded.torn) == ((), 0)
     return loaded.commits
 
 
@@ -141,13 +149,13 @@ class Doomed:
         self._forge.kill()
         self._forge.communicate()
 
-    def live_for(self, seconds: float) -> list[Any]:
-        """Start one, kill it `seconds` after its first word; everything it said."""
+    def live_for(self, seconds: float, *, words: int = 1) -> list[Any]:
+        """Start one, kill it `seconds` after so many words; everything it said."""
         assert self._forge.stdin is not None
         self._forge.stdin.write("one\n")
         self._forge.stdin.flush()
         pid = self._hear()["pid"]
-        said = [self._hear()]
+        said = [self._hear() for _ in range(words)]
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
         while said[-1] != "dead":

@@ -31,7 +31,7 @@ class TestADamagedLedger:
     async def test_changes_are_refused_and_nothing_is_written(self, damaged: Memory) -> None:
         ledger, durable = ledger_of(damaged).read_bytes(), durable_of(damaged).read_bytes()
         await damaged.view(ANN)
-        with pytest.raises(MemoryFault, match="line 2 is damaged"):
+        with pytest.raises(MemoryFault, match=r"^user-123\.jsonl, line 2: .*nothing is recorded until"):
             await damaged.change(ANN, "why", remember("likes coffee"))
         assert await texts(damaged) == ["likes tea", "works at Acme", "is ill"]
         assert (ledger_of(damaged).read_bytes(), durable_of(damaged).read_bytes()) == (ledger, durable)
@@ -49,7 +49,7 @@ class TestADamagedLedger:
 
     async def test_without_a_file_what_is_left_of_the_ledger_holds(self, damaged: Memory) -> None:
         durable_of(damaged).unlink()
-        assert await texts(damaged) == ["likes tea"]
+        assert await texts(damaged) == ["likes tea", "is ill"]
         assert not durable_of(damaged).exists()
 
     @pytest.mark.parametrize("whole_lines", [0, 1])

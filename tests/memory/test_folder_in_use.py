@@ -21,7 +21,8 @@ class TestOneProcessAFolder:
             finally:
                 first.kill()
         assert str(refusal.value) == (
-            f"{root} is in use by another discoclaw process; stop that one, or set another DISCOCLAW_DATA_DIR"
+            f"{root} is in use by process {first.pid} (since 16:29Z); "
+            "stop that one, or set another DISCOCLAW_DATA_DIR"
         )
         second.open()
         second.close()

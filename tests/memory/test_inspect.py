@@ -4,11 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.core.errors import MemoryFault
-from discoclaw.core.view import EMPTY
-from discoclaw.memory.inspect import held, subject_named, subjects
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import EMPTY, View
+from discoclaw.memory import verbs
+from discoclaw.memory.inspect import end_of, held, subject_named, subjects, unfinished, view_at
 from discoclaw.memory.store import Memory
-from tests.memory.kit import ANN, BOB, durable_of, edit, fingerprint, ledger_of, remember, set_first
+from tests.memory.kit import (
+    ANN,
+    BOB,
+    Clock,
+    durable_of,
+    edit,
+    fingerprint,
+    ledger_of,
+    remember,
+    set_first,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +74,28 @@ class TestFaultsAreNamed:
             "user-123.jsonl: an unfinished last line of 4 bytes, which is left out",
         )
 
+    def test_damage_by_line_and_the_commits_that_hang_on_it(self, memory: Memory, root: Path) -> None:
+        lines = ledger_of(memory).read_bytes().splitlines(keepends=True)
+        ledger_of(memory).write_bytes(lines[0].replace(b"tea", b"tee") + lines[1] + b"torn")
+        looked = held(root, ANN)
+        assert [(one.line, one.newer) for one in looked.damage] == [(1, False)]
+        assert looked.torn == 4
+        (orphan,) = looked.history.orphans()
+        assert looked.faults[2].startswith(f"user-123.jsonl: commit {orphan} follows ")
+
+    def test_a_ledger_that_can_not_be_read(self, memory: Memory, root: Path) -> None:
+        ledger_of(memory).unlink()
+        ledger_of(memory).mkdir()
+        with pytest.raises(MemoryFault, match="the memory of user-123 can not be read"):
+            held(root, ANN)
+
+    def test_an_erasing_that_was_interrupted_but_not_one_that_waits_for_others(self, root: Path) -> None:
+        assert unfinished(root) == set()
+        (root / "erasing").mkdir(exist_ok=True)
+        for name, content in (("1", '{"at": 1}'), ("2", '{"todo": ["transparency"]}'), ("3", "{ oops")):
+            (root / "erasing" / f"user-{name}.json").write_text(content)
+        assert unfinished(root) == {"user-1", "user-3"}
+
     def test_a_missing_durable_file(self, memory: Memory, root: Path) -> None:
         durable_of(memory).unlink()
         (fault,) = held(root, ANN).faults
@@ -109,3 +143,87 @@ class TestNamingASubject:
     def test_what_can_be_no_subject_is_refused(self, name: str) -> None:
         with pytest.raises(MemoryFault):
             subject_named(name)
+
+
+class TestAPointInTime:
+    @pytest.mark.parametrize(
+        ("text", "last"),
+        [
+            ("2026-02-03", "2026-02-03T23:59:59.999Z"),
+            (" 2026-02-03T16 ", "2026-02-03T16:59:59.999Z"),
+            ("2026-02-03T16:29", "2026-02-03T16:29:59.999Z"),
+            ("2026-02-03 16:29z", "2026-02-03T16:29:59.999Z"),
+            ("2026-02-03T16:29:35", "2026-02-03T16:29:35.999Z"),
+            ("2026-02-03T16:29:35.123Z", "2026-02-03T16:29:35.123Z"),
+            ("2026-02-03T16:29+02:00", "2026-02-03T14:29:59.999Z"),
+            ("9999-12-31", "9999-12-31T23:59:59.999Z"),
+        ],
+    )
+    def test_a_time_means_the_end_of_what_it_says(self, text: str, last: str) -> None:
+        assert end_of(text) == ms_of_iso(last)
+
+    @pytest.mark.parametrize("text", ["", "main", "HEAD~2", "20260203", "2026", "2026-02-03-x", "3720777d"])
+    def test_other_words_are_no_time(self, text: str) -> None:
+        assert end_of(text) is None
+
+    @pytest.mark.parametrize("text", ["2026-02-30", "2026-13-01", "2026-02-03T25", "0000-01-01"])
+    def test_a_time_that_there_is_not_is_refused(self, text: str) -> None:
+        with pytest.raises(Refused, match="is no time"):
+            end_of(text)
+
+
+class TestTheViewAtAPoint:
+    @pytest.fixture(autouse=True)
+    async def personas(self, memory: Memory, clock: Clock) -> None:
+        """A minute later the person is on "coding" and changes something; another later, back on main."""
+        for branch, text in (("coding", "writes Rust"), ("main", "has a cat")):
+            clock.forward(minutes=1)
+            if branch != "main":
+                await verbs.create_branch(memory, ANN, branch)
+            await verbs.switch(memory, ANN, branch)
+            await memory.change(ANN, "why", remember(text))
+
+    def texts(self, view: View) -> list[str]:
+        return [item.text for item in view.active()]
+
+    @pytest.mark.parametrize(
+        ("wanted", "branch", "last"),
+        [
+            ("HEAD", None, "has a cat"),
+            ("HEAD~1", None, "works at Acme"),
+            ("coding", None, "writes Rust"),
+            ("HEAD", "coding", "writes Rust"),
+            ("HEAD~1", "Coding", "works at Acme"),
+            ("2026-02-03T16:29", None, "works at Acme"),
+            ("2026-02-03T16:30", None, "writes Rust"),
+            ("2026-02-03T16:30", "main", "works at Acme"),
+            ("2026-02-03T16:31", None, "has a cat"),
+            ("2099-01-01", "coding", "writes Rust"),
+        ],
+    )
+    def test_is_what_held_there(self, root: Path, wanted: str, branch: str | None, last: str) -> None:
+        assert self.texts(view_at(held(root, ANN).history, wanted, branch=branch))[-1] == last
+
+    def test_before_the_beginning_it_is_empty(self, root: Path) -> None:
+        assert self.texts(view_at(held(root, ANN).history, "2026-02-02")) == []
+        assert view_at(held(root, BOB).history, "2026-02-02") == EMPTY
+
+    @pytest.mark.parametrize(
+        ("wanted", "branch", "why"),
+        [
+            ("nope", None, "there is no commit or branch 'nope'"),
+            ("HEAD", "codin", "did you mean 'coding'"),
+            ("2026-02-03", "codin", "did you mean 'coding'"),
+            ("2026-02-03T16:29", "coding", "the branch 'coding' was not there on 2026-02-03T16:29"),
+        ],
+    )
+    def test_no_such_point_is_refused(self, root: Path, wanted: str, branch: str | None, why: str) -> None:
+        with pytest.raises(Refused, match=why):
+            view_at(held(root, ANN).history, wanted, branch=branch)
+
+    async def test_after_a_deletion_a_time_shows_the_branch_no_more(self, memory: Memory, root: Path) -> None:
+        await verbs.delete_branch(memory, ANN, "coding")
+        history = held(root, ANN).history
+        assert self.texts(view_at(history, "2026-02-03T16:30"))[-1] == "writes Rust"
+        with pytest.raises(Refused, match="there is no branch 'coding'"):
+            view_at(history, "2026-02-03T16:30", branch="coding")

@@ -2,13 +2,18 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
+from discoclaw.core.event import Commit, Record
+from discoclaw.core.times import ms_of_iso
 from discoclaw.memory import inspect
 from discoclaw.memory.durable_file import render
+from discoclaw.memory.ledger import read
 from discoclaw.memory.store import Memory
-from tests.memory.kit import ANN, Clock, Doomed, durable_of
+from tests.memory.kit import ANN, Clock, Doomed, durable_of, ledger_of
 
-ROUNDS = 15
+ROUNDS = 8
+COMMITS = 1000
 
 
 class TestAKilledProcessTookNothingAcknowledgedWithIt:
@@ -17,7 +22,7 @@ class TestAKilledProcessTookNothingAcknowledgedWithIt:
         acknowledged: set[str] = set()
         with Doomed("commit_for_ever", root) as doomed:
             for _ in range(ROUNDS):
-                acknowledged |= set(doomed.live_for(dice.uniform(0, 0.2)))
+                acknowledged |= set(doomed.live_for(dice.uniform(0, 0.1)))
                 await self.check(root, acknowledged)
         assert len(acknowledged) >= ROUNDS
 
@@ -33,3 +38,62 @@ class TestAKilledProcessTookNothingAcknowledgedWithIt:
         assert durable_of(memory).read_bytes() == render(view)
         assert len(view.items) == view.commits  # each commit added one: none is lost or there twice
         assert [fault for fault in inspect.held(root, ANN).faults if "unfinished" not in fault] == []
+
+
+class TestAThousandCommitsOnBranches:
+    """Commits, forks, moves of HEAD and merges of a few people, cut short at any moment."""
+
+    PEOPLE = 10
+
+    async def test_what_was_acknowledged_is_there_and_nothing_by_half(self, root: Path) -> None:
+        dice = random.Random(11)
+        commits: dict[str, int] = {}
+        kinds: set[str] = set()
+        with Doomed("live_for_ever", root, str(self.PEOPLE)) as doomed:
+            while sum(commits.values()) < COMMITS:
+                subject, *said = doomed.live_for(dice.uniform(0, 0.01), words=dice.randint(1, 100))
+                records = await self.check(root, subject, said)
+                commits[subject] = sum(isinstance(one, Commit) for one in records)
+                kinds |= {kind_of(one) for one in records}
+        assert kinds == {"commit", "merge", "create", "switch", "delete"}
+
+    async def check(self, root: Path, subject: str, said: list[Any]) -> tuple[Record, ...]:
+        """What a kill left of a ledger is sound, all that was said is in it, and the next start agrees."""
+        memory = Memory(root, clock=Clock(), max_items=20)
+        loaded = read(ledger_of(memory, subject))
+        assert loaded.damage == ()
+        history = loaded.history
+        assert {one for *_, made in said for one in made} <= history.commits.keys()
+        for last_ms, current, heads, _ in said[-1:]:
+            then = history.until(last_ms).branches
+            assert (then.last_ms, then.current) == (last_ms, current)
+            assert {name: branch.head for name, branch in then.all.items()} == heads
+            # Behind the last word lies one act at most.
+            behind = [one for one in history.records if ms_of_iso(one.timestamp) > last_ms]
+            assert [kind_of(one) for one in behind] in BEHIND
+        memory.open()
+        assert await memory.view(subject) == history.shown()
+        assert await memory.branches(subject) == history.branches
+        if history.records:  # else it was killed before it did anything
+            assert durable_of(memory, subject).read_bytes() == render(history.shown())
+        memory.close()
+        assert [fault for fault in inspect.held(root, subject).faults if "unfinished" not in fault] == []
+        return history.records
+
+
+BEHIND: list[list[str]] = [
+    [],
+    ["commit"],
+    ["merge"],
+    ["create"],
+    ["switch"],
+    ["delete"],
+    ["create", "commit"],
+]
+
+
+def kind_of(record: Record) -> str:
+    """What a record is about."""
+    if isinstance(record, Commit):
+        return "merge" if "merged" in record.metadata else "commit"
+    return record.action

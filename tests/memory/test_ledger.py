@@ -1,4 +1,4 @@
-"""The ledger: what was committed comes back, a torn end is set aside, and damage is said, never repaired."""
+"""The ledger: what was committed comes back, a torn end is set aside, nothing is written behind damage."""
 
 import json
 import os
@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.event import Commit, canonical, encode_line
+from discoclaw.core.event import Commit, Ref, canonical, encode_line
+from discoclaw.core.view import fold
 from discoclaw.memory.ledger import Damage, Ledger, Loaded, read
 from tests.memory.budgets import MODEST
 from tests.memory.kit import STAMP, asides, chain
@@ -18,6 +19,7 @@ from tests.memory.kit import STAMP, asides, chain
 COMMITS = chain("likes tea", "spielt Geige 🎻", "works at Acme")
 LINES = [encode_line(commit) for commit in COMMITS]
 WHOLE = b"".join(LINES)
+SWITCH = Ref(action="switch", branch="coding", timestamp="2026-02-03T17:00:00.000Z")
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ class TestNoByteChangesUnnoticed:
         changed = bytearray(WHOLE)
         changed[position] = byte
         loaded = loaded_from(path, bytes(changed))
-        assert list(loaded.commits) == COMMITS[: len(loaded.commits)]
+        assert list(loaded.commits) == [commit for commit in COMMITS if commit in loaded.commits]
         assert loaded.damage or loaded.torn or len(loaded.commits) == len(COMMITS)
 
 
@@ -129,21 +131,44 @@ DAMAGED = {
     "no events": (changed_line(events=[]), "does not match"),
     "events that are none": (changed_line(events=7), "malformed"),
     "a kind of line to come": (b'{"type": "head", "branch": "main"}\n', "'head'"),
-    "the line before, again": (LINES[0], "does not follow"),
-    "a commit of another chain": (encode_line(chain("x", "y")[1]), "does not follow"),
+    "a ref to another branch": (encode_line(SWITCH).replace(b"coding", b"spying"), "does not match"),
+    "a ref that says more": (
+        encode_line(SWITCH).replace(b"coding", b'coding", "x": "'),
+        "unknown or missing",
+    ),
+    "an action of no branch": (encode_line(SWITCH).replace(b'"switch"', b'"push"'), "is no action"),
 }
+LOST = chain("x", "y")[1]
+"""A commit of another chain: the one before it is not here."""
 
 
 class TestDamageIsSaidAndNothingIsRewritten:
     @pytest.mark.parametrize(("line", "reason"), DAMAGED.values(), ids=DAMAGED)
-    def test_the_lines_before_it_load_and_line_and_reason_are_named(
+    def test_all_other_lines_load_and_line_and_reason_are_named(
         self, path: Path, line: bytes, reason: str
     ) -> None:
-        loaded = loaded_from(path, LINES[0] + line + LINES[2])
-        assert loaded.commits == (COMMITS[0],)
-        assert loaded.damage is not None
-        assert loaded.damage.line == 2
-        assert reason in loaded.damage.reason
+        loaded = loaded_from(path, LINES[0] + line + LINES[1] + LINES[2])
+        assert loaded.commits == tuple(COMMITS)
+        (damage,) = loaded.damage
+        assert damage.line == 2
+        assert reason in damage.reason
+        assert str(damage) == f"line 2: {damage.reason}"
+
+    @pytest.mark.parametrize("line", DAMAGED)
+    def test_only_a_line_of_a_newer_version_is_called_one(self, path: Path, line: str) -> None:
+        (damage,) = loaded_from(path, LINES[0] + DAMAGED[line][0] + LINES[1]).damage
+        assert damage.newer == (line == "a kind of line to come")
+
+    def test_every_damaged_line_is_named(self, path: Path) -> None:
+        bad = [line for line, _ in DAMAGED.values()]
+        loaded = loaded_from(path, LINES[0] + b"".join(bad) + LINES[1])
+        assert loaded.commits == tuple(COMMITS[:2])
+        assert [damage.line for damage in loaded.damage] == list(range(2, 2 + len(bad)))
+
+    def test_a_lost_line_is_not_blamed_on_the_ones_behind_it(self, path: Path) -> None:
+        loaded = loaded_from(path, LINES[0] + b"{}\n" + LINES[2])
+        assert loaded.commits == (COMMITS[0], COMMITS[2])
+        assert [damage.line for damage in loaded.damage] == [2]
 
     @pytest.mark.parametrize("at_the_end", [True, False])
     @pytest.mark.parametrize(("line", "reason"), DAMAGED.values(), ids=DAMAGED)
@@ -152,27 +177,65 @@ class TestDamageIsSaidAndNothingIsRewritten:
     ) -> None:
         content = LINES[0] + line + (b"" if at_the_end else LINES[2])
         path.write_bytes(content)
-        with pytest.raises(MemoryFault, match=r"user-1\.jsonl: line 2 is damaged .*until it is repaired"):
+        self.check_refused(path, line=2)
+
+    def check_refused(self, path: Path, *, line: int) -> None:
+        """An append is refused, the line is named with the way out, and nothing was written."""
+        content = path.read_bytes()
+        said = (
+            rf"^user-1\.jsonl, line {line}: .*nothing is recorded until it is repaired: .*verify --repair`$"
+        )
+        with pytest.raises(MemoryFault, match=said):
             Ledger(path, read(path)).append(COMMITS[1], stamp=STAMP)
         assert path.read_bytes() == content
         assert list(path.parent.iterdir()) == [path]
 
-    def test_a_missing_line_in_the_middle_breaks_the_chain(self, path: Path) -> None:
-        loaded = loaded_from(path, LINES[0] + LINES[2])
-        assert loaded.commits == (COMMITS[0],)
-        assert loaded.damage == Damage(2, f"commit {COMMITS[2].id} does not follow the one before it")
+    @pytest.mark.parametrize(
+        ("lines", "line", "orphan"),
+        [
+            ([LINES[0], LINES[2]], 2, COMMITS[2]),
+            ([LINES[1], LINES[2]], 1, COMMITS[1]),
+            ([LINES[0], encode_line(LOST), LINES[1]], 2, LOST),
+        ],
+        ids=["in the middle", "the beginning", "of another chain"],
+    )
+    def test_a_missing_line_is_named_by_the_commit_that_follows_it(
+        self, path: Path, lines: list[bytes], line: int, orphan: Commit
+    ) -> None:
+        loaded = loaded_from(path, b"".join(lines))
+        assert len(loaded.commits) == len(lines)
+        assert orphan in loaded.commits
+        gone = f"commit {orphan.id} follows {orphan.parent_id}, which is not here"
+        assert loaded.damage == (Damage(line, gone),)
+        self.check_refused(path, line=line)
 
-    def test_a_chain_without_its_beginning_is_no_chain(self, path: Path) -> None:
-        loaded = loaded_from(path, LINES[1] + LINES[2])
-        assert loaded.commits == ()
-        assert loaded.damage is not None
+    def test_a_parent_further_down_is_not_missing(self, path: Path) -> None:
+        loaded = loaded_from(path, LINES[2] + LINES[0] + LINES[1])
+        assert loaded.damage == ()
+        assert list(loaded.history.commits.values()) == COMMITS
 
     def test_an_event_that_claims_another_ones_hash_is_found(self, path: Path) -> None:
         record = json.loads(LINES[1])
         record["events"][0]["confidence"] = 0.5
         loaded = loaded_from(path, LINES[0] + (canonical(record) + "\n").encode())
-        assert loaded.damage is not None
-        assert "was changed after it was written" in loaded.damage.reason
+        assert loaded.commits == (COMMITS[0],)
+        (damage,) = loaded.damage
+        assert "was changed after it was written" in damage.reason
+
+
+class TestALineThatIsThereTwice:
+    """What a copy of a file, or two replicas brought together by hand, may leave behind."""
+
+    def test_counts_once_and_is_no_damage(self, path: Path) -> None:
+        loaded = loaded_from(path, LINES[0] + LINES[0] + LINES[1] + LINES[0])
+        assert (loaded.damage, loaded.torn) == ((), 0)
+        assert loaded.history.commits == {commit.id: commit for commit in COMMITS[:2]}
+        assert loaded.history.shown() == fold(COMMITS[:2])
+
+    def test_the_next_commit_goes_behind_it(self, path: Path) -> None:
+        path.write_bytes(LINES[0] * 3)
+        Ledger(path, read(path)).append(COMMITS[1], stamp=STAMP)
+        assert path.read_bytes() == LINES[0] * 3 + LINES[1]
 
 
 class TestSomebodyElseWrote:

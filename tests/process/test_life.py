@@ -34,7 +34,7 @@ def assert_whole(folder: Path) -> None:
             json.loads(path.read_bytes())
     for path in folder.rglob("*.jsonl"):
         loaded = ledger.read(path)
-        assert loaded.damage is None, f"{path}: {loaded.damage}"
+        assert loaded.damage == (), f"{path}: {'; '.join(map(str, loaded.damage))}"
 
 
 class TestARestart:

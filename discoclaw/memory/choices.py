@@ -1,0 +1,89 @@
+"""What people have chosen about being remembered: who opted out, and whose persona may switch by itself.
+
+One small file, `choices.json`, read at the start and then in RAM, since every message asks for it. It is
+apart from the ledgers because it outlives them: whoever had everything erased may still want no memory.
+A file that can not be read stops the start: nobody is remembered against their word because of a typing slip.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.files import in_thread, render_json, write_atomic
+
+VERSION = 1
+
+Chosen = dict[str, bool | int]
+
+
+class Choices:
+    """People's choices by Discord user id. `load` comes first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._people: dict[str, Chosen] = {}
+        self._lock = asyncio.Lock()
+
+    def load(self) -> None:
+        """Read the file. Raises MemoryFault when it is there and can not be understood."""
+        try:
+            value = json.loads(self._path.read_bytes())
+            if value["version"] != VERSION:
+                raise ValueError(f"version {value['version']}")
+            self._people = {str(user): _checked(chosen) for user, chosen in value["people"].items()}
+        except FileNotFoundError:
+            self._people = {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise MemoryFault(
+                f"{self._path} can not be read ({error}); it says who opted out of memory, "
+                "so correct it, or move it away if nobody has"
+            ) from error
+
+    def opted_out(self, user_id: str) -> bool:
+        """Whether nothing may be learned of a person, nor recalled."""
+        return bool(self._people.get(user_id, {}).get("opted_out", False))
+
+    def unheard_until(self, user_id: str) -> int:
+        """Until when (ms) nothing is learned of what a person said: -1 for somebody who never opted out.
+
+        Whoever has opted in again is not learned from for the time between.
+        """
+        return sys.maxsize if self.opted_out(user_id) else self._people.get(user_id, {}).get("since", -1)
+
+    def auto_switch(self, user_id: str) -> bool:
+        """Whether the model may switch a person's persona by itself."""
+        return bool(self._people.get(user_id, {}).get("auto_switch", False))
+
+    async def choose(self, user_id: str, **chosen: bool | int) -> None:
+        """Record choices durably: `opted_out`, `auto_switch`, and `since` (ms), when one opted in again.
+
+        Raises MemoryFault; nothing is chosen then.
+        """
+        chosen = _checked(chosen)
+        async with self._lock:
+            known = {**self._people.get(user_id, {}), **chosen}
+            mine: Chosen = {name: value for name, value in known.items() if value}
+            people = {**self._people, user_id: mine}
+            if not mine:
+                del people[user_id]
+            try:
+                await in_thread(self._write, people)
+            except OSError as error:
+                raise MemoryFault(f"{self._path.name} could not be written: {error}") from error
+
+    def _write(self, people: dict[str, Chosen]) -> None:
+        write_atomic(self._path, render_json({"version": VERSION, "people": people}))
+        self._people = people  # here, so that it holds also when whoever chose has given up waiting
+
+
+def _checked(chosen: Mapping[str, Any]) -> Chosen:
+    for name, value in chosen.items():
+        fits = valid_ms(value) if name == "since" else isinstance(value, bool)
+        if name not in ("opted_out", "auto_switch", "since") or not fits:
+            raise ValueError(f"unknown choice {name!r}: {value!r}")
+    return dict(chosen)

@@ -1,0 +1,93 @@
+"""Who has the data folder is said to whoever finds it in use; what is said never decides anything."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discoclaw.core.errors import FolderInUse
+from discoclaw.memory.holder import ANOTHER, who
+from discoclaw.memory.store import Memory
+from tests.memory.kit import NOW, Clock, start_child
+
+DAY_MS = 86_400_000
+
+
+def note_of(root: Path, **changes: object) -> Path:
+    """A note as somebody else left it."""
+    root.mkdir(parents=True, exist_ok=True)
+    path = root / ".holder"
+    body = {"pid": os.getpid(), "host": os.uname().nodename, "since": NOW, **changes}
+    path.write_text(json.dumps(body))
+    return path
+
+
+class TestInUse:
+    def test_the_process_that_has_it_is_named(self, root: Path) -> None:
+        with start_child("hold", root) as first:
+            assert first.stdout is not None
+            assert "held" in first.stdout.readline()
+            try:
+                with pytest.raises(
+                    FolderInUse, match=rf"is in use by process {first.pid} \(since 16:29Z\); "
+                ):
+                    Memory(root, clock=Clock()).open()
+            finally:
+                first.kill()
+
+    def test_the_note_of_a_killed_process_stops_nobody(self, root: Path) -> None:
+        with start_child("hold", root) as first:
+            assert first.stdout is not None
+            first.stdout.readline()
+            first.kill()
+        assert (root / ".holder").exists()
+        memory = Memory(root, clock=Clock())
+        memory.open()
+        assert json.loads((root / ".holder").read_bytes())["pid"] == os.getpid()
+        memory.close()
+
+    def test_it_goes_with_the_lock_and_only_with_ours(self, memory: Memory, root: Path) -> None:
+        other = Memory(root, clock=Clock())
+        with pytest.raises(FolderInUse):
+            other.open()
+        other.close()
+        assert (root / ".holder").exists()
+        memory.close()
+        assert not (root / ".holder").exists()
+
+
+class TestWhatIsSaid:
+    def test_since_when_with_the_day_if_it_is_not_today(self, root: Path) -> None:
+        note_of(root)
+        assert who(root, NOW + 60_000) == f"process {os.getpid()} (since 16:29Z)"
+        assert who(root, NOW + DAY_MS) == f"process {os.getpid()} (since 2026-02-03 16:29Z)"
+
+    def test_on_which_machine_if_it_is_another_one(self, root: Path) -> None:
+        note_of(root, pid=1, host="far\naway")
+        assert who(root, NOW) == "process 1 on far away (since 16:29Z)"
+
+    def test_a_dead_process_is_not_named(self, root: Path) -> None:
+        with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+            gone.wait()
+        note_of(root, pid=gone.pid)
+        assert who(root, NOW) == ANOTHER
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"pid": 0}, {"pid": -1}, {"pid": True}, {"pid": "1"}, {"since": -1}, {"since": None}, {"host": 7}],
+        ids=str,
+    )
+    def test_a_note_that_makes_no_sense_is_none(self, root: Path, changes: dict[str, object]) -> None:
+        note_of(root, **changes)
+        assert who(root, NOW) == ANOTHER
+
+    @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b"[" * 100_000], ids=range(5))
+    def test_nor_is_one_that_can_not_be_read(self, root: Path, content: bytes) -> None:
+        note_of(root).write_bytes(content)
+        assert who(root, NOW) == ANOTHER
+
+    def test_none_is_none(self, root: Path) -> None:
+        assert who(root, NOW) == ANOTHER
