@@ -1,0 +1,259 @@
+"""A person's memory as something they can keep: JSON, a readable document, or a folder of objects.
+
+Everything is in it, private items too. The first three are pure and give bytes with the number of memories
+in them, one for each branch an item is on; `write_objects` writes a folder, whole or not at all.
+Knows nothing about who asked.
+"""
+
+import io
+import os
+import re
+import secrets
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.event import Event, Ref
+from discoclaw.core.history import Branch, History
+from discoclaw.core.item import KINDS, Item, durable_line
+from discoclaw.core.text import collapse
+from discoclaw.core.times import date_of, iso_ms
+from discoclaw.memory.exchange.layout import (
+    BRANCHES,
+    COMMITS,
+    EVENTS,
+    FORMAT,
+    HEAD,
+    OBJECTS_FORMAT,
+    REFS,
+    SUMMARY,
+    VERSION,
+)
+from discoclaw.memory.files import render_json, sync_folder
+
+# ---------------------------------------------------------------------- JSON
+
+
+def export_json(history: History, subject: str, *, history_too: bool, now_ms: int) -> tuple[bytes, int]:
+    """One JSON document (UTF-8) with the memories of every branch, and how many they are.
+
+    `history_too` adds every record, from which an import makes the identical history. `now_ms` is the
+    present, `subject` whom it is about.
+    """
+    memories = [_memory(branch.name, item) for branch, item in _memories(history)]
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "subject": subject,
+        "exported_at": iso_ms(now_ms),
+        "branches": [_branch(history, branch) for branch in history.branches.all.values()],
+        "memories": memories,
+    }
+    if history_too:
+        document["history"] = [record.to_json() for record in history.records]
+    return render_json(document), len(memories)
+
+
+def _memories(history: History) -> Iterator[tuple[Branch, Item]]:
+    for branch in history.branches.all.values():
+        for item in history.view(branch.head).items.values():
+            yield branch, item
+
+
+def _memory(branch: str, item: Item) -> dict[str, Any]:
+    facets, body = item.facets, item.to_json()
+    subject, predicate, object_ = facets.triple or ("user", item.kind, item.text)
+    return {
+        "id": item.id,
+        "branch": branch,
+        "subject": subject,
+        "predicate": predicate,
+        "object": object_,
+        "scope": facets.scope,
+        "confidence": facets.confidence,
+        "timestamp": iso_ms(item.updated_at),
+        **{name: value for name, value in body.items() if name != "id"},
+        "sensitivity": facets.sensitivity,
+        "author": facets.author,
+        "key": facets.key,
+        "category": facets.category,
+        "links": sorted(facets.links),
+    }
+
+
+def _branch(history: History, branch: Branch) -> dict[str, Any]:
+    return {
+        "name": branch.name,
+        "head": branch.head,
+        "persona": branch.persona,
+        "created_at": iso_ms(branch.created_at) if branch.created_at else None,
+        "current": branch.name == history.branches.current,
+    }
+
+
+# ---------------------------------------------------------------------- Markdown
+
+
+def export_markdown(history: History, subject: str, *, history_too: bool, now_ms: int) -> tuple[bytes, int]:
+    """A Markdown document for reading: each branch's items by kind, and how many memories they are.
+
+    `history_too` adds every commit with its events, newest first. It can not be imported again.
+    """
+    lines = [f"# Memory of {subject}", "", f"Exported on {date_of(now_ms)}."]
+    total = 0
+    for branch in history.branches.all.values():
+        items = list(history.view(branch.head).items.values())
+        total += len(items)
+        current = " (current)" if branch.name == history.branches.current else ""
+        lines += ["", f"## {_plain(branch.name)}{current}"]
+        if branch.persona:
+            lines += ["", _plain(branch.persona)]
+        for kind in KINDS:
+            of_kind = [item for item in items if item.kind == kind]
+            if of_kind:
+                lines += ["", f"### {kind}", "", *(_item_line(item) for item in of_kind)]
+        if not items:
+            lines += ["", "Nothing is remembered."]
+    if history_too:
+        lines += ["", "## History", "", *_log_lines(history)]
+    return ("\n".join(lines) + "\n").encode("utf-8"), total
+
+
+_MARKUP = re.compile(r"[\\`*_\[\]<>|~&]")
+_AT_START = re.compile(r"^(?:[#+=-]|\d+[.)])")
+
+
+def _plain(text: str) -> str:
+    """Words as they are, on one line: nothing in them is markup."""
+    text = _MARKUP.sub(lambda match: "\\" + match[0], " ".join(collapse(text).split()))
+    return _AT_START.sub(lambda match: match[0][:-1] + "\\" + match[0][-1], text)
+
+
+def _item_line(item: Item) -> str:
+    facets = item.facets
+    said = [
+        *(["deprecated"] if not item.active else []),
+        *([facets.sensitivity] if facets.sensitivity != "normal" else []),
+        facets.author,
+        f"updated {date_of(item.updated_at)}",
+        f"source {_plain(str(item.source))}",
+        *([f"tags {_plain(', '.join(item.tags))}"] if item.tags else []),
+        f"id {_plain(item.id)}",
+    ]
+    return f"- {_plain(item.text)} ({'; '.join(said)})"
+
+
+def _log_lines(history: History) -> list[str]:
+    lines: list[str] = []
+    for record in reversed(history.records):
+        if isinstance(record, Ref):
+            what = f"{record.action} {_plain(record.branch)}".rstrip()
+            lines.append(f"- {record.timestamp} {what}")
+            continue
+        lines.append(
+            f"- {record.timestamp} {record.id} on {_plain(record.branch)}: {_plain(record.message) or '-'}"
+        )
+        lines += [f"  - {_event_line(event)}" for event in record.events]
+    return lines or ["There are no commits yet."]
+
+
+def _event_line(event: Event) -> str:
+    said = f"{event.subject} {event.predicate}: {event.object}"
+    secret = f"{event.sensitivity}; " if event.sensitivity != "normal" else ""
+    why = f"; because {_plain(event.evidence)}" if event.evidence else ""
+    return f"{event.event_type} {_plain(said)} ({secret}source {_plain(event.source)}{why})"
+
+
+# ---------------------------------------------------------------------- objects
+
+
+def export_objects(history: History) -> tuple[bytes, int]:
+    """A zip of what `write_objects` writes, and the number of memories. Same history, same bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _object_files(history).items():
+            info = zipfile.ZipInfo(name)  # dated 1980, so that the bytes depend on the history alone
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o600 << 16
+            archive.writestr(info, content)
+    return packed.getvalue(), sum(1 for _ in _memories(history))
+
+
+def write_objects(history: History, folder: Path) -> int:
+    """Write a folder of objects; returns the number of memories.
+
+    `events/<id>.json`, `commits/<id>.json` (their events by id), `branches.json`, `HEAD`, `MEMORY.md`, and
+    `refs.json` with what happened to branches. The folder appears whole or not at all. Raises Refused when
+    something is there already, MemoryFault when the disk does not take it.
+    """
+    files = _object_files(history)
+    try:
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise Refused(f"{folder} is there already and no folder; name another one")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise Refused(f"{folder} is not empty; name a new folder, or empty it first")
+        _write_folder(folder, files)
+    except OSError as error:
+        raise MemoryFault(f"{folder} could not be written: {error}") from error
+    return sum(1 for _ in _memories(history))
+
+
+def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder = folder.absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        for part in ("", EVENTS, COMMITS):
+            (temporary / part).mkdir(mode=0o700)
+        for name, content in files.items():
+            with (temporary / name).open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for part in (EVENTS, COMMITS, ""):
+            sync_folder(temporary / part)
+        if folder.exists():
+            folder.rmdir()  # empty, or somebody was quicker and this fails
+        os.rename(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+
+
+def _object_files(history: History) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    seals: dict[str, str] = {}
+    for commit in history.commits.values():
+        keys = [_event_file(event, seals, files) for event in commit.events]
+        files[f"{COMMITS}/{commit.id}.json"] = render_json({**commit.to_json(), "events": keys})
+    branches = history.branches
+    refs = [record.to_json() for record in history.records if isinstance(record, Ref)]
+    files[BRANCHES] = render_json({one.name: _branch(history, one) for one in branches.all.values()})
+    files[HEAD] = f"{branches.current}\n".encode()
+    files[SUMMARY] = _summary(history).encode("utf-8")
+    files[REFS] = render_json({"format": OBJECTS_FORMAT, "version": VERSION, "refs": refs})
+    return files
+
+
+def _event_file(event: Event, seals: dict[str, str], files: dict[str, bytes]) -> str:
+    """The name under which an event lies: its id.
+
+    Evidence, confidence and sensitivity are no part of the id. Of events that differ only in these, those
+    behind the first have the beginning of their hash in the name as well.
+    """
+    key = event.id
+    if seals.setdefault(key, event.hash) != event.hash:
+        key = f"{event.id}-{event.hash[:16]}"
+        seals[key] = event.hash
+    files.setdefault(f"{EVENTS}/{key}.json", render_json(event.to_json()))
+    return key
+
+
+def _summary(history: History) -> str:
+    """What the current branch says, as a text file: for people and older tools, never read back."""
+    lines = [durable_line(item) for item in history.shown().active()]
+    return "\n".join(["# Memory", "", *(lines or ["Nothing is remembered."])]) + "\n"

@@ -1,0 +1,342 @@
+"""Recognises what a file or folder is, and reads it: our exports, objects, and files of the TypeScript bot.
+
+Everything is checked here, before anybody thinks of writing. Where a whole file can not be trusted it is
+Refused; where only single memories are no good they are rejected by name. Blocking.
+Knows nothing about the memory that an import goes into.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, get_args
+
+from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
+from discoclaw.core.item import (
+    MANUAL,
+    Author,
+    Facets,
+    Item,
+    Sensitivity,
+    check_text,
+    item_from_json,
+    tidy_tags,
+)
+from discoclaw.core.privacy import sensitivity
+from discoclaw.core.redact import redact
+from discoclaw.core.text import collapse, scrub
+from discoclaw.core.times import ms_of_iso, valid_ms
+from discoclaw.memory import durable_file, ledger
+from discoclaw.memory.exchange.layout import (
+    BRANCHES,
+    COMMITS,
+    EVENTS,
+    FORMAT,
+    MOST_BYTES,
+    MOST_ITEMS,
+    REFS,
+    Content,
+    Imported,
+    Items,
+    Records,
+    parse_json,
+)
+from discoclaw.memory.exchange.objects import check_version, read_objects, records_of, verified
+from discoclaw.memory.exchange.tree import Folder, Tree, Zip, read_whole, too_large
+from discoclaw.memory.subject import user_of
+
+_KNOWN = "a memories.json, a folder or zip of objects, a durable file, or a data folder of DiscoClaw"
+_FOLDERS = (EVENTS, COMMITS, "durable", "rolling", "ledger")
+_ABOVE = ("", "memory/", "data/memory/")
+_SESSION = re.compile(r"[A-Za-z0-9:_-]{1,200}")
+_USER = re.compile(r"[A-Za-z0-9_-]{1,58}")
+_LONGEST_WORD = 200
+_LONGEST_SUMMARY = 20_000
+
+
+def load_file(path: Path) -> Imported:
+    """What a file or folder holds. Raises Refused, naming what is wrong, and MemoryFault."""
+    try:
+        if path.is_dir():
+            return _of_tree(Folder(path, {*_FOLDERS, "memory", "data"}))
+        content = read_whole(path, path.name)
+    except FileNotFoundError as error:
+        raise Refused(f"there is no file or folder {path}; look at the name") from error
+    except OSError as error:
+        raise MemoryFault(f"{path} can not be read: {error}") from error
+    return load_bytes(path.name, content)
+
+
+def load_bytes(name: str, content: bytes) -> Imported:
+    """What a file of this name and content holds. Raises Refused, naming what is wrong."""
+    if len(content) > MOST_BYTES:
+        raise Refused(too_large(name))
+    if content.startswith(b"PK"):
+        return _of_tree(Zip(name, content))
+    if name.endswith(".jsonl"):
+        return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): _ledger(name, content)})
+    value = parse_json(name, content)
+    if isinstance(value, Mapping) and ("format" in value or "memories" in value):
+        return _ours(name, value)
+    if isinstance(value, Mapping) and "items" in value:
+        stem = PurePosixPath(name).stem
+        user = stem if stem.isascii() and stem.isdigit() else None
+        return Imported(f"the durable file {name}", {user: _durable(name, content, value)})
+    raise Refused(f"{name} is nothing that can be imported; that can be {_KNOWN}")
+
+
+# ---------------------------------------------------------------------- folders and zip files
+
+
+def _of_tree(tree: Tree) -> Imported:
+    base = _base(tree)
+    names = {name.removeprefix(base) for name in tree.names if name.startswith(base)}
+    folders = {name.rpartition("/")[0] for name in names}
+    if {REFS, BRANCHES} & names or {EVENTS, COMMITS} & folders:
+        return Imported(f"the history in {tree.name}", {None: read_objects(tree, base)})
+    subjects: dict[str | None, Content] = {}
+    summaries: dict[str, str] = {}
+    for name in sorted(names):
+        path, said, full = PurePosixPath(name), f"{tree.name}: {base}{name}", base + name
+        if path.name.startswith("."):
+            continue
+        if str(path.parent) == "durable" and path.suffix == ".json":
+            content = tree.read(full)
+            user = _user(said, path.stem)
+            subjects.setdefault(user, _durable(said, content, parse_json(said, content)))
+        elif str(path.parent) == "ledger" and path.suffix == ".jsonl":
+            # A ledger knows more than the durable file, which is a picture of it.
+            if (of := user_of(path.stem)) is not None:
+                subjects[_user(said, of)] = _ledger(said, tree.read(full))
+        elif str(path.parent) == "rolling" and path.suffix == ".json":
+            if not _SESSION.fullmatch(path.stem):
+                raise Refused(f"{said} is not named after a conversation; move it out of the folder")
+            summaries[path.stem] = _summary(said, tree.read(full))
+    if not subjects and not summaries:
+        raise Refused(f"{tree.name} holds nothing that can be imported; that can be {_KNOWN}")
+    return Imported(f"the data folder {tree.name}", subjects, summaries)
+
+
+def _base(tree: Tree) -> str:
+    """Where in a tree the known folders and files are: at the top, or below its only folder."""
+    tops = {name.partition("/")[0] for name in tree.names}
+    roots = ["", *(f"{top}/" for top in tops if len(tops) == 1 and top not in _FOLDERS)]
+    for root in roots:
+        for above in _ABOVE:
+            base = root + above
+            marks = tuple(f"{base}{folder}/" for folder in _FOLDERS)
+            if f"{base}{REFS}" in tree.names or any(name.startswith(marks) for name in tree.names):
+                return base
+    raise Refused(f"{tree.name} holds nothing that can be imported; that can be {_KNOWN}")
+
+
+def _user(name: str, user: str) -> str:
+    if not _USER.fullmatch(user):
+        raise Refused(f"{name} is not named after a person; rename it to their Discord id")
+    return user
+
+
+def _ledger(name: str, content: bytes) -> Records:
+    loaded = ledger.decode(content)
+    if loaded.damage:
+        raise Refused(f"{name}, {loaded.damage[0]}; repair it where it comes from, or export it anew")
+    notes = [f"{name}: an unfinished last line was left out"] if loaded.torn else []
+    entries = [(f"{name}, record {number}", one) for number, one in enumerate(loaded.records, start=1)]
+    return records_of(entries, tuple(notes))
+
+
+def _summary(name: str, content: bytes) -> str:
+    value = parse_json(name, content)
+    text = value.get("summary") if isinstance(value, Mapping) else None
+    if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY:
+        raise Refused(f"{name} is no rolling summary; correct it, or move it out of the folder")
+    return redact(scrub(text)).text
+
+
+# ---------------------------------------------------------------------- files
+
+
+def _ours(name: str, value: Mapping[str, Any]) -> Imported:
+    if value.get("format") != FORMAT:
+        raise Refused(f'{name} has another "format" than {FORMAT!r}; export it with discoclaw')
+    check_version(name, value.get("version"))
+    subject = value.get("subject")
+    if subject is not None and not isinstance(subject, str):
+        raise Refused(f'{name} has a "subject" that is no text; export it anew')
+    user = _user(name, told) if (told := user_of(subject or "")) is not None else None
+    if "history" in value:
+        history = value["history"]
+        if not isinstance(history, list):
+            raise Refused(f'{name} has a "history" that is no list; export it anew')
+        places = [(f"{name}, history record {number}", one) for number, one in enumerate(history, start=1)]
+        return Imported(
+            f"the history in {name}",
+            {user: records_of([(where, verified(where, one)) for where, one in places])},
+        )
+    memories = value.get("memories")
+    if not isinstance(memories, list):
+        raise Refused(f'{name} has no list of "memories"; export it anew')
+    return Imported(f"the memories in {name}", {user: _memories(name, memories, _current(name, value))})
+
+
+def _current(name: str, value: Mapping[str, Any]) -> str | None:
+    """The branch on which the person was, whose word counts where branches differ."""
+    branches = value.get("branches", [])
+    if not isinstance(branches, list) or not all(isinstance(one, Mapping) for one in branches):
+        raise Refused(f'{name} has "branches" that are no list of objects; export it anew')
+    return next((str(one.get("name")) for one in branches if one.get("current") is True), None)
+
+
+def _memories(name: str, memories: list[Any], current: str | None) -> Items:
+    """The memories of all branches as one: where branches differ about an item, `current` counts first."""
+    _check_count(name, len(memories))
+    mine: dict[str, Item] = {}
+    others: dict[str, Item] = {}
+    seen: set[tuple[str, str]] = set()
+    rejected: list[str] = []
+    redacted = 0
+    for number, entry in enumerate(memories, start=1):
+        where = f"{name}, memory {number}"
+        _check_types(where, entry)
+        try:
+            item, clean = _redacted(_item(entry))
+        except Refused as refusal:
+            rejected.append(f"{_named(where, entry)}: {refusal}")
+            continue
+        branch = entry.get("branch", "")
+        if (branch, item.id) in seen:
+            rejected.append(f"{_named(where, entry)}: its id {item.id} is there twice")
+            continue
+        seen.add((branch, item.id))
+        redacted += not clean
+        (mine if branch == current else others).setdefault(item.id, item)
+    return Items(tuple({**others, **mine}.values()), tuple(rejected), redacted)
+
+
+def _durable(name: str, content: bytes, value: Any) -> Items:
+    if isinstance(value, Mapping) and isinstance(value.get("items"), list):
+        _check_count(name, len(value["items"]))
+    try:
+        file = durable_file.parse(content, now_ms=0)
+    except NewerSchema as error:
+        raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
+    except Refused as error:
+        raise Refused(f"{name} is no durable file: {error}; correct it, or move it away") from error
+    items: list[Item] = []
+    rejected = [f"{name}, {why}" for why in file.rejected]
+    redacted = 0
+    for one in file.items:
+        try:
+            item, clean = _redacted(one)
+        except Refused as refusal:
+            rejected.append(f"{name}, item {one.id[:_LONGEST_WORD]}: {refusal}")
+            continue
+        redacted += not clean
+        items.append(item)
+    return Items(tuple(items), tuple(rejected), redacted)
+
+
+def _check_count(name: str, count: int) -> None:
+    if count > MOST_ITEMS:
+        raise Refused(
+            f"{name} holds {count:,} memories, and {MOST_ITEMS:,} are the most; import less at once"
+        )
+
+
+_TEXTS = (
+    *("id", "branch", "subject", "predicate", "object", "timestamp"),
+    *("status", "sensitivity", "author", "category"),
+)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(_TEXTS, (str,)),
+    **dict.fromkeys(("scope", "key"), (str, type(None))),
+    **dict.fromkeys(("createdAt", "updatedAt"), (int,)),
+    **dict.fromkeys(("tags", "links"), (list,)),
+    "confidence": (int, float),
+    "source": (dict,),
+}
+
+
+def _check_types(where: str, entry: Any) -> None:
+    """Raises Refused when an entry is not of the shape we write: then nobody knows what else is wrong."""
+    if not isinstance(entry, dict):
+        raise Refused(f"{where} is no JSON object; correct it or leave it out")
+    for name, types in _TYPES.items():
+        if name in entry and (isinstance(entry[name], bool) or not isinstance(entry[name], types)):
+            raise Refused(f"{where} has a wrong type of {name!r}; correct it or leave it out")
+    for name in ("tags", "links"):
+        if not all(isinstance(one, str) for one in entry.get(name, ())):
+            raise Refused(f"{where} has {name!r} that are no texts; correct them or leave them out")
+
+
+def _named(where: str, entry: Mapping[str, Any]) -> str:
+    text = entry.get("text")
+    return f"{where} (“{redact(collapse(scrub(text))).text[:60]}”)" if isinstance(text, str) else where
+
+
+def _item(entry: Mapping[str, Any]) -> Item:
+    """The item of an entry. Raises Refused when no item can be made of it."""
+    author, marked = entry.get("author", "stated"), entry.get("sensitivity")
+    confidence = entry.get("confidence", 1.0)
+    if author not in get_args(Author):
+        raise Refused(f'"author" is "stated" or "inferred", not {author[:60]!r}')
+    if marked is not None and marked not in get_args(Sensitivity):
+        raise Refused(f'"sensitivity" is one of {", ".join(get_args(Sensitivity))}, not {marked[:60]!r}')
+    if not 0 <= confidence <= 1:
+        raise Refused(f'"confidence" is between 0 and 1, not {confidence}')
+    facets = Facets(
+        author=author,
+        scope=_word("scope", entry.get("scope", "permanent")),
+        confidence=confidence,
+        key=_word("key", entry.get("key")),
+        category=_word("category", entry.get("category")) or Facets().category,
+        links=frozenset(entry.get("links", ())),
+        triple=_triple(entry),
+    )
+    item = item_from_json(entry, now_ms=_time(entry.get("timestamp")), facets=facets)
+    if marked is None:  # what came from a message may have been told in private
+        by_place = item.source != MANUAL
+        marked = sensitivity(
+            item.kind, item.text, learned_privately=by_place, marked="normal", rule="balanced"
+        )
+    return replace(item, facets=replace(facets, sensitivity=marked))
+
+
+def _time(timestamp: str | None) -> int:
+    """When an item that names no other time is from; 0 when nobody knows."""
+    try:
+        when = ms_of_iso(timestamp) if timestamp is not None else 0
+    except ValueError as error:
+        raise Refused(f'"timestamp" is no time: {timestamp!r:.60}') from error
+    return when if valid_ms(when) else 0
+
+
+def _word(name: str, value: str | None) -> str | None:
+    tidy = collapse(scrub(value)) if value is not None else None
+    if tidy is not None and len(tidy) > _LONGEST_WORD:
+        raise Refused(f'"{name}" has at most {_LONGEST_WORD} characters')
+    return tidy
+
+
+def _triple(entry: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """The triple of an item that came as one; others are exported as what the user is to a kind."""
+    given = [entry.get(name) for name in ("subject", "predicate", "object")]
+    if given == ["user", entry.get("kind"), entry.get("text")] or not all(given):
+        return None
+    subject, predicate, object_ = (check_text(part) for part in given if part is not None)
+    return subject, predicate, object_
+
+
+def _redacted(item: Item) -> tuple[Item, bool]:
+    """The item without secrets, and whether there were none. Raises Refused when it can not be one."""
+    if len(item.id) > _LONGEST_WORD:
+        raise Refused(f"its id is longer than {_LONGEST_WORD} characters")
+    facets = item.facets
+    beside = "\n".join((facets.scope or "", facets.key or "", facets.category))
+    if redact(beside).text != beside:
+        raise Refused("its scope, key or category looks like a secret key")
+    words = "\n".join((item.text, *item.tags, *(facets.triple or ())))
+    if redact(words).text == words:  # nearly always, and far sooner than one by one
+        return item, True
+    text, tags = check_text(redact(item.text).text), tidy_tags([redact(tag).text for tag in item.tags])
+    return replace(item, text=text, tags=tags, facets=replace(facets, triple=None)), False

@@ -1,0 +1,322 @@
+"""What an import adds to a memory: the records, for the store to append, and a report of what they are.
+
+A history comes in as the union of both: only records that are not known, and none is ever taken away.
+Memories without a history come in as one commit on the current branch, within the rules of drafts: what is
+held already stays as it is, and where the file says otherwise it becomes a conflict for the person.
+All or nothing, pure, and importing the same twice adds nothing. Knows nothing about files.
+"""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import Refused
+from discoclaw.core.event import Commit, Event, Record, Ref
+from discoclaw.core.history import MOST_BRANCHES, History, union
+from discoclaw.core.item import Item, by_newest
+from discoclaw.core.privacy import stricter
+from discoclaw.core.redact import redact
+from discoclaw.core.text import normalise
+from discoclaw.core.times import iso_ms, ms_of_iso
+from discoclaw.core.view import Conflict
+from discoclaw.memory.exchange.layout import MOST_LIVE, Content, Imported, Items, Records
+
+MOST_AHEAD_MS = 86_400_000
+"""So far in the future a record may be dated: clocks differ, and times only ever rise in a ledger."""
+
+_SAYS_OTHERWISE = "an import says otherwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of an import.
+
+    `records` counts the imported records that are new here, `commits` those of them that are commits, and
+    `branches` names the branches that were not here. `items` counts the memories added from a file without
+    history, `conflicts` those that contradict what is held. `known` counts what was here already, `erased`
+    what was left out because it was erased here. `rejected` are sentences about single memories that were
+    not taken, `redacted` counts texts with secrets taken out, `notes` are sentences worth telling.
+    """
+
+    records: int = 0
+    commits: int = 0
+    branches: tuple[str, ...] = ()
+    items: int = 0
+    conflicts: int = 0
+    known: int = 0
+    erased: int = 0
+    redacted: int = 0
+    rejected: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the import changed nothing."""
+        return not (self.records or self.items or self.conflicts)
+
+
+def records_for(
+    imported: Imported | Content,
+    history: History,
+    *,
+    now_ms: int,
+    max_items: int,
+    origin: Origin,
+    erased_at: int = -1,
+) -> tuple[list[Record], Report]:
+    """The records that an import adds to a history, and what is to be said of it.
+
+    `origin` is who imports: what a file calls stated is taken as stated from them only if they state things.
+    `max_items` is the most a branch may have; memories beyond are rejected, never traded for held ones.
+    What is dated at or before `erased_at` (ms) is left out, and with it what later records repeat of it. An
+    `Imported` has to be about one person; `Imported.content` picks one. Raises Refused, with the way out;
+    then nothing is to be written.
+    """
+    content = imported.content() if isinstance(imported, Imported) else imported
+    if isinstance(content, Records):
+        return _union(content, history, now_ms, max_items, erased_at)
+    return _one_commit(content, history, now_ms, max_items, origin, erased_at)
+
+
+# ---------------------------------------------------------------------- histories
+
+
+def _union(
+    content: Records, history: History, now_ms: int, max_items: int, erased_at: int
+) -> tuple[list[Record], Report]:
+    known = {record.id: record for record in history.records}
+    fresh: list[Record] = []
+    erased: set[str] = set()
+    gone: set[str] = set()  # events in what is left out
+    for record in content.records:
+        when, held = ms_of_iso(record.timestamp), known.get(record.id)
+        if when > now_ms + MOST_AHEAD_MS:
+            raise Refused(
+                f"the record {record.id} is dated {record.timestamp}, which is in the future; "
+                "set the clock right, here or where it comes from, and export it anew"
+            )
+        if when <= erased_at or _repeats(record, gone, erased_at):
+            erased.add(record.id)
+            gone.update(event.id for event in _events(record))
+        elif held is None:
+            fresh.append(record)
+        elif isinstance(record, Commit) and held.hash != record.hash:
+            raise Refused(
+                f"the commit {record.id} is here already with different content; "
+                "one of the two was changed, so nothing is imported: export it anew"
+            )
+    report = Report(
+        known=len(content.records) - len(erased) - len(fresh), erased=len(erased), notes=content.notes
+    )
+    if all(isinstance(record, Ref) and record.action == "union" for record in fresh):
+        return [], report  # that another replica took something in is no news by itself
+    whole = History(union(history.records, fresh))
+    lost = _lost(history, whole, erased)
+    before, after = history.branches.all, whole.branches.all
+    if len(after) > max(MOST_BRANCHES, len(before)):
+        raise Refused(
+            f"together that would be {len(after)} branches, and {MOST_BRANCHES} are the most; "
+            "delete some here or there, and export it anew"
+        )
+    _refuse_crowds(history, whole, max_items)
+    now_ms = whole.branches.next_ms(now_ms)
+    by = {"by": "import"}
+    mends = [
+        Ref(action="mend", branch="", head=parent, timestamp=iso_ms(now_ms + number), metadata=by)
+        for number, parent in enumerate(lost)
+    ]
+    last = []
+    if history.records:  # else the times are as they were, and so is the file that shows them
+        moved = iso_ms(now_ms + len(mends))
+        counted = {**by, "records": len(fresh)}
+        last = [Ref(action="union", branch="", timestamp=moved, metadata=counted)]
+    order = {record.id: number for number, record in enumerate(whole.records)}
+    fresh.sort(key=lambda record: order[record.id])
+    commits = [record for record in fresh if isinstance(record, Commit)]
+    notes = list(content.notes)
+    if secrets := sum(_has_secret(commit) for commit in commits):
+        notes.append(
+            f"{secrets} of the imported commits hold what looks like a key or token; "
+            "a history can not be changed, so forget those memories, or import without history"
+        )
+    report = replace(
+        report,
+        records=len(fresh),
+        commits=len(commits),
+        branches=tuple(name for name in after if name not in before),
+        notes=tuple(notes),
+    )
+    # The mends first: whatever is cut off behind them leaves no orphans.
+    return [*mends, *fresh, *last], report
+
+
+def _events(record: Record) -> Sequence[Event]:
+    return record.events if isinstance(record, Commit) else ()
+
+
+def _repeats(record: Record, gone: AbstractSet[str], erased_at: int) -> bool:
+    """Whether a younger record has words that were erased.
+
+    A merge brings events as they are, and a change of an item, an undo too, says again what the item said.
+    """
+    return any(
+        event.parent_id in gone or ms_of_iso(event.timestamp) <= erased_at for event in _events(record)
+    )
+
+
+def _refuse_crowds(history: History, whole: History, max_items: int) -> None:
+    """A branch with far more memories than it may have is cut at its next change, slowly, and loses most."""
+    for name, branch in whole.branches.all.items():
+        before = history.branches.all.get(name)
+        held = len(history.view(before.head).items) if before is not None else 0
+        count = len(whole.view(branch.head).items)
+        if count > max(MOST_LIVE, 2 * max_items, held):
+            raise Refused(
+                f"the branch {name!r} would have {count:,} memories, and a branch has at most {max_items}; "
+                "forget some where it comes from, and export it anew"
+            )
+
+
+def _lost(history: History, whole: History, erased: set[str]) -> list[str]:
+    """Commits that others follow and that were erased here. Raises Refused when one is just missing."""
+    orphans = {key: parent for key, parent in whole.orphans().items() if key not in history.commits}
+    for key, parent in orphans.items():
+        if parent not in erased:
+            raise Refused(
+                f"the commit {key} follows {parent}, which is neither in the file nor here; "
+                "the file was cut, so export it anew"
+            )
+    return sorted(set(orphans.values()))
+
+
+def _has_secret(commit: Commit) -> bool:
+    texts = [commit.message]
+    for event in commit.events:
+        item = event.ext.get("item", {})
+        texts += [event.subject, event.predicate, event.object, event.evidence, item.get("text", "")]
+    return any(redact(text).redacted for text in texts)
+
+
+# ---------------------------------------------------------------------- memories
+
+
+def _one_commit(
+    content: Items, history: History, now_ms: int, max_items: int, origin: Origin, erased_at: int
+) -> tuple[list[Record], Report]:
+    branch = history.branches.current
+    draft = Draft(
+        history.view(history.branches.all[branch].head),
+        now_ms=history.branches.next_ms(now_ms),
+        max_items=max_items,
+    )
+    dated = [_dated(item, now_ms, origin) for item in content.items]
+    wanted = [item for item in dated if item.updated_at > erased_at]
+    held, new, again = [], [], []
+    places = _Places(draft.items.values())
+    for item in wanted:
+        other = places.of(item)
+        if other is None:
+            places.add(item)
+            new.append(item)
+        else:
+            held.append((other, item))
+    rejected = list(content.rejected)
+    if origin.author == "inferred":  # what the person had removed comes back at their own word only
+        forgotten = draft.view.forgotten
+        gone = {item.id for item in new if forgotten.get(item.id, -1) >= item.updated_at}
+        rejected += [_left_out(item, "it was forgotten since") for item in new if item.id in gone]
+        new = [item for item in new if item.id not in gone]
+    new, beyond = _fitting(new, max_items - len(draft.items))
+    full = f"there is no room for more than {max_items} memories; forget some first"
+    for item in new:
+        draft.take(
+            item.id, replace(item, facets=replace(item.facets, links=frozenset())), parent=None, origin=origin
+        )
+    for item in new:
+        for far in sorted(item.facets.links & draft.items.keys() - {item.id}):
+            draft.link(draft.items[item.id], draft.items[far], origin)
+    rejected += [_left_out(item, full) for item in beyond]
+    before = len(draft.view.conflicts)
+    met: dict[str, str] = {}
+    for other, item in held:
+        if other.id not in draft.items:
+            continue
+        ours, words = draft.items[other.id], normalise(item.text)
+        asks = ours.active and item.active and words != normalise(ours.text)
+        if not asks or met.setdefault(other.id, words) == words:
+            _meet(draft, ours, item, origin)
+        else:  # one question about a memory can be answered, thousands can not
+            again.append(item)
+    rejected += [_left_out(item, "another memory of the file takes its place") for item in again]
+    conflicts = len(draft.view.conflicts) - before
+    commit = draft.commit("imported", branch=branch, by="import")
+    report = Report(
+        items=len(new),
+        conflicts=conflicts,
+        known=len(held) - conflicts - len(again),
+        erased=len(dated) - len(wanted),
+        redacted=content.redacted,
+        rejected=tuple(rejected),
+    )
+    return ([commit] if commit is not None else []), report
+
+
+def _dated(item: Item, now_ms: int, origin: Origin) -> Item:
+    """The item with times that are no lie about the future, as far as they are known, and its author."""
+    updated = min(item.updated_at or now_ms, now_ms)
+    author = item.facets.author if origin.author == "stated" else "inferred"
+    return replace(
+        item,
+        created_at=min(item.created_at or updated, updated),
+        updated_at=updated,
+        facets=replace(item.facets, author=author),
+    )
+
+
+class _Places:
+    """Which item, of those held and those already on their way, a new one would meet."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._by: dict[tuple[str, str], Item] = {}
+        for item in items:
+            self.add(item)
+
+    def add(self, item: Item) -> None:
+        for place in self._places(item):
+            self._by.setdefault(place, item)
+
+    def of(self, item: Item) -> Item | None:
+        return next((self._by[place] for place in self._places(item) if place in self._by), None)
+
+    @staticmethod
+    def _places(item: Item) -> Sequence[tuple[str, str]]:
+        """By id, by key, and by what it says."""
+        key = item.facets.key if item.active else None
+        keyed = [("key", key)] if key is not None else []
+        return [("id", item.id), *keyed, (item.kind, normalise(item.text))]
+
+
+def _fitting(items: list[Item], room: int) -> tuple[list[Item], list[Item]]:
+    """Those there is room for, the active and newest first, and the rest; both as they stand in the file."""
+    by_worth = sorted(sorted(items, key=by_newest), key=lambda item: not item.active)
+    fit = {item.id for item in by_worth[: max(0, room)]}
+    return [item for item in items if item.id in fit], [item for item in items if item.id not in fit]
+
+
+def _meet(draft: Draft, held: Item, item: Item, origin: Origin) -> None:
+    """Bring an item together with the one held in its place.
+
+    Ours stays. Privacy is only raised, and other words are for the person to decide about.
+    """
+    secret = stricter(held.facets.sensitivity, item.facets.sensitivity)
+    if normalise(held.text) == normalise(item.text):
+        draft.mark(held, secret, origin)
+    elif held.active and item.active:
+        known = any((c.item_id, c.text) == (held.id, item.text) for c in draft.view.conflicts)
+        if not known:
+            draft.observe(Conflict(held.id, item.text, _SAYS_OTHERWISE, "", secret), origin)
+
+
+def _left_out(item: Item, why: str) -> str:
+    return f"{item.id} (“{item.text[:60]}”): {why}"

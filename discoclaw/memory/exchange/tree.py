@@ -1,0 +1,205 @@
+"""Folders and zip files that come from outside, as names and bytes: suspicious of all of them.
+
+A name is relative, with "/" between its parts. Nothing outside the folder is ever opened, no link is
+followed, and no more is unpacked than was declared and than we take. All objections are Refused, naming the
+entry and the way out. Knows nothing about what the files mean.
+"""
+
+import io
+import os
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.text import scrub
+from discoclaw.memory.exchange.layout import MIB, MOST_BYTES, MOST_FILES, MOST_UNPACKED
+
+_ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory
+_DRIVE = re.compile(r"[A-Za-z]:")
+_DEEPEST = 4
+"""So deep lies what we look for: data/memory/ledger/events/."""
+
+
+class Tree(Protocol):
+    """Files below one place."""
+
+    name: str
+
+    @property
+    def names(self) -> Collection[str]:
+        """The files' names."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """A file's content. Raises Refused, and MemoryFault when the disk fails."""
+        ...
+
+
+class _Budget:
+    """How many bytes may still be taken."""
+
+    def __init__(self, of: str) -> None:
+        self._of = of
+        self._left = MOST_UNPACKED
+
+    def take(self, name: str, size: int) -> None:
+        self._left -= size
+        if size > MOST_BYTES:
+            raise Refused(too_large(name))
+        if self._left < 0:
+            raise Refused(
+                f"{self._of} unpacks to more than {MOST_UNPACKED // MIB} MiB; import it in smaller parts"
+            )
+
+
+def too_large(name: str) -> str:
+    """What is said of a file that is too large."""
+    return f"{name} is larger than {MOST_BYTES // MIB} MiB, which is the most; import it in smaller parts"
+
+
+def _too_many(name: str) -> str:
+    return f"{name} holds more than {MOST_FILES:,} files, which is the most; import it in smaller parts"
+
+
+def read_whole(path: Path, name: str) -> bytes:
+    """A regular file's content, at most MOST_BYTES. Raises Refused for anything else, and OSError."""
+    # A pipe or device would hang or never end.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    return _read(handle, name)
+
+
+def _read(handle: int, name: str) -> bytes:
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise Refused(f"{name} is no regular file; copy what it stands for, and import that")
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise Refused(too_large(name))
+    return content
+
+
+# ---------------------------------------------------------------------- folders
+
+
+class Folder:
+    """A folder on disk. Only the subfolders named in `wanted` are looked into."""
+
+    def __init__(self, root: Path, wanted: Collection[str]) -> None:
+        self.name = scrub(root.name or str(root))
+        self.names: set[str] = set()
+        self._root = root
+        self._wanted = wanted
+        self._links: set[str] = set()
+        self._budget = _Budget(self.name)
+        self._list("")
+
+    def _list(self, prefix: str) -> None:
+        with os.scandir(self._root / prefix) as entries:
+            for entry in entries:
+                name = prefix + entry.name
+                if entry.is_symlink():
+                    self._links.add(name)
+                    if entry.name in self._wanted:
+                        raise Refused(_is_link(f"{self.name}/{name}"))
+                elif entry.is_dir(follow_symlinks=False):
+                    if entry.name in self._wanted and prefix.count("/") < _DEEPEST:
+                        self._list(f"{name}/")
+                    continue
+                self.names.add(name)
+                if len(self.names) > MOST_FILES:
+                    raise Refused(_too_many(self.name))
+
+    def read(self, name: str) -> bytes:
+        said = scrub(f"{self.name}/{name}")
+        if name in self._links:
+            raise Refused(_is_link(said))
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            handle = os.open(self._root / name, flags | getattr(os, "O_NOFOLLOW", 0))
+            content = _read(handle, said)
+        except OSError as error:
+            raise MemoryFault(f"{said} can not be read: {error}") from error
+        self._budget.take(said, len(content))
+        return content
+
+
+def _is_link(said: str) -> str:
+    return f"{said} is a symbolic link; put a copy of the file in its place"
+
+
+# ---------------------------------------------------------------------- zip files
+
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+)
+"""What Python's zipfile raises for a file that is damaged, or built to do damage."""
+
+
+class Zip:
+    """A zip file in RAM, its directory checked before anything is unpacked."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.name = name
+        self._budget = _Budget(name)
+        if content.count(_ENTRY) > MOST_FILES:
+            raise Refused(_too_many(name))
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(content))
+            entries = self._archive.infolist()
+        except _BROKEN as error:
+            raise Refused(f"{name} is no sound zip file ({error}); make it anew") from error
+        self._entries: dict[str, zipfile.ZipInfo] = {}
+        declared = _Budget(name)
+        for entry in entries:
+            said = _check_name(name, entry)
+            if entry.filename.endswith("/"):
+                continue
+            if entry.filename in self._entries:
+                raise Refused(f"{said} is there twice; make the zip file anew")
+            declared.take(said, entry.file_size)
+            self._entries[entry.filename] = entry
+        self.names: Mapping[str, zipfile.ZipInfo] = self._entries
+
+    def read(self, name: str) -> bytes:
+        entry, said = self._entries[name], f"{self.name}: {name}"
+        try:
+            with self._archive.open(entry) as file:
+                content = file.read(entry.file_size + 1)
+        except _BROKEN as error:
+            raise Refused(f"{said} can not be unpacked ({error}); make the zip file anew") from error
+        if len(content) != entry.file_size:
+            raise Refused(f"{said} does not have the size it declares; make the zip file anew")
+        self._budget.take(said, len(content))
+        return content
+
+
+def _check_name(archive: str, entry: zipfile.ZipInfo) -> str:
+    """How the entry is named in objections. Raises Refused when it is none that may be unpacked."""
+    given = entry.orig_filename
+    said = f"{archive}: {given[:200]!r}"
+    if "\0" in given:
+        raise Refused(f"{said} has a NUL in its name; make the zip file anew")
+    parts = entry.filename.removesuffix("/").split("/")
+    if "\\" in given or _DRIVE.match(given) or any(part in ("", ".", "..") for part in parts):
+        raise Refused(f"{said} points out of the zip file; make it anew with relative names")
+    if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise Refused(f"{said} is a link or device; put a copy of the file in its place")
+    if entry.flag_bits & 1:
+        raise Refused(f"{said} is encrypted; make the zip file anew without a password")
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise Refused(f"{said} is packed in an unusual way; make the zip file anew")
+    return said
