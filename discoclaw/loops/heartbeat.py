@@ -1,0 +1,229 @@
+"""The heartbeat: from time to time, whatever memory changed is consolidated, one branch after another.
+
+What is tidy is kept as a cursor for each subject: the newest commit of each branch that was looked at. So a
+restart repeats nothing, a run's own commit starts no other, and a branch that was only forked has nothing
+new. A model that is overloaded or dead ends the round, and the next round goes on where it ended; a subject
+that fails by itself waits for more rounds each time. Nothing here is needed for a reply.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from discoclaw.core.consolidate import Report
+from discoclaw.core.errors import MemoryFault, ModelError, Refused
+from discoclaw.core.ports import Clock
+from discoclaw.loops.consolidate import Consolidator
+from discoclaw.loops.schedule import SPOILED
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_of
+
+log = logging.getLogger(__name__)
+
+MOST_IN_A_ROUND = 100
+"""Subjects that are consolidated in one round; what changed longest ago comes first."""
+LONGEST_WAIT = 64
+"""Rounds that a subject which keeps failing is left out."""
+
+_CURSOR = "heartbeat"
+
+
+class Heartbeat:
+    """Consolidates what changed, every `every_minutes` (0: never), and on demand.
+
+    `skip` says of a Discord user id whether nothing may be done with their memory.
+    """
+
+    def __init__(
+        self,
+        consolidator: Consolidator,
+        memory: Memory,
+        cursors: Cursors,
+        *,
+        clock: Clock,
+        every_minutes: float,
+        skip: Callable[[str], bool] = lambda user_id: False,
+    ) -> None:
+        self._consolidator = consolidator
+        self._memory = memory
+        self._cursors = cursors
+        self._clock = clock
+        self._every_s = every_minutes * 60
+        self._skip = skip
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._failures: dict[str, int] = {}
+        self._waits: dict[str, int] = {}  # rounds for which a subject that failed is left out
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._asked: set[asyncio.Task[Report]] = set()
+
+    def start(self) -> None:
+        """Begin to beat, in a task. Once is enough."""
+        if self._task is None and self._every_s > 0 and not self._stop.is_set():
+            self._task = asyncio.create_task(self._run(), name="heartbeat")
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Let what is at work finish within `grace_s`, then stop; the rest is found at the next start."""
+        self._stop.set()
+        if tasks := [*self._asked, *([self._task] if self._task is not None else [])]:
+            _, late = await asyncio.wait(tasks, timeout=grace_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    async def now(
+        self, subject: str, branch: str | None = None, *, by: str = "command", **metadata: Any
+    ) -> Report:
+        """Consolidate HEAD's branch, or the one named; waits for a run that is at work on the subject.
+
+        Raises Refused when there is no such branch, ModelError and MemoryFault; nothing is then changed.
+        """
+        if self._stop.is_set():
+            raise Refused("I am about to stop; ask again in a moment")
+        task = asyncio.create_task(self._now(subject, branch, by=by, **metadata), name=f"tidying {subject}")
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+        return await task
+
+    async def beat(self) -> None:
+        """One round over all that changed. Ends early when the model fails, or when we are to stop."""
+        for subject, left in list(self._waits.items()):
+            if left > 1:
+                self._waits[subject] = left - 1
+            else:
+                del self._waits[subject]
+        rest = MOST_IN_A_ROUND
+        for subject, size in await asyncio.to_thread(_by_age, self._memory.ledger_folder):
+            if self._stop.is_set() or rest <= 0:
+                return
+            if subject in self._waits:
+                continue
+            try:
+                rest -= await self._look_at(subject, size)
+                self._failures.pop(subject, None)
+                continue
+            except (*SPOILED, MemoryFault, Refused) as error:
+                log.warning("%s is not tidied: %s: %s", subject, type(error).__name__, error)
+            except ModelError as error:
+                log.warning("tidying ends until the next round: %s: %s", type(error).__name__, error)
+                rest = 0
+            except Exception:  # a named edge: one subject may fail in any way, and the others go on
+                log.exception("%s is not tidied", subject)
+            rest -= 1
+            # Also where the model failed: one that is too slow for this subject must not stop the others.
+            self._failed(subject)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _now(self, subject: str, branch: str | None, **metadata: Any) -> Report:
+        async with self._lock(subject):
+            return await self._consolidate(subject, branch, **metadata)
+
+    async def _run(self) -> None:
+        pause = await self._first_pause_s()
+        while not await self._stopped_within(pause):
+            pause = self._every_s
+            try:
+                await self._cursors.put(_CURSOR, {"at": self._clock()})
+                await self.beat()
+            except Exception:  # a named edge: a round may fail in any way, and the next one comes
+                log.exception("a round of tidying failed")
+
+    async def _first_pause_s(self) -> float:
+        """What is left of the pause that a restart cut short; a whole one when there was no round yet."""
+        began, now = (await self._cursors.get(_CURSOR)).get("at"), self._clock()
+        if not isinstance(began, int):
+            await self._cursors.put(_CURSOR, {"at": now})
+            return self._every_s
+        return min(max(self._every_s - (now - began) / 1000, 0.0), self._every_s)
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        return self._stop.is_set()
+
+    async def _look_at(self, subject: str, size: int) -> bool:
+        """Consolidate the branches of a subject that changed. Returns whether there were any."""
+        user = user_of(subject)
+        if user is not None and self._skip(user):
+            return False
+        async with self._lock(subject):
+            if (await self._cursors.get(_cursor(subject))).get("size") == size:
+                return False
+            erased = self._memory.erased_at(subject)
+            branches, asked = await self._memory.branches(subject), False
+            for name in sorted(branches.all, key=lambda name: name != branches.current):
+                tidy = _heads(await self._cursors.get(_cursor(subject)))
+                if branches.all[name].head in {None, *tidy.values()}:
+                    continue
+                if self._stop.is_set() or (user is not None and self._skip(user)):
+                    return asked
+                asked = True
+                await self._consolidate(subject, name)
+            there = branches.all
+
+            def looked_at(heads: dict[str, str]) -> Mapping[str, object]:
+                return {"size": size, "heads": {name: heads[name] for name in heads if name in there}}
+
+            await self._save(subject, erased, looked_at)
+        return asked
+
+    async def _consolidate(self, subject: str, branch: str | None, **metadata: Any) -> Report:
+        """Consolidate a branch, and remember how far it is tidy. The caller holds the subject's lock."""
+        erased = self._memory.erased_at(subject)
+        report = await self._consolidator.run(subject, branch, **metadata)
+        name, head = report.branch, report.head
+        if head is not None:
+            await self._save(subject, erased, lambda heads: {"heads": {**heads, name: head}})
+        return report
+
+    async def _save(
+        self, subject: str, erased: int, change: Callable[[dict[str, str]], Mapping[str, object]]
+    ) -> None:
+        """Remember how far a subject is tidy, unless it was erased meanwhile: then nothing is left of it."""
+
+        def changed(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            if self._memory.erased_at(subject) != erased:
+                return None
+            return {**known, **change(_heads(known))}
+
+        await self._cursors.update(_cursor(subject), changed)
+
+    def _lock(self, subject: str) -> asyncio.Lock:
+        """The subject's lock; it is there as long as somebody holds it or waits for it."""
+        lock = self._locks.get(subject)
+        if lock is None:
+            lock = self._locks[subject] = asyncio.Lock()
+        return lock
+
+    def _failed(self, subject: str) -> None:
+        count = self._failures[subject] = self._failures.get(subject, 0) + 1
+        self._waits[subject] = min(1 << min(count - 1, 10), LONGEST_WAIT)
+
+
+def _cursor(subject: str) -> str:
+    return f"tidied-{subject}"
+
+
+def _heads(known: Mapping[str, object]) -> dict[str, str]:
+    """The commits as far as which the branches are tidy, by branch."""
+    heads = known.get("heads")
+    if not isinstance(heads, dict):
+        return {}
+    return {str(name): head for name, head in heads.items() if isinstance(head, str)}
+
+
+def _by_age(folder: Path) -> list[tuple[str, int]]:
+    """The subjects that have a ledger, with its size (bytes), in the order in which they changed."""
+    found = []
+    for path in folder.glob("*.jsonl"):
+        with suppress(OSError):
+            status = path.stat()
+            found.append((status.st_mtime_ns, path.stem, status.st_size))
+    return [(subject, size) for _, subject, size in sorted(found)]
