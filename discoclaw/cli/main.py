@@ -4,12 +4,15 @@ Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage.
 """
 
 import asyncio
+import contextlib
+import io
 import logging
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 from rich.console import Console
 from rich.logging import RichHandler
 
@@ -18,15 +21,45 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.memory import memory
 from discoclaw.core.errors import DiscoClawError, SettingsError
 from discoclaw.settings import Settings
+from discoclaw.show.words import line
 
 log = logging.getLogger("discoclaw")
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
+
+class _Door(typer.core.TyperGroup):
+    """Turns our errors into one line and an exit code, whoever calls the commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DiscoClawError as error:
+            for told in str(error).splitlines():
+                _complain(told)
+        except BrokenPipeError:
+            # The reader of our output left (`| head`); leave quietly.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except OSError as error:
+            _complain(str(error))
+        raise typer.Exit(1)
+
+
+def _complain(told: str) -> None:
+    """One line on stderr; a file's name or content in it can not steer the terminal."""
+    errors.print(f"discoclaw: {line(told, _LONGEST)}", markup=False)
+
+
+_LONGEST = 10_000
+
 cli = typer.Typer(
+    cls=_Door,
     help="A Discord bot with a memory that its users can see and correct.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
 cli.add_typer(memory, name="memory")
 
@@ -56,8 +89,8 @@ def run() -> None:
     """
     settings = settings_module.load()
     _log_to_terminal(settings.log_level)
-    for line in settings_module.unknown():
-        log.warning(line)
+    for name in settings_module.unknown():
+        log.warning(name)
     if settings.token is None:
         raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")
     asyncio.run(_serve(settings))
@@ -121,16 +154,6 @@ def _log_to_terminal(level: str) -> None:
 
 def main() -> None:
     """The console script."""
-    try:
-        cli()
-    except DiscoClawError as error:
-        for line in str(error).splitlines():
-            errors.print(f"discoclaw: {line}", markup=False)
-        sys.exit(1)
-    except BrokenPipeError:
-        # The reader of our output left (`| head`); leave quietly.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except OSError as error:
-        errors.print(f"discoclaw: {error}", markup=False)
-        sys.exit(1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no error
+    cli()

@@ -1,7 +1,12 @@
-"""`discoclaw memory`: see what is remembered. Reads the files; never changes them."""
+"""`discoclaw memory`: see what is remembered, and where it came from.
 
-import json
-from typing import Annotated, Any
+The commands in here read the files and never change them, so they work while the bot runs.
+"""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -9,17 +14,46 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
+from discoclaw.cli import change, exchange, verify
+from discoclaw.cli.house import (
+    AsJson,
+    OnBranch,
+    Who,
+    all_held,
+    everybody,
+    item_json,
+    item_named,
+    looked,
+    nobody,
+    note,
+    save,
+    say,
+    say_json,
+)
+from discoclaw.core import merge
+from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
-from discoclaw.core.item import by_newest
-from discoclaw.core.times import date_of, iso_ms, ms_of_iso
-from discoclaw.memory.inspect import Held, held, subject_named, subjects
+from discoclaw.core.history import History
+from discoclaw.core.item import Item, Source, by_newest
+from discoclaw.core.times import date_of, iso_ms
+from discoclaw.core.view import Fold, View, fold
+from discoclaw.memory.inspect import Held, view_at
+from discoclaw.show import graph as graphs
+from discoclaw.show import text
+from discoclaw.show.words import line, short
 
 out = Console(highlight=False, soft_wrap=True)
 
-memory = typer.Typer(help="See what is remembered, and where it came from.", no_args_is_help=True)
+memory = typer.Typer(
+    help="See what is remembered, where it came from, and how it was before; change, merge and undo it.",
+    no_args_is_help=True,
+)
 
-Who = Annotated[str, typer.Argument(help="A Discord user id, or a subject as `memory list` shows it.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+_NO_TERMINAL = 4000
+Point = "A commit (id, its first digits, HEAD~2), a branch, or a time (2026-02-03, 2026-02-03T16:29, UTC)."
+
+
+# ---------------------------------------------------------------------- what there is
 
 
 @memory.command("list")
@@ -29,23 +63,23 @@ def list_(as_json: AsJson = False) -> None:
     Example: discoclaw memory list
     """
     settings = settings_module.load()
-    everybody = [
-        held(settings.memory_dir, name, settings.durable_dir)
-        for name in subjects(settings.memory_dir, settings.durable_dir)
-    ]
+    there = all_held(settings)
+    rows = [_summary(one) for one in there]
+    for one in there:
+        if not one.commits:
+            for fault in one.faults:
+                note(f"{one.subject}: {fault}")
     if as_json:
-        _print_json([_summary(one) for one in everybody])
+        say_json(rows)
         return
-    if not everybody:
-        out.print(f"Nothing is remembered under {settings.memory_dir}.")
+    if not rows:
+        say(f"Nothing is remembered under {settings.memory_dir}.")
         return
-    table = Table("subject", "active", "forgotten", "commits", "last change")
-    for one in everybody:
-        facts = _summary(one)
-        table.add_row(
-            *(str(facts[key]) for key in ("subject", "active", "forgotten", "commits", "last_change"))
-        )
-    out.print(table)
+    columns = ("subject", "branch", "active", "forgotten", "commits", "last_change")
+    table = Table(*(column.replace("_", " ") for column in columns))
+    for row in rows:
+        table.add_row(*(Text(line(str(row[column]))) for column in columns))
+    _print(table)
 
 
 @memory.command()
@@ -54,105 +88,286 @@ def show(who: Who, as_json: AsJson = False) -> None:
 
     Example: discoclaw memory show 123456789012345678
     """
-    one = _held(who)
+    one = looked(who)
     if as_json:
-        items = [
-            item.to_json() | {"sensitivity": item.facets.sensitivity} for item in one.view.items.values()
-        ]
-        _print_json({"subject": one.subject, "items": items})
+        told = [item_json(item) for item in one.view.items.values()]
+        say_json({"subject": one.subject, "branch": one.history.branches.current, "items": told})
         return
     if not one.view.items:
-        out.print(f"Nothing is remembered of {one.subject}.")
+        say(_nothing(one))
         return
-    table = Table(
-        Column("id", no_wrap=True), "kind", Column("text", ratio=1), Column("updated", no_wrap=True), ""
-    )
-    for item in sorted(one.view.items.values(), key=lambda item: (not item.active, by_newest(item))):
-        secret = "" if item.facets.sensitivity == "normal" else item.facets.sensitivity
-        note = " ".join(filter(None, ["" if item.active else "forgotten", secret]))
-        row = [item.id, item.kind, item.text, date_of(item.updated_at), note]
-        table.add_row(*map(Text, row), style=None if item.active else "dim")
-    out.print(table)
+    items = sorted(one.view.items.values(), key=lambda item: (not item.active, by_newest(item)))
+    marks = {item.id: _marks(item) for item in items}
+    table = Table(Column("id", no_wrap=True), "kind", "text", Column("updated", no_wrap=True))
+    if any(marks.values()):
+        table.add_column("")
+    for item in items:
+        row = [short(item.id), item.kind, item.text, date_of(item.updated_at), marks[item.id]]
+        cells = [Text(line(cell)) for cell in row[: len(table.columns)]]
+        table.add_row(*cells, style=None if item.active else "dim")
+    _print(table)
+
+
+def _marks(item: Item) -> str:
+    secret = "" if item.facets.sensitivity == "normal" else item.facets.sensitivity
+    return ", ".join(filter(None, ["" if item.active else "forgotten", secret]))
+
+
+@memory.command()
+def view(
+    who: Who,
+    at: Annotated[str | None, typer.Option("--at", help=f"{Point} A date means the end of that day.")] = None,
+    branch: OnBranch = None,
+    as_json: AsJson = False,
+) -> None:
+    """What is or was remembered: now, at a commit, at a time, or on another branch.
+
+    Example: discoclaw memory view 123456789012345678 --at 2026-02-03
+    """
+    one = looked(who)
+    shown = _at(one.history, at, branch)
+    if as_json:
+        say_json({"subject": one.subject, **_view_json(shown)})
+    elif not shown.items and at is None and branch is None:
+        say(_nothing(one))
+    else:
+        say(text.view(shown))
+
+
+def _at(history: History, at: str | None, branch: str | None) -> View:
+    if at is not None:
+        return view_at(history, at, branch=branch)
+    return history.view(history.branch(branch).head) if branch is not None else history.shown()
+
+
+@memory.command()
+def branches(who: Who, as_json: AsJson = False) -> None:
+    """The branches (personas) of one person, the current one marked with a star.
+
+    Example: discoclaw memory branches 123456789012345678
+    """
+    history = looked(who).history
+    there = history.branches
+    counts = {name: len(history.view(branch.head).active()) for name, branch in there.all.items()}
+    if not as_json:
+        say(text.branches(there, counts))
+        return
+    rows = [
+        asdict(branch) | {"current": name == there.current, "active": counts[name]}
+        for name, branch in there.all.items()
+    ]
+    say_json({"current": there.current, "branches": rows})
+
+
+@memory.command()
+def stats(who: Who, as_json: AsJson = False) -> None:
+    """How much is remembered of one person, of what kind, since when, and made by whom.
+
+    Example: discoclaw memory stats 123456789012345678
+    """
+    one = looked(who)
+    if as_json:
+        say_json({"subject": one.subject} | text.stats_json(one.history))
+    else:
+        say(text.stats(one.history) if one.commits else _nothing(one))
+
+
+# ---------------------------------------------------------------------- how it came about
 
 
 @memory.command()
 def log(
     who: Who,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line for each commit.")] = False,
+    branch: Annotated[str | None, typer.Option("--branch", help="Only this branch; else all.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="So many commits.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """The history of one person's memory, newest first.
 
-    Example: discoclaw memory log 123456789012345678 --oneline
+    Example: discoclaw memory log 123456789012345678 --oneline --branch main --limit 20
     """
-    commits = _held(who).commits[::-1]
+    one = looked(who)
     if as_json:
-        _print_json([commit.to_json() for commit in commits])
-        return
-    for commit in commits:
-        if oneline:
-            out.print(Text(f"{commit.id} {commit.message}"))
-        else:
-            _print_commit(commit)
+        say_json([commit.to_json() for commit in _commits(one.history, branch)[::-1][:limit]])
+    elif not one.history.records:
+        say(_nothing(one))
+    else:
+        say(text.log(one.history, branch=branch, oneline=oneline, limit=limit))
+
+
+def _commits(history: History, branch: str | None) -> list[Commit]:
+    if branch is None:
+        return list(history.commits.values())
+    return list(history.chain(history.branch(branch).head))
 
 
 @memory.command()
-def verify(
-    who: Annotated[str | None, typer.Argument(help="A Discord user id; without it, everybody.")] = None,
+def diff(
+    who: Who,
+    old: Annotated[str, typer.Argument(metavar="FROM", help=Point)],
+    new: Annotated[str | None, typer.Argument(metavar="TO", help="The same; without it, now.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hash every ledger anew, and compare the durable files with them. Exit code 1 when something is wrong.
+    """What changed between two points: + came, - went, ~ says something else.
 
-    Example: discoclaw memory verify
+    Example: discoclaw memory diff 123456789012345678 HEAD~3
     """
-    settings = settings_module.load()
-    names = [subject_named(who)] if who is not None else subjects(settings.memory_dir, settings.durable_dir)
-    checked = [held(settings.memory_dir, name, settings.durable_dir) for name in names]
-    faulty = [one for one in checked if one.faults]
+    history = looked(who).history
+    found = merge.diff(view_at(history, old), view_at(history, new) if new is not None else history.shown())
     if as_json:
-        _print_json([_summary(one) | {"faults": one.faults} for one in checked])
+        say_json([change.change_json(one) for one in found])
     else:
-        for one in faulty:
-            for fault in one.faults:
-                out.print(Text(f"{one.subject}: {fault}"))
-        commits = sum(len(one.commits) for one in checked)
-        out.print(
-            f"{len(checked)} ledgers with {commits} commits checked, {len(faulty)} with something to say."
-        )
-    if faulty:
-        raise typer.Exit(1)
+        say(text.changes(found))
 
 
-def _held(who: str) -> Held:
-    settings = settings_module.load()
-    one = held(settings.memory_dir, subject_named(who), settings.durable_dir)
-    for fault in one.faults:
-        Console(stderr=True).print(Text(f"note: {fault}"))
-    return one
+@memory.command()
+def why(
+    who: Who,
+    item: Annotated[str, typer.Argument(help="An item's id or its beginning, or 60 % of its text.")],
+    branch: Annotated[str | None, typer.Option("--branch", help="Only this branch; else all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Where an item comes from: every event that touched it, with its commit, source and evidence.
+
+    Also of an item that was removed, as long as it is in the history.
+
+    Example: discoclaw memory why 123456789012345678 3720777d
+    """
+    history = looked(who).history
+    found = _item_ever(history, item, branch)
+    if as_json:
+        say_json({"item": item_json(found), "events": _touched(history, found, branch)})
+    else:
+        say(text.why(history, found, link=_link, branch=branch))
+
+
+def _link(source: Source) -> str:
+    """Discord's addresses name the server, which a ledger does not know."""
+    return str(source)
+
+
+def _item_ever(history: History, wanted: str, branch: str | None) -> Item:
+    """The item a person means, of those that are, or else of those that ever were. Raises Refused."""
+    own = history.branch(branch or history.branches.current)
+    here = history.view(own.head).items
+    there: dict[str, Item] = {}
+    if branch is None:
+        for other in history.branches.all.values():
+            there |= history.view(other.head).items
+    try:
+        return item_named((there | dict(here)).values(), wanted)
+    except Refused:
+        gone = _gone(history, branch)
+        if not gone:
+            raise
+        return item_named((gone | there | dict(here)).values(), wanted)
+
+
+def _gone(history: History, branch: str | None) -> dict[str, Item]:
+    """The items that were removed, as they were last."""
+    working, found = Fold(), dict[str, Item]()
+    for commit in _reached(history, branch):
+        for event in commit.events:
+            before = dict(working.items) if event.event_type == "forget" else {}
+            working.apply(event)
+            found |= {key: item for key, item in before.items() if key not in working.items}
+    return found
+
+
+def _reached(history: History, branch: str | None) -> list[Commit]:
+    """The commits that a branch rests on, or all, oldest first."""
+    reached = None if branch is None else history.ancestors(history.branch(branch).head)
+    return [commit for commit in history.commits.values() if reached is None or commit.id in reached]
+
+
+def _touched(history: History, item: Item, branch: str | None) -> list[dict[str, Any]]:
+    """The events that touched an item, oldest first, each with its commit."""
+    bare = fold(history.commits.values()).triples
+    return [
+        {"commit": commit.id, "branch": commit.branch, "message": commit.message, "event": event.to_json()}
+        for commit in _reached(history, branch)
+        for event in commit.events
+        if item.id
+        in (event.ext.get("item", {}).get("id"), bare.get(event.id), bare.get(event.parent_id or ""))
+    ]
+
+
+@memory.command()
+def graph(
+    who: Who,
+    format_: Annotated[
+        Literal["mermaid", "timeline", "png"], typer.Option("--format", help="What to make.")
+    ] = "mermaid",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; else, or with -, it is printed.")
+    ] = None,
+) -> None:
+    """The history as a graph: Mermaid's gitGraph, a timeline in text, or a picture.
+
+    A picture goes to a file, or to where the output is sent.
+
+    Example: discoclaw memory graph 123456789012345678 --format png --output graph.png
+    """
+    one = looked(who)
+    if str(output) == "-":
+        output = None
+    if format_ == "png":
+        if output is None and sys.stdout.isatty():
+            raise Refused("a picture needs a file: --output graph.png")
+        from discoclaw.show.picture import png  # Pillow is a second of imports on a slow disk
+
+        made = png(one.history, title=one.subject)
+    else:
+        drawn = graphs.mermaid(one.history) if format_ == "mermaid" else graphs.timeline(one.history)
+        made = (drawn.rstrip("\n") + "\n").encode()
+    if output is not None:
+        save(output, made)
+        say(f"The history of {one.subject} is in {output}.")
+    elif format_ == "png":
+        sys.stdout.buffer.write(made)
+        sys.stdout.buffer.flush()
+    else:
+        say(made.decode().rstrip("\n"))
+
+
+# ---------------------------------------------------------------------- inside
+
+
+def _print(table: Table) -> None:
+    """A table as wide as the terminal; where the output goes elsewhere, no line of it is broken."""
+    wide = Console(width=_NO_TERMINAL, highlight=False, soft_wrap=True)
+    (out if out.is_terminal else wide).print(table)
 
 
 def _summary(one: Held) -> dict[str, Any]:
     active = len(one.view.active())
     return {
         "subject": one.subject,
+        "branch": one.history.branches.current,
         "active": active,
         "forgotten": len(one.view.items) - active,
-        "commits": one.view.commits,
+        "commits": len(one.commits),
         "last_change": iso_ms(one.view.updated_at)[:16] + "Z" if one.view.commits else "",
     }
 
 
-def _print_commit(commit: Commit) -> None:
-    out.print(Text(f"commit {commit.id} ({commit.branch})", style="yellow"))
-    out.print(Text(f"Date:  {iso_ms(ms_of_iso(commit.timestamp))}"))
-    out.print(Text(f"       {commit.message}"))
-    for event in commit.events:
-        about = event.ext.get("item", {}).get("id", "")
-        out.print(
-            Text(f"  {event.event_type:<8}{about} [{event.predicate}] {event.object}  (src: {event.source})")
-        )
-    out.print()
+def _view_json(view: View) -> dict[str, Any]:
+    return {
+        "commit": view.head,
+        "items": [item_json(item) for item in view.items.values()],
+        "conflicts": [asdict(conflict) for conflict in view.conflicts],
+    }
 
 
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+def _nothing(one: Held) -> str:
+    """What is said of somebody whose memory is empty, or who is not there at all."""
+    if one.history.records:
+        return f"Nothing is remembered of {one.subject} on the branch {one.history.branches.current}."
+    told = nobody(one.subject, everybody(settings_module.load()))
+    return f"{told[:1].upper()}{told[1:]}{'' if told.endswith('?') else '.'}"
+
+
+memory.command()(verify.verify)
+memory.add_typer(change.commands)
+memory.add_typer(exchange.commands)

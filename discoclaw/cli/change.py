@@ -1,0 +1,338 @@
+"""`discoclaw memory`, the verbs that write: branches, merges, undoing, edits, settling.
+
+They need the data folder for themselves, so while the bot runs they are refused; in Discord the same verbs
+are there as `!memory …`. What they record counts as stated by the person, "by cli".
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from discoclaw.cli.house import (
+    BY,
+    BY_HAND,
+    AsJson,
+    OnBranch,
+    Who,
+    changed,
+    item_json,
+    item_named,
+    known,
+    looked,
+    note,
+    say,
+    say_json,
+)
+from discoclaw.core.draft import RESOLUTIONS
+from discoclaw.core.errors import Refused
+from discoclaw.core.event import Event
+from discoclaw.core.history import Branches, History
+from discoclaw.core.merge import Brought, Change
+from discoclaw.core.redact import redact
+from discoclaw.core.view import Conflict, View
+from discoclaw.memory import verbs
+from discoclaw.memory.store import Memory
+from discoclaw.show import text
+from discoclaw.show.words import quoted, short, word
+
+commands = typer.Typer()
+PANEL = "Change (the bot has to be stopped)"
+
+Commit = Annotated[str, typer.Argument(help="A commit: its id or first digits, or HEAD~2.")]
+
+
+# ---------------------------------------------------------------------- branches
+
+
+@commands.command(rich_help_panel=PANEL)
+def checkout(who: Who, branch: Annotated[str, typer.Argument(help="The branch to be on.")]) -> None:
+    """Be on another branch (persona): what is remembered from then on is remembered there.
+
+    Example: discoclaw memory checkout 123456789012345678 coding
+    """
+    subject = known(who)
+
+    async def work(memory: Memory) -> tuple[str, Branches]:
+        before = (await memory.branches(subject)).current
+        return before, await verbs.switch(memory, subject, branch, by=BY)
+
+    before, there = changed(work)
+    say(f"{subject} is {'already' if before == there.current else 'now'} on {there.current}.")
+
+
+@commands.command("create-branch", rich_help_panel=PANEL)
+def create_branch(
+    who: Who,
+    name: Annotated[str, typer.Argument(help="Letters, digits, - and _, at most 32.")],
+    persona: Annotated[
+        str, typer.Option("--persona", help="What this persona is about, in a sentence.")
+    ] = "",
+    start: Annotated[str | None, typer.Option("--from", help="The branch to start at; else HEAD.")] = None,
+) -> None:
+    """Begin a branch (persona) that knows what is remembered now, and goes its own way from here.
+
+    Example: discoclaw memory create-branch 123456789012345678 coding --persona "Terse; talks about code."
+    """
+    subject, clean = known(who), _clean(persona)
+    there = changed(lambda memory: verbs.create_branch(memory, subject, name, clean, start=start, by=BY))
+    made = there.named(name).name
+    say(f"{subject} has the branch {made} now; `discoclaw memory checkout {subject} {made}` switches to it.")
+
+
+@commands.command("delete-branch", rich_help_panel=PANEL)
+def delete_branch(who: Who, name: Annotated[str, typer.Argument(help="The branch.")]) -> None:
+    """Delete a branch; its commits stay in the history. Not main, and not the current one.
+
+    Example: discoclaw memory delete-branch 123456789012345678 coding
+    """
+    subject = known(who)
+
+    async def work(memory: Memory) -> str:
+        gone = (await memory.branches(subject)).named(name)
+        await verbs.delete_branch(memory, subject, name, by=BY)
+        return f"{gone.name} is deleted" + (f"; it stood at {gone.head}" if gone.head is not None else "")
+
+    say(f"{changed(work)}.")
+
+
+# ---------------------------------------------------------------------- bringing together
+
+
+@commands.command(rich_help_panel=PANEL)
+def merge(
+    who: Who,
+    source: Annotated[str, typer.Argument(help="The branch to merge.")],
+    into: Annotated[str | None, typer.Option("--into", help="The branch to merge into; else HEAD.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring another branch's changes into this one.
+
+    Where both changed one item it stays as it is here, and a question is left for `settle`.
+
+    Example: discoclaw memory merge 123456789012345678 coding --into main
+    """
+    _bring(who, lambda m, s: verbs.merge(m, s, source, BY_HAND, into=into, by=BY), as_json)
+
+
+@commands.command("cherry-pick", rich_help_panel=PANEL)
+def cherry_pick(
+    who: Who,
+    commit: Commit,
+    onto: Annotated[str | None, typer.Option("--onto", help="The branch it goes to; else HEAD.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the changes of one commit of another branch over.
+
+    Example: discoclaw memory cherry-pick 123456789012345678 c5230d5b --onto main
+    """
+    _bring(who, lambda m, s: verbs.cherry_pick(m, s, commit, BY_HAND, onto=onto, by=BY), as_json)
+
+
+@commands.command(rich_help_panel=PANEL)
+def revert(who: Who, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
+    """Take the changes of one commit back, by a new commit; what changed since then stays.
+
+    Example: discoclaw memory revert 123456789012345678 c5230d5b
+    """
+    _bring(who, lambda m, s: verbs.revert(m, s, commit, BY_HAND, on=branch, by=BY), as_json)
+
+
+@commands.command(rich_help_panel=PANEL)
+def undo(who: Who, branch: OnBranch = None, as_json: AsJson = False) -> None:
+    """Take the last change back that has not been undone; again for the one before it.
+
+    Example: discoclaw memory undo 123456789012345678
+    """
+    _bring(who, lambda m, s: verbs.undo(m, s, BY_HAND, on=branch, by=BY), as_json)
+
+
+@commands.command(rich_help_panel=PANEL)
+def restore(who: Who, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
+    """Make the memory say again what it said at a commit, by a new commit.
+
+    Example: discoclaw memory restore 123456789012345678 HEAD~5
+    """
+    _bring(who, lambda m, s: verbs.restore(m, s, commit, BY_HAND, on=branch, by=BY), as_json)
+
+
+def _bring(who: str, verb: Callable[[Memory, str], Awaitable[Brought]], as_json: bool) -> None:
+    subject = known(who)
+    done = changed(lambda memory: verb(memory, subject))
+    if as_json:
+        say_json(_brought_json(done))
+    else:
+        say(text.brought(done))
+        if done.commit is not None and any(map(_asks, done.commit.events)):
+            say(f"`discoclaw memory settle {subject}` lists what is to be settled.")
+
+
+def _asks(event: Event) -> bool:
+    """Whether an event leaves a question to the person."""
+    noted = event.ext.get("conflict")
+    return noted is not None and "settled" not in noted
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    """One line of a diff, for programs."""
+    return {
+        "kind": change.kind,
+        "id": change.item.id,
+        "before": item_json(change.before) if change.before is not None else None,
+        "after": item_json(change.after) if change.after is not None else None,
+    }
+
+
+def _brought_json(done: Brought) -> dict[str, Any]:
+    return {
+        "commit": done.commit.id if done.commit is not None else None,
+        "branch": done.commit.branch if done.commit is not None else None,
+        "message": done.commit.message if done.commit is not None else None,
+        "changes": [change_json(one) for one in done.changes],
+        "clashes": [
+            {
+                "ours": item_json(clash.ours) if clash.ours is not None else None,
+                "theirs": item_json(clash.theirs) if clash.theirs is not None else None,
+            }
+            for clash in done.clashes
+        ],
+    }
+
+
+# ---------------------------------------------------------------------- one item
+
+
+@commands.command(rich_help_panel=PANEL)
+def edit(
+    who: Who,
+    item: Annotated[str, typer.Argument(help="An item's id or its beginning, or 60 % of its text.")],
+    words: Annotated[str, typer.Argument(metavar="TEXT", help="What it says from now on.")],
+    branch: OnBranch = None,
+) -> None:
+    """Give an item other words; it keeps its id and its history.
+
+    Example: discoclaw memory edit 123456789012345678 3720777d "Prefers spaces over tabs."
+    """
+    subject, clean = known(who), _clean(words)
+
+    async def work(memory: Memory) -> tuple[str, str]:
+        on = (await memory.branches(subject)).named(branch).name if branch is not None else None
+        before, after = await verbs.edit(
+            memory,
+            subject,
+            lambda draft: item_named(draft.items.values(), item),
+            clean,
+            BY_HAND,
+            branch=on,
+            by=BY,
+        )
+        was = quoted(before.text) if before.active else f"{quoted(before.text)} (forgotten)"
+        return (
+            f"{short(after.id)} {was} → {quoted(after.text)}",
+            "" if before != after else "nothing changed: ",
+        )
+
+    told, nothing = changed(work)
+    say(f"{nothing}{told}")
+
+
+Answer = Literal["keep", "new", "both"]
+_HOW = dict(zip(("keep", "new", "both"), RESOLUTIONS, strict=True))
+
+
+@commands.command(rich_help_panel=PANEL)
+def settle(
+    who: Who,
+    conflict: Annotated[str | None, typer.Argument(help="The question's id, as the list shows it.")] = None,
+    answer: Annotated[
+        Answer | None, typer.Argument(metavar="keep|new|both", help="Which words hold.")
+    ] = None,
+    branch: Annotated[str | None, typer.Option("--branch", help="Only this branch; else all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Questions where two things can not both hold: list them, or answer one for the person.
+
+    keep: the old words hold; new: the new ones do; both: each is an item. The list works while the bot runs.
+
+    Example: discoclaw memory settle 123456789012345678 c5230d5b new
+    """
+    if conflict is not None and answer is None:
+        raise typer.BadParameter("say which words hold", param_hint="keep|new|both")
+    one = looked(who)
+    open_ = _open(one.history, branch)
+    if conflict is None or answer is None:
+        _list(one.subject, open_, as_json)
+        return
+    subject, asked = known(who), _named(open_, conflict)
+    how = _HOW[answer]
+
+    async def work(memory: Memory) -> str:
+        done = await verbs.settle(
+            memory, subject, asked.conflict.event_id, how, BY_HAND, branch=asked.branch, by=BY
+        )
+        held = (await memory.view(subject, asked.branch)).items.get(done.item_id)
+        if held is None:
+            return "it was removed meanwhile"
+        return f"{short(held.id)} {quoted(held.text)}{'' if held.active else ' is forgotten'}"
+
+    say(f"Settled on {asked.branch}, {answer}: {changed(work)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question, and where it stands open."""
+
+    branch: str
+    view: View
+    conflict: Conflict
+
+
+def _open(history: History, branch: str | None) -> list[_Asked]:
+    """What is to be settled, of HEAD's branch first; what stands open on several branches comes once."""
+    there = history.branches
+    names = [there.named(branch).name] if branch is not None else [there.current, *there.all]
+    found: dict[str, _Asked] = {}
+    for name in names:
+        view = history.view(there.all[name].head)
+        for conflict in view.conflicts:
+            found.setdefault(conflict.event_id, _Asked(name, view, conflict))
+    return list(found.values())
+
+
+def _list(subject: str, open_: list[_Asked], as_json: bool) -> None:
+    if as_json:
+        say_json([asdict(asked.conflict) | {"branch": asked.branch} for asked in open_])
+        return
+    for asked in open_:
+        words = text.conflict(asked.view, asked.conflict)
+        say(f"{asked.conflict.event_id} [{word(asked.branch)}] {words}")
+    if open_:
+        first = open_[0].conflict.event_id[:8]
+        say(f"\nAnswer one with `discoclaw memory settle {subject} {first} keep|new|both`.")
+    else:
+        say("There is nothing to settle.")
+
+
+def _named(open_: list[_Asked], wanted: str) -> _Asked:
+    """The question a person means, by its id or the beginning of it. Raises Refused."""
+    prefix = wanted.strip().lower()
+    found = [asked for asked in open_ if prefix and asked.conflict.event_id.startswith(prefix)]
+    if len(found) == 1:
+        return found[0]
+    there = "; ".join(
+        f"{asked.conflict.event_id} {text.conflict(asked.view, asked.conflict)}" for asked in found or open_
+    )
+    if found:
+        raise Refused(f"{quoted(wanted, 60)} begins {len(found)} questions, say more of the id: {there}")
+    raise Refused(
+        f"no question is {quoted(wanted, 60)}; there {f'is {there}' if open_ else 'is none to settle'}"
+    )
+
+
+def _clean(words: str) -> str:
+    """Words as they may reach the disk: without what looks like a key."""
+    clean = redact(words)
+    if clean.redacted or clean.flagged:
+        note("what looks like a secret key is left out")
+    return clean.text

@@ -1,0 +1,282 @@
+"""`discoclaw memory export | import | erase`: memory goes along, comes in, or goes for good."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.house import (
+    BY_HAND,
+    AsJson,
+    Who,
+    changed,
+    check_outside,
+    everybody,
+    looked,
+    nobody,
+    note,
+    now_ms,
+    rolling_of,
+    save,
+    say,
+    say_json,
+)
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.event import Record
+from discoclaw.core.history import History
+from discoclaw.memory import exchange, ledger
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.erase import Erased, person_of
+from discoclaw.memory.exchange import Content, Imported, Report
+from discoclaw.memory.inspect import Held, subject_named
+from discoclaw.memory.rolling import RollingMemory
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_of, user_subject
+from discoclaw.show.words import count, line
+
+commands = typer.Typer()
+PANEL = "Bring in, erase (the bot has to be stopped)"
+
+Format = Literal["json", "markdown", "objects"]
+_NAMES: Mapping[Format, str] = {"json": "memories.json", "markdown": "memories.md", "objects": "memories"}
+
+
+# ---------------------------------------------------------------------- out
+
+
+@commands.command()
+def export(
+    who: Who,
+    format_: Annotated[
+        Format,
+        typer.Option("--format", help="json and objects can be imported again; markdown is for reading."),
+    ] = "json",
+    history: Annotated[
+        bool, typer.Option("--history", help="Every commit too, not only what holds.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file, or - for stdout; objects: a folder, or a .zip file."),
+    ] = None,
+) -> None:
+    """Everything that is remembered of one person, private items too, as a file (memories.json).
+
+    Objects are a folder of events and commits, which are the whole history.
+
+    Example: discoclaw memory export 123456789012345678 --history --output ann.json
+    """
+    one = looked(who)
+    if not one.history.records:
+        raise Refused(nobody(one.subject, everybody(settings_module.load())))
+    path = output or Path(_NAMES[format_])
+    if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
+        check_outside(path)
+        number = exchange.write_objects(one.history, path)
+    else:
+        content, number = _exported(one, format_, history)
+        if str(path) == "-":
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+            return
+        save(path, content)
+    say(f"Exported {count(number, 'memory')} of {one.subject} to {path}.")
+
+
+def _exported(one: Held, format_: Format, history: bool) -> tuple[bytes, int]:
+    if format_ == "objects":
+        return exchange.export_objects(one.history)
+    make = exchange.export_json if format_ == "json" else exchange.export_markdown
+    return make(one.history, one.subject, history_too=history, now_ms=now_ms())
+
+
+# ---------------------------------------------------------------------- in
+
+
+@commands.command("import", rich_help_panel=PANEL)
+def import_(
+    path: Annotated[Path, typer.Argument(help="A file, a zip file or a folder.")],
+    who: Annotated[
+        str | None, typer.Option("--as", help="Whose it is, or which one of several people to bring in.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring memories in: an export, objects, a durable file, or a whole data folder.
+
+    A history becomes one with what is here; memories without one are added to the current branch, and where
+    they say otherwise than what is held, a question is left for `settle`. Twice is once. When anything in it
+    can not be trusted, nothing at all is imported.
+
+    Example: discoclaw memory import ann.json --as 123456789012345678
+    """
+    imported = exchange.load_file(path)
+    plan = _plan(imported, who)
+    settings = settings_module.load()
+    max_items = settings.max_items
+    summaries = imported.summaries if who is None else {}
+    done: dict[str, Report] = {}
+
+    async def work(memory: Memory) -> int:
+        for subject, content in plan.items():
+            await _try(memory, subject, content, max_items)
+        for subject, content in plan.items():
+            try:
+                done[subject] = await memory.act(subject, _Take(content, memory.erased_at(subject)))
+            except MemoryFault as fault:
+                raise MemoryFault(
+                    f"{fault}; {len(done)} of {count(len(plan), 'person')} came in before that: "
+                    "import once more when that is mended, nothing comes in twice"
+                ) from fault
+        people = {user for subject in everybody(settings) if (user := user_of(subject)) is not None}
+        cursors = Cursors(settings.memory_dir / "cursors")
+        return await _bring_summaries(memory, rolling_of(settings), cursors, summaries, people)
+
+    brought = changed(work)
+    if as_json:
+        people = {subject: asdict(report) for subject, report in done.items()}
+        say_json({"what": imported.what, "people": people, "summaries": brought})
+        return
+    for subject, report in done.items():
+        for told in (*report.notes, *report.rejected):
+            note(f"{subject}: {told}")
+        say(f"{subject}: {_told(subject, report)}")
+    if summaries:
+        say(f"{count(brought, 'summary')} of conversations imported, {len(summaries) - brought} left out.")
+
+
+def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
+    """Which subject gets what. Raises Refused when a file does not say, and nobody did."""
+    if who is not None:
+        subject = subject_named(who)
+        if len(imported.subjects) == 1:
+            return {subject: next(iter(imported.subjects.values()))}
+        return {subject: imported.content(user_of(subject))}
+    if None in imported.subjects:
+        raise Refused(f"{imported.what} does not say of whom it speaks; say it with --as")
+    return {user_subject(user): content for user, content in imported.subjects.items() if user is not None}
+
+
+class _Take:
+    """What an import adds to one subject, as the store asks for it."""
+
+    def __init__(self, content: Content, erased_at: int) -> None:
+        self._content = content
+        self._erased_at = erased_at
+
+    def __call__(self, history: History, now: int, max_items: int) -> tuple[list[Record], Report]:
+        return exchange.records_for(
+            self._content,
+            history,
+            now_ms=now,
+            max_items=max_items,
+            origin=BY_HAND,
+            erased_at=self._erased_at,
+        )
+
+
+async def _try(memory: Memory, subject: str, content: Content, max_items: int) -> None:
+    """Raise whatever will stand against an import before the first record of anybody is written."""
+    path = memory.ledger_folder / f"{subject}.jsonl"
+    history = await memory.history(subject)
+    if damage := ledger.read(path).damage:
+        raise MemoryFault(f"{path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
+    _Take(content, memory.erased_at(subject))(history, now_ms(), max_items)
+
+
+async def _bring_summaries(
+    memory: Memory, rolling: RollingMemory, cursors: Cursors, summaries: Mapping[str, str], people: set[str]
+) -> int:
+    """Store summaries of conversations that have none; how many.
+
+    Nobody knows whose words are in the summary of a channel. So it is as if everybody known here had part in
+    it, for when one of them is erased, and it is left out where anybody was. Raises MemoryFault.
+    """
+    brought = 0
+    for name, summary in summaries.items():
+        person = person_of(name)
+        gone = memory.erased_anybody() if person is None else memory.erased_at(user_subject(person)) >= 0
+        if gone or (await rolling.get(name)).summary:
+            continue
+        note_of = {"session": name, "people": sorted(people)}
+        if person is None and not await cursors.put(f"people-{name}", note_of):
+            raise MemoryFault(f"whose words are in the summary of {name} could not be noted")
+        brought += await rolling.put(name, summary, generation=await rolling.generation(name))
+    return brought
+
+
+def _told(subject: str, report: Report) -> str:
+    return "; ".join(_parts(subject, report)) + "."
+
+
+def _parts(subject: str, report: Report) -> Iterator[str]:
+    if report.nothing:
+        yield "nothing new"
+    if report.records:
+        named = f", branches {', '.join(map(line, report.branches))}" if report.branches else ""
+        yield f"{count(report.records, 'record')} imported ({count(report.commits, 'commit')}{named})"
+    if report.items:
+        yield f"{count(report.items, 'memory')} imported"
+    if report.conflicts:
+        yield f"{report.conflicts} to settle (`discoclaw memory settle {subject}`)"
+    if report.known:
+        yield f"{report.known} known already"
+    if report.erased:
+        yield f"{report.erased} left out, since they were erased here"
+    if report.redacted:
+        yield f"{report.redacted} with what looks like a secret key taken out"
+    if report.rejected:
+        yield f"{len(report.rejected)} not taken"
+
+
+# ---------------------------------------------------------------------- for good
+
+
+@commands.command(rich_help_panel=PANEL)
+def erase(
+    who: Who,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+) -> None:
+    """Erase every byte that is kept of one person: ledger, files, copies, summaries they are part of.
+
+    There is no way back, and what they said until now is not learned again. Without --yes it says what would
+    go, and asks.
+
+    Example: discoclaw memory erase 123456789012345678 --yes
+    """
+    subject = subject_named(who)
+    if not settings_module.load().memory_dir.is_dir():
+        raise Refused(nobody(subject, ()))
+    if not yes:
+        _ask(subject)
+
+    async def work(memory: Memory) -> Erased:
+        return await memory.erase(subject)
+
+    done = changed(work)
+    if done.left:
+        raise MemoryFault(
+            f"{count(len(done.left), 'file')} of {subject} could not be removed; that is tried again at the "
+            "next start, and nothing is remembered of them until then"
+        )
+    what = f"{count(done.removed, 'file')} removed" if done.removed else "there was nothing to remove"
+    outside = "; the bot removes what it showed in Discord when it next runs" if done.todo else ""
+    say(f"{subject} is erased: {what}{outside}.")
+
+
+def _ask(subject: str) -> None:
+    """Say what would go, and ask for leave. Raises Refused when there is nobody to ask, or they say no."""
+    one = looked(subject)
+    there = one.history.branches.all
+    items = {key for branch in there.values() for key in one.history.view(branch.head).items}
+    figures = (
+        f"{count(len(items), 'memory')}, {count(len(one.commits), 'commit')} on {count(len(there), 'branch')}"
+    )
+    kept = f"{figures if one.history.records else 'no ledger'}, and the summaries they are part of"
+    if not sys.stdin.isatty():
+        raise Refused(f"this would erase {subject} for good: {kept}; say --yes to do it")
+    say(f"This erases {subject} for good: {kept}.")
+    if not typer.confirm("Erase?"):
+        raise Refused("nothing was erased")

@@ -1,0 +1,311 @@
+"""Memory goes along as a file, comes in again, and goes for good; each whole or not at all."""
+
+import json
+import os
+import pty
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from discoclaw.memory.inspect import held
+from tests.cli.shell import Shell
+from tests.memory.kit import ANN, fingerprint
+
+ITEM = {"id": "durable-11111111", "kind": "fact", "text": "User plays chess."}
+
+
+def ledger(shell: Shell, user: str) -> bytes:
+    return (shell.memory_folder / "ledger" / f"user-{user}.jsonl").read_bytes()
+
+
+def exported(shell: Shell, *more: str, name: str = "ann.json") -> Path:
+    path = shell.folder / name
+    shell.says("export", "123", *more, "--output", str(path))
+    return path
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+class TestExport:
+    def test_without_options_it_is_memories_json_here_with_the_count(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(shell.folder)
+        assert shell.says("export", "123") == "Exported 5 memories of user-123 to memories.json.\n"
+        value = json.loads((shell.folder / "memories.json").read_bytes())
+        assert (value["subject"], len(value["memories"]), "history" in value) == (ANN, 5, False)
+
+    def test_with_the_history(self, shell: Shell) -> None:
+        value = json.loads(exported(shell, "--history").read_bytes())
+        assert [one["id"] for one in value["history"]] == [
+            one.id for one in held(shell.memory_folder, ANN).history.records
+        ]
+
+    def test_a_document_for_reading(self, shell: Shell) -> None:
+        text = exported(shell, "--format", "markdown", name="ann.md").read_text(encoding="utf-8")
+        assert text.startswith(f"# Memory of {ANN}\n")
+
+    def test_objects_are_a_folder_or_a_zip_file_of_the_same(self, shell: Shell) -> None:
+        folder = exported(shell, "--format", "objects", name="objects")
+        packed = exported(shell, "--format", "objects", name="objects.zip")
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*")}
+        with zipfile.ZipFile(packed) as archive:
+            zipped = {name: archive.read(name) for name in archive.namelist() if "." in name}
+        assert files == zipped
+        assert "is not empty" in shell.refuses("export", "123", "--format", "objects", "-o", str(folder))
+
+    @pytest.mark.parametrize("format_", ["json", "markdown", "objects"])
+    def test_to_stdout_there_is_nothing_but_the_export(self, shell: Shell, format_: str) -> None:
+        code, printed, said = shell.process("export", "123", "--format", format_, "--output", "-")
+        assert (code, said) == (0, b"")
+        start = {"json": b"{\n", "markdown": b"# Memory", "objects": b"PK"}[format_]
+        assert printed.startswith(start)
+        assert b"Exported " not in printed[-100:]
+
+    @pytest.mark.parametrize("format_", ["json", "markdown", "objects"])
+    def test_a_path_that_can_not_be_written_leaves_nothing(self, shell: Shell, format_: str) -> None:
+        (shell.folder / "file").write_text("in the way")
+        before = fingerprint(shell.folder)
+        told = shell.refuses("export", "123", "--format", format_, "-o", str(shell.folder / "file" / "x"))
+        assert str(shell.folder / "file" / "x") in told
+        (shell.folder / "folder" / "x").mkdir(parents=True)
+        if format_ != "objects":
+            shell.refuses("export", "123", "--format", format_, "-o", str(shell.folder / "folder"))
+        assert fingerprint(shell.folder) == before
+
+    @pytest.mark.parametrize("format_", ["json", "markdown", "objects"])
+    @pytest.mark.parametrize("name", ["ledger/user-456.jsonl", "durable/../ledger/x", "new"])
+    def test_no_file_of_the_memory_is_written_over(self, shell: Shell, format_: str, name: str) -> None:
+        before = fingerprint(shell.folder)
+        path = str(shell.memory_folder / name)
+        assert "among the files of the memory" in shell.refuses(
+            "export", "123", "--format", format_, "-o", path
+        )
+        assert fingerprint(shell.folder) == before
+
+    def test_of_nobody_no_file_is_made(self, shell: Shell) -> None:
+        path = shell.folder / "x.json"
+        assert shell.refuses("export", "9", "-o", str(path)).startswith("nothing is remembered of user-9")
+        assert not path.exists()
+
+    def test_it_needs_no_lock_and_changes_nothing(self, shell: Shell) -> None:
+        before = fingerprint(shell.memory_folder)
+        for format_ in ("json", "markdown", "objects"):
+            exported(shell, "--format", format_, name=f"ann.{format_}")
+        assert fingerprint(shell.memory_folder) == before
+
+
+class TestImport:
+    @pytest.mark.parametrize(
+        "words",
+        [["--history"], ["--format", "objects"], ["--format", "objects"]],
+        ids=["json", "folder", "zip"],
+    )
+    def test_a_history_makes_the_identical_memory_elsewhere(
+        self,
+        shell: Shell,
+        tmp_path_factory: pytest.TempPathFactory,
+        words: list[str],
+        request: pytest.FixtureRequest,
+    ) -> None:
+        name = f"ann.{request.node.callspec.id}"
+        path = exported(shell, *words, name=name)
+        there = Shell(tmp_path_factory.mktemp("there"))
+        told = there.says("import", str(path), "--as", "123")
+        assert told == "user-123: 11 records imported (8 commits, branches coding).\n"
+        assert ledger(there, "123") == ledger(shell, "123")
+        assert there.says("show", "123") == shell.says("show", "123")
+        assert there.says("import", str(path), "--as", "123") == "user-123: nothing new; 11 known already.\n"
+        assert there.says("verify").startswith("1 memory with 8 commits checked, none")
+
+    def test_memories_alone_come_in_as_one_commit_beside_what_is_held(self, shell: Shell) -> None:
+        path = exported(shell)
+        shell.says("edit", "123", "works at acme", "User works at Initech.")
+        told = shell.says("import", str(path))
+        assert told == (
+            "user-123: 1 memory imported; 1 to settle (`discoclaw memory settle user-123`); "
+            "1 known already.\n"
+        )
+        assert "User writes Rust." in shell.says("show", "123")
+        commit = shell.json("log", "123", "--limit", "1")[0]
+        assert (commit["message"], commit["metadata"]) == ("imported", {"by": "import"})
+        assert len(shell.json("settle", "123")) == 2
+
+    def test_a_file_that_does_not_say_whose_it_is_has_to_be_told(self, shell: Shell) -> None:
+        path = shell.folder / "durable.json"
+        path.write_text(json.dumps({"version": 1, "items": [ITEM]}))
+        assert shell.refuses("import", str(path)).endswith("does not say of whom it speaks; say it with --as")
+        assert shell.says("import", str(path), "--as", "<@77>") == "user-77: 1 memory imported.\n"
+        assert shell.json("import", str(path), "--as", "77")["people"]["user-77"]["known"] == 1
+
+    def test_a_whole_data_folder_comes_in_person_by_person(
+        self, shell: Shell, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        rolling = shell.memory_folder / "rolling"
+        rolling.mkdir()
+        for name in ("discord:channel:7", "discord:channel:8"):
+            (rolling / f"{name}.json").write_text(json.dumps({"summary": f"of {name}", "updatedAt": 1}))
+        there = Shell(tmp_path_factory.mktemp("there"))
+        (there.memory_folder / "rolling").mkdir(parents=True)
+        own = there.memory_folder / "rolling" / "discord:channel:8.json"
+        own.write_text(json.dumps({"summary": "our own", "updatedAt": 1}))
+        assert there.says("import", str(shell.folder / "data")).splitlines() == [
+            "user-123: 11 records imported (8 commits, branches coding).",
+            "user-456: 1 record imported (1 commit).",
+            "1 summary of conversations imported, 1 left out.",
+        ]
+        assert b"of discord:channel:7" in everything(there.memory_folder / "rolling")
+        assert json.loads(own.read_bytes())["summary"] == "our own"
+        assert [one["subject"] for one in there.json("list")] == ["user-123", "user-456"]
+
+    def test_a_channel_s_summary_may_have_anybody_s_words(
+        self, shell: Shell, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        old = tmp_path_factory.mktemp("old")
+        (old / "rolling").mkdir()
+        for name in ("discord:channel:7", "discord:dm:456"):
+            told = json.dumps({"summary": "Ann has a canary.", "updatedAt": 1})
+            (old / "rolling" / f"{name}.json").write_text(told)
+        assert shell.says("import", str(old)) == "2 summaries of conversations imported, 0 left out.\n"
+        shell.says("erase", "123", "--yes")
+        assert [path.name for path in (shell.memory_folder / "rolling").iterdir()] == ["discord:dm:456.json"]
+        assert shell.says("import", str(old)) == "0 summaries of conversations imported, 2 left out.\n"
+
+    def test_one_of_several_people(self, shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
+        there = Shell(tmp_path_factory.mktemp("there"))
+        there.says("import", str(shell.folder / "data"), "--as", "456")
+        assert [one["subject"] for one in there.json("list")] == ["user-456"]
+        told = there.refuses("import", str(shell.folder / "data"), "--as", "9")
+        assert "none of 9" in told
+
+    def test_when_one_person_is_refused_nobody_comes_in(
+        self, shell: Shell, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        there = Shell(tmp_path_factory.mktemp("there"))
+        there.says("import", str(shell.folder / "data"), "--as", "456")
+        path = there.memory_folder / "ledger" / "user-456.jsonl"
+        path.write_bytes(path.read_bytes() + b"{}\n")
+        before = fingerprint(there.memory_folder)
+        assert "user-456.jsonl, line 2: " in there.refuses("import", str(shell.folder / "data"))
+        assert fingerprint(there.memory_folder) == before
+
+    @pytest.mark.parametrize(
+        ("content", "told"),
+        [
+            (b"", "is not JSON"),
+            (b"{ oops", "is not JSON"),
+            (b"[]", "is nothing that can be imported"),
+            (b'{"format": "discoclaw-memory", "version": 99, "memories": []}', "version"),
+            (b"PK\x03\x04 no zip", "zip"),
+            (b"[" * 100_000, "nested too deep"),
+        ],
+        ids=["empty", "broken", "list", "newer", "zip", "deep"],
+    )
+    def test_what_can_not_be_trusted_changes_nothing(self, shell: Shell, content: bytes, told: str) -> None:
+        path = shell.folder / "x.json"
+        path.write_bytes(content)
+        before = fingerprint(shell.folder)
+        assert told in shell.refuses("import", str(path), "--as", "123")
+        assert fingerprint(shell.folder) == before
+
+    def test_a_tampered_history_changes_nothing(self, shell: Shell) -> None:
+        path = exported(shell, "--history")
+        path.write_bytes(path.read_bytes().replace(b"User writes Rust.", b"User writes Dust."))
+        before = ledger(shell, "123")
+        assert "event" in shell.refuses("import", str(path))
+        assert ledger(shell, "123") == before
+
+    def test_what_a_file_is_called_does_not_steer_the_terminal(self, shell: Shell) -> None:
+        with zipfile.ZipFile(shell.folder / "m.zip", "w") as archive:
+            archive.writestr("durable/\x1b[2J\u202e\x07.json", b'{"version": 1, "items": []}')
+        reason = shell.refuses("import", str(shell.folder / "m.zip"))
+        assert reason.startswith("m.zip: durable/ [2J .json is not named after a person")
+
+    def test_a_missing_file_is_named(self, shell: Shell) -> None:
+        assert "there is no file or folder nope.json" in shell.refuses("import", "nope.json")
+
+    def test_single_memories_that_are_no_good_are_named(self, shell: Shell) -> None:
+        path = shell.folder / "durable.json"
+        path.write_text(json.dumps({"version": 1, "items": [ITEM, {"kind": "nonsense", "text": "x"}]}))
+        result = shell.run("import", str(path), "--as", "77")
+        assert (result.exit_code, result.stdout) == (0, "user-77: 1 memory imported; 1 not taken.\n")
+        assert result.stderr.startswith("note: user-77: durable.json, item 2: 'nonsense' is no kind")
+
+
+class TestErase:
+    def test_without_yes_it_says_what_would_go_and_nothing_goes(self, shell: Shell) -> None:
+        before = fingerprint(shell.folder)
+        assert shell.refuses("erase", "123") == (
+            "this would erase user-123 for good: 3 memories, 8 commits on 2 branches, "
+            "and the summaries they are part of; say --yes to do it"
+        )
+        assert fingerprint(shell.folder) == before
+
+    def test_with_yes_nothing_of_them_is_left_and_others_stay(self, shell: Shell) -> None:
+        others = ledger(shell, "456")
+        assert shell.says("erase", "123", "--yes") == "user-123 is erased: 2 files removed.\n"
+        kept = everything(shell.folder)
+        for word in (b"tabs", b"Acme", b"Rust", b"Mondays", b"user-123"):
+            assert word not in kept
+        assert ledger(shell, "456") == others
+        assert [one["subject"] for one in shell.json("list")] == ["user-456"]
+        assert shell.says("erase", "123", "--yes") == "user-123 is erased: there was nothing to remove.\n"
+
+    def test_what_was_erased_is_not_imported_again(self, shell: Shell) -> None:
+        history = exported(shell, "--history")
+        memories = exported(shell, name="memories.json")
+        shell.says("erase", "123", "--yes")
+        for path in (history, memories):
+            assert shell.says("import", str(path)).startswith("user-123: nothing new; ")
+        assert shell.json("show", "123")["items"] == []
+
+    def test_what_an_interrupted_erasing_left_is_not_shown(self, shell: Shell) -> None:
+        intent = shell.memory_folder / "erasing" / f"{ANN}.json"
+        intent.parent.mkdir()
+        intent.write_text(json.dumps({"subject": ANN, "at": 9**14, "sessions": [], "todo": []}))
+        for words in (["show", "123"], ["log", "123"], ["export", "123", "-o", "-"], ["erase", "123"]):
+            assert shell.refuses(*words).startswith(
+                "the erasing of user-123 was interrupted, so what is left"
+            )
+        shell.says("show", "456")
+        shell.says("erase", "123", "--yes")
+        assert not list((shell.memory_folder / "ledger").glob("user-123*"))
+
+    def test_summaries_go_from_where_the_settings_have_them(self, shell: Shell) -> None:
+        folder = shell.folder / "elsewhere"
+        folder.mkdir()
+        summary = folder / "discord:dm:123.json"
+        summary.write_text(json.dumps({"summary": "Ann is ill.", "updatedAt": 1}))
+        told = shell.says("erase", "123", "--yes", DISCOCLAW_SUMMARY_DATA_DIR=str(folder))
+        assert told == "user-123 is erased: 3 files removed.\n"
+        assert not summary.exists()
+
+    def test_somebody_without_a_ledger_can_be_erased_too(self, shell: Shell) -> None:
+        (shell.memory_folder / "rolling").mkdir()
+        (shell.memory_folder / "rolling" / "discord:dm:9.json").write_text('{"summary": "x", "updatedAt": 1}')
+        assert "no ledger, and the summaries" in shell.refuses("erase", "9")
+        assert shell.says("erase", "9", "--yes") == "user-9 is erased: 1 file removed.\n"
+
+    def test_where_there_is_no_memory_at_all_none_is_made(self, empty: Shell) -> None:
+        empty.refuses("erase", "123", "--yes")
+        assert list(empty.folder.iterdir()) == []
+
+    @pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 1), (b"\n", 1), (b"\x04", 1)])
+    def test_on_a_terminal_it_asks(self, shell: Shell, answer: bytes, code: int) -> None:
+        ours, theirs = pty.openpty()
+        try:
+            with shell.start(
+                "erase", "123", stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ) as process:
+                os.write(ours, answer)
+                printed, _ = process.communicate(timeout=60)
+        finally:
+            os.close(ours)
+            os.close(theirs)
+        assert process.returncode == code
+        assert printed.startswith(b"This erases user-123 for good: 3 memories, ")
+        assert (shell.memory_folder / "ledger" / "user-123.jsonl").exists() == (code == 1)
