@@ -9,31 +9,41 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import aiohttp
 import discord
 import yarl
 
+from discoclaw.bot.buttons import Presses
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands import MemoryCommands
+from discoclaw.bot.completion import Shelf
 from discoclaw.bot.past import Past
+from discoclaw.bot.questions import Questions
+from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sync import sync_if_changed
+from discoclaw.bot.transparency import CURSOR as TRANSPARENCY
 from discoclaw.bot.transparency import Transparency
 from discoclaw.claude.door import ClaudeDoor
+from discoclaw.core.consolidate import Report
 from discoclaw.core.errors import ChatUnavailable, SettingsError
 from discoclaw.core.ports import Clock, Model
+from discoclaw.loops.consolidate import Consolidator, suggest
 from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
+from discoclaw.memory.choices import Choices
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.follow import Follower
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.subject import user_of, user_subject
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.lexical import Lexical
 from discoclaw.session.content import Content
@@ -77,7 +87,9 @@ class App:
         loops: Loops,
         shelves: "_Shelves",
         models: "_Models",
+        heartbeat: Heartbeat | None,
         followers: list[Follower],
+        receipts: Receipts | None,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -86,8 +98,11 @@ class App:
         self.memory = shelves.memory
         self.rolling = shelves.rolling
         self._folder = shelves.folder
+        self._choices = shelves.choices
+        self._heartbeat = heartbeat
         self._models = (models.chat, models.summary, models.facts)
         self._followers = followers
+        self._receipts = receipts
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -99,11 +114,17 @@ class App:
         async with AsyncExitStack() as stack:
             await asyncio.to_thread(self._folder.open)
             stack.callback(self._folder.close)
+            await asyncio.to_thread(self._choices.load)
             for model in self._models:
                 stack.push_async_callback(model.close)
             for follower in self._followers:
                 stack.push_async_callback(follower.close)
+            if self._receipts is not None:
+                stack.push_async_callback(self._receipts.close)
             stack.push_async_callback(self.loops.close)
+            if self._heartbeat is not None:
+                self._heartbeat.start()
+                stack.push_async_callback(self._heartbeat.close)
             stack.push_async_callback(self.client.close)
             stack.push_async_callback(self.talk.desk.close, self.settings.shutdown_grace_s)
             self._stack = stack.pop_all()
@@ -147,6 +168,8 @@ class App:
         await self.loops.settle()
         for follower in self._followers:
             await follower.settle()
+        if self._receipts is not None:
+            await self._receipts.settle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +180,7 @@ class _Shelves:
     memory: Memory | None
     rolling: RollingMemory | None
     cursors: Cursors
+    choices: Choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +204,7 @@ def build(
     models = _models(settings, model, small_model)
     followers: list[Follower] = []
     loops = _loops(settings, shelves, models, client, clock, followers)
+    heartbeat = _heartbeat(settings, shelves, models, clock)
     parts = Parts(
         model=models.chat,
         recall=Lexical(),
@@ -195,25 +220,39 @@ def build(
         max_tokens=settings.max_tokens,
         dm_privacy=settings.dm_privacy,
         me=client.me,
+        personas=settings.personas,
+        choices=shelves.choices,
+        tidy=partial(_tidy, heartbeat) if heartbeat is not None else None,
     )
     desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
     client.talk = Talk(parts, desk)
+    _add_erasing(shelves.folder, client.talk)
     _add_transparency(settings, shelves, client, followers)
-    _add_commands(settings, shelves, client, loops)
-    return App(settings, client, loops, shelves, models, followers)
+    _add_questions(shelves, models, client, followers)
+    receipts = _add_receipts(settings, shelves, client)
+    _add_commands(settings, shelves, client, loops, parts)
+    return App(settings, client, loops, shelves, models, heartbeat, followers, receipts)
 
 
 def _shelves(settings: Settings, clock: Clock) -> _Shelves:
     root, idle_ms = settings.memory_dir, settings.idle_s * 1000
-    folder = Memory(
-        root, clock=clock, durable_folder=settings.durable_dir, max_items=settings.max_items, idle_ms=idle_ms
-    )
     rolling = RollingMemory(settings.summary_dir or root / "rolling", clock=clock, idle_ms=idle_ms)
+    cursors = Cursors(root / "cursors")
+    folder = Memory(
+        root,
+        clock=clock,
+        durable_folder=settings.durable_dir,
+        max_items=settings.max_items,
+        idle_ms=idle_ms,
+        rolling=rolling,
+        cursors=cursors,
+    )
     return _Shelves(
         folder,
         folder if settings.durable_enabled else None,
         rolling if settings.summary_enabled else None,
-        Cursors(root / "cursors"),
+        cursors,
+        Choices(root / "choices.json"),
     )
 
 
@@ -253,9 +292,17 @@ def _loops(
             shelves.cursors,
             me=client.me,
             max_chars=settings.summary_max_chars,
+            erased_at=lambda user_id: shelves.folder.erased_at(user_subject(user_id)),
         )
     if shelves.memory is not None and settings.extraction_enabled:
-        facts = FactsLoop(models.facts, shelves.memory, shelves.cursors, dm_privacy=settings.dm_privacy)
+        facts = FactsLoop(
+            models.facts,
+            shelves.memory,
+            shelves.cursors,
+            dm_privacy=settings.dm_privacy,
+            personas=settings.personas,
+            unheard=shelves.choices.unheard_until,
+        )
 
     def learned(user_id: str) -> None:
         for follower in followers:
@@ -269,7 +316,41 @@ def _loops(
         facts_every=settings.durable_every,
         window_chars=settings.history_budget,
         learned=learned,
+        unheard=shelves.choices.unheard_until,
     )
+
+
+def _heartbeat(settings: Settings, shelves: _Shelves, models: _Models, clock: Clock) -> Heartbeat | None:
+    if shelves.memory is None:
+        return None
+    return Heartbeat(
+        Consolidator(models.facts, shelves.memory, clock=clock),
+        shelves.memory,
+        shelves.cursors,
+        clock=clock,
+        every_minutes=settings.heartbeat_minutes,
+        skip=shelves.choices.opted_out,
+    )
+
+
+async def _tidy(heartbeat: Heartbeat, subject: str, branch: str | None, why: Mapping[str, str]) -> Report:
+    """A consolidation that a model asked for while it answered."""
+    return await heartbeat.now(subject, branch, **why)
+
+
+def _add_erasing(folder: Memory, talk: Talk) -> None:
+    """Let the conversations know of an erasing, and ask them where the person has talked."""
+
+    def told(subject: str, at: int, sessions: frozenset[str]) -> None:
+        if (user_id := user_of(subject)) is not None:
+            talk.erase(user_id, sessions, at)
+
+    def asked(subject: str) -> set[str]:
+        user_id = user_of(subject)
+        return talk.sessions_of(user_id) if user_id is not None else set()
+
+    folder.eraser.told.append(told)
+    folder.eraser.asked.append(asked)
 
 
 def _add_transparency(
@@ -281,19 +362,69 @@ def _add_transparency(
     follower = Follower(
         "transparency", mirror.mirror, ledgers=shelves.folder.ledger_folder, cursors=shelves.cursors
     )
-    shelves.memory.changed.append(follower.touch)
+    memory = shelves.memory
+
+    async def catch_up() -> None:
+        for subject in memory.pending_erasures(TRANSPARENCY):
+            follower.touch(subject)  # its message is still to be deleted
+        await follower.catch_up()
+
+    memory.changed.append(follower.touch)
+    memory.eraser.outside.add(TRANSPARENCY)
     client.heard_hooks.append(mirror.heard)
+    client.ready_hooks.append(catch_up)
+    followers.append(follower)
+
+
+def _add_questions(shelves: _Shelves, models: _Models, client: DiscoClaw, followers: list[Follower]) -> None:
+    if shelves.memory is None:
+        return
+    questions = Questions(
+        client,
+        client.access,
+        shelves.memory,
+        shelves.choices,
+        shelves.cursors,
+        partial(suggest, models.facts),
+    )
+    follower = Follower(
+        "questions", questions.ask, ledgers=shelves.folder.ledger_folder, cursors=shelves.cursors
+    )
+    shelves.memory.changed.append(follower.touch)
     client.ready_hooks.append(follower.catch_up)
     followers.append(follower)
 
 
-def _add_commands(settings: Settings, shelves: _Shelves, client: DiscoClaw, loops: Loops) -> None:
+def _add_receipts(settings: Settings, shelves: _Shelves, client: DiscoClaw) -> Receipts | None:
+    if not settings.receipts or shelves.memory is None:
+        return None
+    receipts = Receipts(client)
+    shelves.memory.committed.append(receipts.committed)
+    return receipts
+
+
+def _add_commands(
+    settings: Settings, shelves: _Shelves, client: DiscoClaw, loops: Loops, parts: Parts
+) -> None:
+    client.presses = Presses(
+        shelves.memory,
+        dm_privacy=settings.dm_privacy,
+        owners=settings.owners,
+        may_talk=client.access.may_talk,
+        choices=shelves.choices,
+    )
+    shelf = Shelf(
+        shelves.memory,
+        shelves.rolling,
+        shelves.choices,
+        settings.dm_privacy,
+        cleared=loops.reset,
+        tidy=parts.tidy,
+    )
+
     async def setup() -> None:
         if settings.commands_enabled:
-            cog = MemoryCommands(
-                client, shelves.memory, shelves.rolling, dm_privacy=settings.dm_privacy, cleared=loops.reset
-            )
-            await client.add_cog(cog, override=True)
+            await client.add_cog(MemoryCommands(client, shelf), override=True)
         await sync_if_changed(client.tree, shelves.cursors)
 
     client.setup_hooks.append(setup)

@@ -14,8 +14,9 @@ from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from discoclaw.core.errors import SettingsError
-from discoclaw.core.policy import Allowlist, Policy, RespondMode
+from discoclaw.core.errors import Refused, SettingsError
+from discoclaw.core.history import MAIN, branch_name
+from discoclaw.core.policy import Allowlist, Personas, Policy, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 
 
@@ -55,11 +56,29 @@ def _id(value: str | None) -> str | None:
     return str(next(iter(found)))
 
 
+def _personas(value: object) -> object:
+    """`channel=persona` pairs, divided by commas: a channel by id or name, "dm" for direct messages."""
+    if not isinstance(value, str):
+        return value
+    places = {}
+    for pair in filter(None, (part.strip() for part in value.split(","))):
+        channel, equals, persona = pair.partition("=")
+        channel = channel.strip().removeprefix("#").casefold()
+        if not equals or not channel:
+            raise ValueError(f"{pair!r} is not channel=persona, for example dev=coding")
+        try:
+            places[channel] = persona.strip() if persona.strip() == MAIN else branch_name(persona)
+        except Refused as refusal:
+            raise ValueError(str(refusal)) from None
+    return Personas(places)
+
+
 Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
 Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
 Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LogLevel = Annotated[
@@ -142,6 +161,9 @@ class Settings(BaseSettings):
     dm_privacy: DmPrivacy = _env("DISCOCLAW_DM_PRIVACY", "balanced")
     memory_channel: Id = _env("DISCOCLAW_MEMORY_CHANNEL_ID", None)
     commands_enabled: bool = _env("DISCOCLAW_MEMORY_COMMANDS_ENABLED", True)
+    heartbeat_minutes: float = _env("DISCOCLAW_HEARTBEAT_MINUTES", 30.0, ge=0, le=10_080)
+    personas: ChannelPersonas = _env("DISCOCLAW_CHANNEL_PERSONAS", Personas())
+    receipts: bool = _env("DISCOCLAW_RECEIPTS", False)
 
     # The program
     data_dir: Path = _env("DISCOCLAW_DATA_DIR", Path("data"))

@@ -11,8 +11,9 @@ from typing import cast
 import discord
 from discord.ext import commands
 
-from discoclaw.bot import wire
+from discoclaw.bot import buttons, wire
 from discoclaw.bot.access import Access
+from discoclaw.bot.buttons import Presses
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
@@ -28,9 +29,10 @@ NO_RIGHT = "I have an answer for you in {place}, but may not write there. An adm
 
 
 class DiscoClaw(commands.Bot):
-    """The client. `talk` is set by the composition root before the client starts."""
+    """The client. `talk` and `presses` are set by the composition root before the client starts."""
 
     talk: Talk
+    presses: Presses
 
     def __init__(self, settings: Settings) -> None:
         intents = discord.Intents.none()
@@ -57,6 +59,7 @@ class DiscoClaw(commands.Bot):
         return Me(str(self.user.id), self.user.display_name)
 
     async def setup_hook(self) -> None:
+        self.add_dynamic_items(*buttons.ALL)
         for hook in self.setup_hooks:
             await hook()
 

@@ -1,315 +1,231 @@
-"""`!memory` and `/memory`: people see and correct what is remembered of them. One definition for both.
+"""The memory commands: those about single items here, the others from the modules beside it.
 
-Every command runs in its conversation's queue, behind what was said before it, so it never meets a turn
-half done; the subject's lock does the same against the loops. Slash answers are seen by the person alone;
-answers to text commands are public, so private items stay out of them outside DMs.
+One definition for `!memory …` and `/memory …`. Discord takes at most 25 children of a slash group, so what
+has a group of its own there (`/memory branch merge`) has a flat name as text too (`!memory merge`).
 """
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
+import re
+from collections.abc import Iterable
 
-import discord
 from discord import app_commands
 from discord.ext import commands
 
-from discoclaw.bot import memory_text, wire
-from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.memory_text import HELP
-from discoclaw.bot.pages import send_pieces
-from discoclaw.core.draft import Draft, Origin, find
-from discoclaw.core.errors import ChatError, MemoryFault, Refused
+from discoclaw.bot import memory_text
+from discoclaw.bot.answers import Told, said
+from discoclaw.bot.decorators import command, subgroup
+from discoclaw.bot.history_commands import HistoryCommands
+from discoclaw.bot.memory_group import Context, MemoryGroup
+from discoclaw.bot.options import Options
+from discoclaw.bot.own_data import OwnData
+from discoclaw.bot.persona_commands import PersonaCommands
+from discoclaw.bot.tidy_commands import TidyCommands
+from discoclaw.core.draft import Draft, find
+from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item, Sensitivity
-from discoclaw.core.message import Place
-from discoclaw.core.privacy import DmPrivacy, is_personal, may_show
+from discoclaw.core.privacy import is_personal
 from discoclaw.core.redact import redact
-from discoclaw.core.text import normalise
-from discoclaw.memory.rolling import NOTHING, RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.text import collapse
+from discoclaw.memory import verbs
+from discoclaw.memory.rolling import NOTHING
 
-log = logging.getLogger(__name__)
-
-Context = commands.Context[DiscoClaw]
-
-NOT_ALLOWED = "You are not on my allowlist. An admin can add you with DISCORD_ALLOW_USER_IDS."
-DISABLED = "Durable memory is switched off here (DISCOCLAW_DURABLE_MEMORY_ENABLED)."
-BUSY = "This conversation is too busy right now. Please try again in a moment."
-FAILED = "I could not change my memory just now, so nothing has changed. Please try again later."
+SECRET = "\n(I left out what looks like a secret key.)"
 RESET_WHAT = "Did you mean `!memory reset rolling`? It clears this conversation's summary."
-STOPPING = "I am shutting down; please try again in a moment."
-CHOICES = 25
-"""Discord's limit for autocompletion."""
+
+_ID = re.compile(r"(durable-)?[0-9a-f]{8}")
+_ARROW = re.compile(r"\s*(?:=>|→)\s*")
 
 
-class MemoryCommands(commands.Cog):
-    """The commands. `memory` and `rolling` are None when switched off; `cleared` hears of a reset summary."""
+class EditOptions(Options):
+    """As text: `<id or text> => <new text>`, or `<id> <new text>`."""
 
-    def __init__(
-        self,
-        client: DiscoClaw,
-        memory: Memory | None,
-        rolling: RollingMemory | None,
-        *,
-        dm_privacy: DmPrivacy,
-        cleared: Callable[[str, int], None],
-    ) -> None:
-        self._client = client
-        self._memory = memory
-        self._rolling = rolling
-        self._dm_privacy = dm_privacy
-        self._cleared = cleared
+    item: str = commands.flag(description="The item's id, or at least 60 % of its text")
+    text: str = commands.flag(description="What it should say")
 
-    # ------------------------------------------------------------------ the commands
-
-    @commands.hybrid_group(
-        name="memory", description="See and correct what I remember of you", case_insensitive=True
-    )
-    async def group(self, ctx: Context, *, rest: str = "") -> None:
-        if rest:
-            await self._queued(
-                ctx, lambda ctx: _said(f"There is no `!memory {rest.split()[0][:40]}`.\n{HELP}")
-            )
+    @classmethod
+    def parse_flags(cls, argument: str, *, ignore_extra: bool = True) -> dict[str, list[str]]:
+        """The item and its new text; what is missing is left out."""
+        first, _, rest = collapse(argument).partition(" ")
+        if _ID.fullmatch(first):
+            arrow = _ARROW.match(rest)
+            item, text = first, rest[arrow.end() :] if arrow else rest
         else:
-            await self._queued(ctx, self._show)
+            parts = _ARROW.split(collapse(argument), maxsplit=1)
+            item, text = parts[0], parts[1] if len(parts) == 2 else ""
+        return {name: [value] for name, value in (("item", item), ("text", text)) if value}
 
-    @group.command(name="show", description="What I remember of you, and this conversation's summary")
+
+class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData):
+    """All commands; the composition root builds this one."""
+
+    group = MemoryGroup.group
+
+    @command(group, "show", "What I remember of you, and this conversation's summary")
     async def show(self, ctx: Context) -> None:
         await self._queued(ctx, self._show)
 
-    @group.command(name="remember", description="Remember something")
+    @command(group, "remember", "Remember something")
     @app_commands.describe(text="What I should remember, as one sentence")
     async def remember(self, ctx: Context, *, text: str) -> None:
         await self._queued(ctx, lambda ctx: self._remember(ctx, text))
 
-    @group.command(name="forget", description="No longer use something I remember")
+    @command(group, "forget", "No longer use something I remember")
     @app_commands.describe(text="The item's id, or at least 60 % of its text")
     async def forget(self, ctx: Context, *, text: str) -> None:
         await self._queued(ctx, lambda ctx: self._forget(ctx, text))
 
-    @group.command(name="share", description="Let me use a private item outside our DMs")
+    @command(group, "edit", "Put something I remember differently", usage="<id or text> => <new text>")
+    async def edit(self, ctx: Context, *, options: EditOptions) -> None:
+        await self._queued(ctx, lambda ctx: self._edit(ctx, options.item, options.text))
+
+    @command(group, "share", "Let me use a private item outside our DMs")
     @app_commands.describe(text="The item's id, or at least 60 % of its text")
     async def share(self, ctx: Context, *, text: str) -> None:
         await self._queued(ctx, lambda ctx: self._mark(ctx, text, "normal"))
 
-    @group.command(name="private", description="Use an item in our DMs only")
+    @command(group, "private", "Use an item in our DMs only")
     @app_commands.describe(text="The item's id, or at least 60 % of its text")
     async def private(self, ctx: Context, *, text: str) -> None:
         await self._queued(ctx, lambda ctx: self._mark(ctx, text, "private"))
 
-    @group.group(name="reset", description="Clear a part of my memory", case_insensitive=True)
+    @subgroup(group, "reset", "Clear a part of my memory")
     async def reset(self, ctx: Context, *, rest: str = "") -> None:
-        await self._queued(ctx, lambda ctx: _said(RESET_WHAT))
+        await self._queued(ctx, lambda ctx: said(RESET_WHAT))
 
-    @reset.command(name="rolling", description="Clear the summary of this conversation")
+    @command(reset, "rolling", "Clear the summary of this conversation")
     async def reset_rolling(self, ctx: Context) -> None:
         await self._queued(ctx, self._reset_rolling)
 
-    @group.command(name="help", description="How to see and change my memory")
-    async def help(self, ctx: Context) -> None:
-        await self._queued(ctx, lambda ctx: _said(HELP))
+    @command(group, "help", "How to see and change my memory", usage="[all]")
+    @app_commands.describe(what="“all” for every command")
+    async def help(self, ctx: Context, *, what: str = "") -> None:
+        everything = what.strip().casefold() == "all"
+        await self._queued(ctx, lambda ctx: said(memory_text.HELP_ALL if everything else memory_text.HELP))
 
-    @forget.autocomplete("text")
-    @share.autocomplete("text")
-    @private.autocomplete("text")
-    async def _complete(
-        self, interaction: discord.Interaction[DiscoClaw], typed: str
-    ) -> list[app_commands.Choice[str]]:
-        if self._memory is None or not await self._client.access.may_talk(
-            interaction.user, interaction.guild
-        ):
-            return []
-        try:
-            view = await self._memory.view(user_subject(str(interaction.user.id)))
-        except MemoryFault:
-            return []
-        wanted = normalise(typed)
-        fitting = [item for item in view.active() if wanted in normalise(item.text) or wanted in item.id]
-        return [app_commands.Choice(name=item.text[:100], value=item.id) for item in fitting[:CHOICES]]
+    forget.autocomplete("text")(MemoryGroup._complete_items)
+    edit.autocomplete("item")(MemoryGroup._complete_items)
+    share.autocomplete("text")(MemoryGroup._complete_items)
+    private.autocomplete("text")(MemoryGroup._complete_items)
 
     # ------------------------------------------------------------------ what they do
 
+    async def _bare(self, ctx: Context, rest: str) -> Told:
+        words = rest.split()
+        return self._unknown(self.group, words[0]) if words else await self._show(ctx)
+
     async def _show(self, ctx: Context) -> str:
-        key = self._session_key(ctx)
-        view = await self._store().view(self._subject(ctx))
-        rolling = await self._rolling.get(key) if self._rolling is not None else NOTHING
-        return memory_text.show(view, rolling, in_private=self._in_private(ctx))
+        key, branch = self._session_key(ctx), self._branch(ctx)
+        store, rolling = self._store(), self._shelf.rolling
+        view = await store.view(self._subject(ctx), branch)
+        branches = await store.branches(self._subject(ctx))
+        text = memory_text.show(
+            view,
+            await rolling.get(key) if rolling is not None else NOTHING,
+            in_private=self._in_private(ctx),
+            persona="" if branch is None and len(branches.all) == 1 else branch or branches.current,
+        )
+        opted_out = self._shelf.choices.opted_out(str(ctx.author.id))
+        return f"{memory_text.NOT_USED}\n{text}" if opted_out else text
 
     async def _remember(self, ctx: Context, text: str) -> str:
+        self._adding(ctx)
         clean = redact(text)
 
         def wish(draft: Draft) -> str:
-            # What one says for nobody else to see, and is personal, stays so.
-            hushed = ctx.interaction is not None and is_personal(clean.text)
             item, done = draft.upsert(
-                "fact", clean.text, self._origin(ctx), marked="private" if hushed else "normal"
+                "fact", clean.text, self._origin(ctx), marked=self._hushed(ctx, clean.text)
             )
             if done == "unchanged":
                 return f"I already remember that: {item.text}"
             note = ""
             if item.facets.sensitivity != "normal":
-                short = item.id.removeprefix("durable-")
-                note = f"\n(private: I use it in our DMs only; `!memory share {short}` changes that)"
+                note = _kept_private(item)
             if clean.redacted or clean.flagged:
-                note += "\n(I left out what looks like a secret key.)"
+                note += SECRET
+            if len(draft.items) > (most := self._client.settings.max_items) and all(
+                one.active for one in draft.items.values()
+            ):
+                note += (
+                    f"\n(I keep {most} items at most, so the oldest one went; `!memory undo` brings it back.)"
+                )
             return f"Remembered: {item.text}{note}"
 
         return await self._change(ctx, "remembered by command", wish)
 
     async def _forget(self, ctx: Context, text: str) -> str:
         def wish(draft: Draft) -> str:
-            found = self._named(ctx, draft, text)
+            found = self._named(ctx, draft.items.values(), text)
             if not found:
-                return self._nothing(ctx, draft, text)
+                return self._nothing(ctx, draft.items.values(), text)
             if len(found) > 1:
-                return _which(found, "forget", in_private=self._in_private(ctx))
+                return self._which(ctx, found, "forget")
             draft.deprecate(found[0], self._origin(ctx))
             return f"Forgotten: {found[0].text}"
 
         return await self._change(ctx, "forgotten by command", wish)
+
+    async def _edit(self, ctx: Context, wanted: str, text: str) -> str:
+        store, branch = self._adding(ctx), self._branch(ctx)
+        items = (await store.view(self._subject(ctx), branch)).items.values()
+        found = self._named(ctx, items, wanted)
+        if not found:
+            return self._nothing(ctx, items, wanted)
+        if len(found) > 1:
+            return self._which(ctx, found, "edit")
+        clean = redact(text)
+        before, after = await verbs.edit(
+            store,
+            self._subject(ctx),
+            lambda draft: _still(draft.items.values(), found[0].id),
+            clean.text,
+            self._origin(ctx),
+            branch=branch,
+            marked=self._hushed(ctx, clean.text),
+            **self._meta(ctx),
+        )
+        if before == after:
+            return f"It says that already: {after.text}"
+        note = SECRET if clean.redacted or clean.flagged else ""
+        if before.facets.sensitivity == "normal" != after.facets.sensitivity:
+            note = f"{_kept_private(after)}{note}"
+        if not self._may_show(ctx, after):
+            return f"Edited; it is private now.{note}"
+        return f"Edited: {before.text} → {after.text}{note}"
 
     async def _mark(self, ctx: Context, text: str, secret: Sensitivity) -> str:
         def wish(draft: Draft) -> str:
             # To share an item one has to be able to name it, wherever one is; its text is not repeated.
             found = [item for item in find(draft.items.values(), text) if item.active]
             if not found:
-                return self._nothing(ctx, draft, text)
+                return self._nothing(ctx, draft.items.values(), text)
             if len(found) > 1:
-                verb = "share" if secret == "normal" else "private"
-                return _which(found, verb, in_private=self._in_private(ctx))
+                return self._which(ctx, found, "share" if secret == "normal" else "private")
             draft.mark(found[0], secret, self._origin(ctx))
             where = "everywhere" if secret == "normal" else "in our DMs only"
             return f"I use that item {where} now ({found[0].id.removeprefix('durable-')})."
 
         return await self._change(ctx, f"marked {secret} by command", wish)
 
+    def _hushed(self, ctx: Context, text: str) -> Sensitivity:
+        """What one says for nobody else to see, and is personal, stays so."""
+        return "private" if ctx.interaction is not None and is_personal(text) else "normal"
+
     async def _reset_rolling(self, ctx: Context) -> str:
-        if self._rolling is None:
+        if self._shelf.rolling is None:
             return "Summaries are switched off here (DISCOCLAW_SUMMARY_ENABLED)."
         key = self._session_key(ctx)
-        await self._rolling.clear(key)
-        self._cleared(key, ctx.message.id)
+        await self._shelf.rolling.clear(key)
+        self._shelf.cleared(key, ctx.message.id)
         return "The summary of this conversation is cleared."
 
-    # ------------------------------------------------------------------ shared
 
-    def _named(self, ctx: Context, draft: Draft, text: str) -> list[Item]:
-        """The active items a person means, of those that may be spoken of here."""
-        in_private = self._in_private(ctx)
-        items = [item for item in draft.items.values() if item.active and may_show(item, in_dm=in_private)]
-        return find(items, text)
-
-    def _nothing(self, ctx: Context, draft: Draft, text: str) -> str:
-        """No match: say the rule, and what comes near."""
-        wanted = normalise(text)
-        in_private = self._in_private(ctx)
-        near = [
-            item
-            for item in draft.items.values()
-            if item.active and may_show(item, in_dm=in_private) and wanted and wanted in normalise(item.text)
-        ]
-        if near:
-            lines = "\n".join(memory_text.line_of(item) for item in near[:10])
-            return f"“{text[:100]}” is less than 60 % of these. Name one by its id:\n{lines}"
-        return f"I remember nothing that matches “{text[:100]}”. `!memory show` lists everything with ids."
-
-    async def _change(self, ctx: Context, why: str, wish: Callable[[Draft], str]) -> str:
-        source = self._origin(ctx).evidence
-        return await self._store().change(self._subject(ctx), why, wish, by="command", at=source)
-
-    def _store(self) -> Memory:
-        if self._memory is None:
-            raise Refused(DISABLED)
-        return self._memory
-
-    def _subject(self, ctx: Context) -> str:
-        return user_subject(str(ctx.author.id))
-
-    def _place(self, ctx: Context) -> Place:
-        return wire.place_of(ctx.channel)
-
-    def _session_key(self, ctx: Context) -> str:
-        return self._place(ctx).session_key(str(ctx.author.id))
-
-    def _in_private(self, ctx: Context) -> bool:
-        return ctx.interaction is not None or self._place(ctx).kind == "dm"
-
-    def _origin(self, ctx: Context) -> Origin:
-        at = f"{ctx.channel.id}/{ctx.message.id}"
-        now = int(discord.utils.utcnow().timestamp() * 1000)
-        return Origin(
-            "stated", said_at=now, private=self._place(ctx).private, evidence=at, dm_privacy=self._dm_privacy
-        )
-
-    async def _queued(self, ctx: Context, work: Callable[[Context], Awaitable[str]]) -> None:
-        """Run a command in its conversation's turn and send what it returns."""
-        if ctx.interaction is not None:
-            await ctx.defer(ephemeral=True)  # Discord waits 3 s for a sign of life; all below may take longer
-        if not await self._client.access.may_talk(ctx.author, ctx.guild):
-            await self._answer(ctx, NOT_ALLOWED)
-            return
-
-        async def run() -> None:
-            try:
-                await self._answer(ctx, await _outcome(work(ctx)))
-            except asyncio.CancelledError:
-                await self._answer(ctx, STOPPING)
-                raise
-
-        async def dropped() -> None:
-            await self._answer(ctx, STOPPING)
-
-        talk = self._client.talk
-        if not talk.run(self._session_key(ctx), run, dropped):
-            await self._answer(ctx, STOPPING if talk.desk.closed else BUSY)
-
-    async def _answer(self, ctx: Context, text: str) -> None:
-        async def send(**options: Any) -> None:
-            if ctx.interaction is not None:
-                await ctx.send(ephemeral=True, **options)
-            else:
-                await ctx.reply(mention_author=False, **options)
-
-        try:
-            await send_pieces(send, text, name="memory.md")
-        except ChatError as error:
-            log.warning("the answer to a command could not be sent: %s", error)
-
-    async def cog_command_error(self, ctx: Context, error: Exception) -> None:  # type: ignore[override]
-        if isinstance(error, commands.UserInputError):
-            usage = (
-                f"!{ctx.command.qualified_name} {ctx.command.signature}" if ctx.command else "!memory help"
-            )
-            await self._answer(ctx, f"Please use it like this: `{usage}`")
-            return
-        log.error("a command failed", exc_info=error)
-        await self._answer(ctx, FAILED)
+def _kept_private(item: Item) -> str:
+    short = item.id.removeprefix("durable-")
+    return f"\n(private: I use it in our DMs only; `!memory share {short}` changes that)"
 
 
-async def _said(text: str) -> str:
-    return text
-
-
-async def _outcome(work: Awaitable[str]) -> str:
-    """What a command has to say, its failures included."""
-    try:
-        return await work
-    except Refused as refusal:
-        return str(refusal)[:1].upper() + str(refusal)[1:] + "."
-    except MemoryFault as fault:
-        log.warning("a command changed nothing: %s", fault)
-        return FAILED
-    except Exception:  # a named edge: nobody waits for an answer that does not come
-        log.exception("a command failed")
-        return FAILED
-
-
-def _which(found: list[Item], verb: str, *, in_private: bool) -> str:
-    lines = "\n".join(
-        memory_text.line_of(item)
-        if may_show(item, in_dm=in_private)
-        else f"- a private item (id {item.id.removeprefix('durable-')})"
-        for item in found[:10]
-    )
-    return f"That matches {len(found)} items. Say which with `!memory {verb} <id>`:\n{lines}"
+def _still(items: Iterable[Item], item_id: str) -> Item:
+    """The item that was found a moment ago. Raises Refused when it went meanwhile."""
+    for item in items:
+        if item.id == item_id and item.active:
+            return item
+    raise Refused("that item has just been forgotten")

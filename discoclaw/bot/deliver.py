@@ -24,10 +24,13 @@ from typing import Any, Self, TypeVar
 
 import discord
 
+from discoclaw.bot.buttons import switch_view
 from discoclaw.bot.errors import discord_errors, worth_retrying
+from discoclaw.bot.memory_text import NOTE, plain
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.ports import Offer
 from discoclaw.core.text import scrub
 
 T = TypeVar("T")
@@ -128,6 +131,16 @@ class DiscordReply:
             await self._say(piece)
         self._live = self._shown = None
         return str(self._first.id) if self._first else None
+
+    async def offer(self, offer: Offer) -> None:
+        """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
+        text = f"{NOTE}Switch to your persona **{plain(offer.branch)}**?"
+
+        async def call() -> discord.Message:
+            view = switch_view(offer.user_id, offer.branch)
+            return await self._channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
+
+        await self._repeated(call)
 
     async def fail(self, text: str) -> None:
         """Show what was pushed, and below it, in a message of its own, why there is no more."""

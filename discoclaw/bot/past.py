@@ -8,6 +8,7 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.memory_text import NOTE
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 
@@ -25,6 +26,8 @@ class Past:
 
     async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
         """At most `limit` messages before `message_id`, oldest first, without commands and their answers.
+
+        Our receipts and questions are no talk either.
 
         A thread that grew out of a message begins with that message. Raises ChatError.
         """
@@ -46,6 +49,7 @@ class Past:
             if wire.is_talk(message)
             and message.id not in commands
             and not (message.reference is not None and message.reference.message_id in commands)
+            and not (message.author == self._client.user and message.content.startswith(NOTE))
         ]
         authors = {message.author.id: message for message in talk}.values()
         known = await asyncio.gather(*(self._access.may_talk(one.author, one.guild) for one in authors))

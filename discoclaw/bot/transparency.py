@@ -1,12 +1,14 @@
 """The transparency channel: one pinned message a person, edited in place, showing what is remembered.
 
 A mirror that follows the ledger; it may lag or fail, and nothing else notices. Private items and the
-summaries of private places are not shown.
+summaries of private places are not shown. Of somebody whose memory was erased the message is deleted, which
+is a step of the erasing: it is done again until it succeeds.
 """
 
 import asyncio
 import logging
 import re
+from collections.abc import AsyncIterator, Mapping
 
 import discord
 
@@ -19,11 +21,16 @@ from discoclaw.core.text import speaker
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.rolling import NOTHING, RollingMemory
 from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of
+from discoclaw.memory.subject import user_of, user_subject
 
 log = logging.getLogger(__name__)
 
 CURSOR = "transparency"
+"""The cursor that notes which message is whose; also the name of this step of an erasing."""
+MOST_MESSAGES = 5_000
+"""So many messages of the channel are looked through for what an erased person left."""
+_ABOUT = re.compile(r"\*\*Memory of .*\((\d+)\)")
+_SUMMARY = "**Conversation memory** ("
 _MARKDOWN = re.compile(r"[*_~|\\]")
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
@@ -59,17 +66,66 @@ class Transparency:
         user_id = user_of(subject)
         if user_id is None:
             return
-        view = await self._memory.view(subject)
-        key, place = self._talked_in.get(user_id, ("", ""))
-        rolling = await self._rolling.get(key) if self._rolling is not None and key else NOTHING
-        text = memory_text.snapshot(await self._name(user_id), user_id, view, rolling, place)
+        if subject in self._memory.pending_erasures(CURSOR):
+            await self.erase(subject)
         async with self._one:
-            known = dict(await self._cursors.get(CURSOR))
+            view = await self._memory.view(subject)
+            key, place = self._talked_in.get(user_id, ("", ""))
+            rolling = await self._rolling.get(key) if self._rolling is not None and key else NOTHING
+            known = await self._cursors.get(CURSOR)
+            if not view.commits and user_id not in known and self._memory.erased_at(subject) >= 0:
+                return  # who was erased is not shown again before there is something to show
+            text = memory_text.snapshot(await self._name(user_id), user_id, view, rolling, place)
             with discord_errors():
                 channel = await self._channel()
                 message_id = await self._show(channel, user_id, known.get(user_id), text)
             if known.get(user_id) != message_id:
-                await self._cursors.put(CURSOR, {**known, user_id: message_id})
+                await self._cursors.update(CURSOR, lambda now: {**now, user_id: message_id})
+
+    async def erase(self, subject: str) -> None:
+        """Delete the message of somebody whose memory was erased, and what others' messages show of them.
+
+        Raises ChatError when Discord fails, and MemoryFault; then it is to be done again.
+        """
+        user_id = user_of(subject)
+        if user_id is None:
+            return
+        async with self._one:
+            known = (await self._cursors.get(CURSOR)).get(user_id)
+            with discord_errors():
+                with_summaries = await self._delete(user_id, known if isinstance(known, str) else "")
+            self._talked_in.pop(user_id, None)
+            self._names.pop(user_id, None)
+            if known is not None:
+                await self._cursors.update(CURSOR, lambda now: _without(now, user_id))
+        # Conversations the person took part in have no summary any more; others' messages still show it.
+        for other in with_summaries:
+            await self.mirror(user_subject(other))
+        await self._memory.finish_step(subject, CURSOR)
+
+    async def _delete(self, user_id: str, known: str) -> set[str]:
+        """Delete every message about a person. Returns whose messages show the summary of a conversation."""
+        try:
+            channel = await self._channel()
+        except discord.NotFound:
+            log.warning("the transparency channel %s is gone, and what it showed with it", self._channel_id)
+            return set()
+        if known.isdigit():
+            await _delete(channel.get_partial_message(int(known)))
+        with_summaries: set[str] = set()
+        async for message, about in self._ours(channel):
+            if about == user_id:
+                await _delete(message)
+            elif _SUMMARY in message.content:
+                with_summaries.add(about)
+        return with_summaries
+
+    async def _ours(self, channel: TextPlace) -> AsyncIterator[tuple[discord.Message, str]]:
+        """Our messages in the channel and whom (user id) each is about, also those we lost the note of."""
+        async for message in channel.history(limit=MOST_MESSAGES):
+            first_line = message.content.partition("\n")[0]
+            if message.author == self._client.user and (about := _ABOUT.fullmatch(first_line)):
+                yield message, about[1]
 
     async def _channel(self) -> TextPlace:
         known = self._client.get_channel(self._channel_id)
@@ -109,3 +165,14 @@ class Transparency:
             user = self._client.get_user(int(user_id)) if user_id.isdigit() else None
             self._names[user_id] = user.display_name if user is not None else "someone"
         return _MARKDOWN.sub(r"\\\g<0>", speaker(self._names[user_id]))
+
+
+async def _delete(message: discord.PartialMessage | discord.Message) -> None:
+    try:
+        await message.delete()
+    except discord.NotFound:
+        log.info("a message of the transparency channel is gone already")
+
+
+def _without(notes: Mapping[str, object], user_id: str) -> dict[str, object]:
+    return {key: note for key, note in notes.items() if key != user_id}

@@ -105,6 +105,7 @@ def _forget(settings: Settings) -> None:
                 shutil.rmtree(path)
             elif path.name != ".lock":
                 path.unlink()
+        shutil.rmtree(settings.data_dir / "cache", ignore_errors=True)
     finally:
         memory.close()
 

@@ -1,13 +1,17 @@
 """Extraction: what a person has said since the last time becomes proposals, and core decides on them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from discoclaw.core import titles
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import Refused
+from discoclaw.core.history import Branches
 from discoclaw.core.item import Source, by_newest
 from discoclaw.core.message import Said
 from discoclaw.core.patch import Patch
+from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Model
 from discoclaw.core.privacy import DmPrivacy, may_show
 from discoclaw.core.text import clip, collapse, speaker
@@ -48,20 +52,31 @@ Answer with JSON only: {"upserts": [{"id": null, "kind": "…", "text": "…", "
 
 
 class FactsLoop:
-    """Extracts one person's durable items from all their unseen messages."""
+    """Extracts one person's durable items from all their unseen messages.
 
-    def __init__(self, model: Model, memory: Memory, cursors: Cursors, *, dm_privacy: DmPrivacy) -> None:
+    Of what somebody said until `unheard(user_id)` (ms) nothing is learned.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        memory: Memory,
+        cursors: Cursors,
+        *,
+        dm_privacy: DmPrivacy,
+        personas: Personas | None = None,
+        unheard: Callable[[str], int] = lambda user_id: -1,
+    ) -> None:
         self._model = model
         self._memory = memory
         self._cursors = cursors
         self._dm_privacy = dm_privacy
+        self._personas = personas or Personas()
+        self._unheard = unheard
 
     async def seen_up_to(self, user_id: str) -> dict[str, int]:
         """The newest message ids (snowflakes) extraction has seen, by session."""
-        cursor = await self._cursors.get(f"facts-{user_id}")
-        return {
-            key: int(value) for key, value in cursor.items() if isinstance(value, str) and value.isdigit()
-        }
+        return _seen(await self._cursors.get(f"facts-{user_id}"))
 
     async def run(self, user_id: str, backlog: Backlog, context: Sequence[Said]) -> bool:
         """Take the oldest unseen messages of the person into memory. Returns whether more are waiting.
@@ -69,12 +84,23 @@ class FactsLoop:
         `context` is what others said around them. Raises ModelError or MemoryFault; memory and backlog are
         then as they were.
         """
+        subject = user_subject(user_id)
+        branches = await self._memory.branches(subject)
+        persona = partial(self._persona, branches)
+        backlog.group = lambda heard: (heard.place.private, persona(heard))
+        kept = {*branches.all, *self._personas.places.values()}
+        erased_at = self._memory.erased_at(subject)
+        # Said before an erasure, or to a persona that has been deleted since: not to be learned any more.
+        gone = [h for h in backlog.waiting.values() if h.said.sent_at <= erased_at or persona(h) not in kept]
+        if gone:
+            backlog.take(gone)
+        context = [said for said in context if said.sent_at > erased_at]
         batch = backlog.oldest(BATCH_CHARS)
         if not batch:
             return False
         more = len(batch) < len(backlog.waiting)
-        subject = user_subject(user_id)
-        view = await self._memory.view(subject)
+        branch = persona(batch[0])
+        view = await self._memory.view(subject, branch)
         patch = await self._model.structured(
             system=SYSTEM, prompt=prompt(view, batch, context), shape=Patch, max_tokens=MAX_TOKENS
         )
@@ -82,19 +108,41 @@ class FactsLoop:
         fallback = self._origin(batch[-1])  # for a proposal that names none of the messages
 
         def learn(draft: Draft) -> list[str]:
+            if self._memory.erased_at(subject) != erased_at:
+                return ["their memory was erased meanwhile"]
+            if any(heard.said.sent_at <= self._unheard(user_id) for heard in batch):
+                return ["they have opted out meanwhile"]
             draft.apply(patch, origins, fallback)
             return draft.refused
 
-        refused = await self._memory.change(
-            subject, "learned from talk", learn, by="extraction", messages=[h.said.id for h in batch]
-        )
+        try:
+            refused = await self._memory.change(
+                subject,
+                "learned from talk",
+                learn,
+                branch=branch,
+                begin=branch in self._personas.places.values(),
+                by="extraction",
+                messages=[h.said.id for h in batch],
+            )
+        except Refused as gone_meanwhile:
+            refused = [str(gone_meanwhile)]
         for reason in refused:
             log.info("%s: a proposal was refused: %s", subject, reason)
         backlog.take(batch)
-        known = await self.seen_up_to(user_id)
-        up_to = {key: str(max(known.get(key, 0), seen)) for key, seen in (known | backlog.taken).items()}
-        await self._cursors.put(f"facts-{user_id}", up_to)
+
+        def further(cursor: Mapping[str, object]) -> Mapping[str, object] | None:
+            if self._memory.erased_at(subject) != erased_at:
+                return None  # where they talked until then is not noted any more
+            known = _seen(cursor)
+            return {key: str(max(known.get(key, 0), seen)) for key, seen in (known | backlog.taken).items()}
+
+        await self._cursors.update(f"facts-{user_id}", further)
         return more
+
+    def _persona(self, branches: Branches, heard: Heard) -> str:
+        """The persona something was said to: the place's own, or the one the person was then."""
+        return self._personas.of(heard.place) or branches.head_at(heard.said.sent_at)
 
     def _origin(self, heard: Heard) -> Origin:
         return Origin(
@@ -105,6 +153,14 @@ class FactsLoop:
             evidence=clip(collapse(heard.said.text), 200),
             dm_privacy=self._dm_privacy,
         )
+
+
+def _seen(cursor: Mapping[str, object]) -> dict[str, int]:
+    return {
+        key: int(value)
+        for key, value in cursor.items()
+        if isinstance(value, str) and value.isascii() and value.isdigit()
+    }
 
 
 def prompt(view: View, batch: Sequence[Heard], context: Sequence[Said]) -> str:

@@ -5,7 +5,7 @@ extraction) has taken it, however long ago it left the window. After a restart t
 the chat's history, behind the loops' saved cursors, so a restart repeats work rather than losing talk.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from discoclaw.core.message import Place, Said
@@ -27,14 +27,23 @@ class Heard:
     session_key: str
 
 
+def by_privacy(heard: Heard) -> object:
+    """Private and open talk apart."""
+    return heard.place.private
+
+
 @dataclass(slots=True)
 class Backlog:
-    """Messages waiting for one loop, oldest first, each once. `taken` is the newest id seen, by session."""
+    """Messages waiting for one loop, oldest first, each once. `taken` is the newest id seen, by session.
+
+    `group` says what may share a batch: messages of which it says the same.
+    """
 
     waiting: dict[str, Heard] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
     spoiled: int = 0
     """How often in a row the model could make nothing of the oldest batch."""
+    group: Callable[[Heard], object] = by_privacy
 
     def hear(self, heard: Heard) -> None:
         if int(heard.said.id) <= self.taken.get(heard.session_key, 0) or heard.said.id in self.waiting:
@@ -49,13 +58,13 @@ class Backlog:
     def oldest(self, max_chars: int) -> list[Heard]:
         """The oldest messages of together at most `max_chars` UTF-16 units, but at least one if any waits.
 
-        Private and open talk never share a batch: what is learned from one can then not be taken for
-        something said in the other. After failures of the batch itself (see `spoil`) it is smaller.
+        Private and open talk never share a batch, nor do two personas: what is learned from one can then not
+        be taken for something said in the other. After failures of the batch (see `spoil`) it is smaller.
         """
         batch: list[Heard] = []
         max_chars >>= self.spoiled
         for heard in self.waiting.values():
-            if batch and heard.place.private != batch[0].place.private:
+            if batch and self.group(heard) != self.group(batch[0]):
                 continue
             max_chars -= utf16_length(heard.said.text) + 60
             if batch and max_chars < 0:

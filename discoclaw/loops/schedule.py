@@ -11,7 +11,7 @@ end by themselves, and a failure of any kind changes nothing but the log.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from discoclaw.core.errors import (
@@ -25,6 +25,7 @@ from discoclaw.core.errors import (
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
+from discoclaw.core.times import snowflake_at
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import Backlog, Heard
@@ -59,7 +60,8 @@ class _Track:
 class Loops:
     """Both loops' schedule. Either loop may be None: switched off.
 
-    `learned(user_id)` is called when a run may have changed what a transparency mirror shows.
+    `learned(user_id)` is called when a run may have changed what a transparency mirror shows. What people
+    who do not want to be remembered said until `unheard(user_id)` (ms) no loop ever sees.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Loops:
         facts_every: int = 10,
         window_chars: int = 3000,
         learned: Callable[[str], None] = lambda user_id: None,
+        unheard: Callable[[str], int] = lambda user_id: -1,
     ) -> None:
         self._clock = clock
         self._summary = summary
@@ -79,6 +82,7 @@ class Loops:
         self._summary_every = summary_every
         self._facts_every = facts_every
         self._learned = learned
+        self._unheard = unheard
         self._window_chars = window_chars
         # People and conversations with something waiting stay; the others come back with their cursors.
         self._sessions: IdleMap[_Track] = IdleMap(lambda key: _Track(), idle_ms=HOUR_MS)
@@ -89,6 +93,8 @@ class Loops:
 
     def hear(self, said: Said, place: Place, session_key: str, *, window: int) -> None:
         """Something was said, by anybody; `window` is how many messages the prompt's window holds."""
+        if not self._may_hear(said):
+            return
         heard = Heard(said, place, session_key)
         track = self._sessions.use(session_key, self._clock())
         track.backlog.hear(heard)
@@ -110,6 +116,9 @@ class Loops:
             track.backlog.seen({session_key: await self._summary.seen_up_to(session_key)})
             track.cursor_known = True
             track.takes_part = track.takes_part or track.backlog.taken[session_key] > 0
+        if place.kind == "dm":  # what we answered to somebody who was not to be remembered goes with it
+            until = max((self._unheard(one.author_id) for one in said if not one.by_us), default=-1)
+            said = [one for one in said if one.sent_at > until]
         for author in {one.author_id for one in said if not one.by_us and not one.guest}:
             person = self._people.use(author, self._clock())
             if self._facts is not None and not person.cursor_known:
@@ -152,6 +161,35 @@ class Loops:
         for track in (self._sessions.peek(session_key), self._people.peek(author_id)):
             if track is not None:
                 track.backlog.amend(message_id, text)
+
+    def sessions_of(self, user_id: str) -> set[str]:
+        """The conversations in which something of a person waits for a summary, or stands around others'."""
+        found = set()
+        for key in self._sessions:
+            if (track := self._sessions.peek(key)) is not None:
+                said = [*track.recent, *(heard.said for heard in track.backlog.waiting.values())]
+                if any(one.author_id == user_id for one in said):
+                    found.add(key)
+        return found
+
+    def erase(self, user_id: str, sessions: Sequence[str], at: int) -> None:
+        """A person's memory was erased at a time (ms): no loop sees what they said until then.
+
+        The summaries of `sessions` begin anew; what others said there and was not summarised is lost to them.
+        Only RAM is touched: who erases brings the cursors on disk along.
+        """
+        if (track := self._people.peek(user_id)) is not None:
+            track.backlog.take(list(track.backlog.waiting.values()))
+            track.turns = 0
+        for key in self._sessions:
+            if (session := self._sessions.peek(key)) is not None:
+                for said in [one for one in session.recent if one.author_id == user_id or key in sessions]:
+                    session.recent.remove(said)
+        for key in sessions:
+            session = self._sessions.use(key, self._clock())
+            session.backlog.take(list(session.backlog.waiting.values()))
+            session.backlog.seen({key: snowflake_at(at)})
+            session.turns = 0
 
     def reset(self, session_key: str, up_to: int) -> None:
         """The rolling summary was cleared: nothing up to this message id comes back into it."""
@@ -197,6 +235,14 @@ class Loops:
 
     # ------------------------------------------------------------------ inside
 
+    def _may_hear(self, said: Said) -> bool:
+        return said.sent_at > self._unheard(said.author_id)
+
+    def _let_go(self, track: _Track) -> None:
+        """Whoever opted out since they were heard is learned from no more."""
+        for heard in [one for one in track.backlog.waiting.values() if not self._may_hear(one.said)]:
+            track.backlog.forget(heard.said.id)
+
     def _running(self) -> list[asyncio.Task[None]]:
         tracks = [t.peek(key) for t in (self._sessions, self._people) for key in t]
         return [track.task for track in tracks if track is not None and track.task is not None]
@@ -214,6 +260,7 @@ class Loops:
             return
 
         async def run() -> bool:
+            self._let_go(track)
             more = await loop.run(session_key, track.backlog)
             if user_id is not None:
                 self._learned(user_id)
@@ -231,6 +278,7 @@ class Loops:
             if not track.cursor_known:
                 track.backlog.seen(await loop.seen_up_to(user_id))
                 track.cursor_known = True
+            self._let_go(track)
             more = await loop.run(user_id, track.backlog, self._context(user_id, track))
             self._learned(user_id)
             return more
@@ -268,5 +316,5 @@ class Loops:
         for key in sorted(keys):
             session = self._sessions.peek(key)
             if session is not None:
-                around += [said for said in session.recent if said.author_id != user_id]
+                around += [one for one in session.recent if one.author_id != user_id and self._may_hear(one)]
         return sorted(around, key=lambda said: int(said.id))[-40:]

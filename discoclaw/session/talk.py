@@ -5,14 +5,14 @@ The rules are core's; the order is the desk's; the work is the turn's. Knows not
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Said, with_attachments
 from discoclaw.core.policy import Policy, should_respond
 from discoclaw.core.ports import Reply
 from discoclaw.session.desk import Desk, Job
-from discoclaw.session.turn import STOPPED, Parts, refill, take_turn
+from discoclaw.session.turn import STOPPED, Parts, erased_since, refill, take_turn
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ class Talk:
 
     def hear(self, message: Inbound, policy: Policy) -> None:
         """A message of an allowed channel enters the window, whoever it is from, answered or not."""
+        if erased_since(self.parts, message):
+            return  # it was on its way when they had their memory erased
         window = self.parts.windows.use(message.session_key)
         if window.capacity != policy.context_history:
             window.resize(policy.context_history)
@@ -87,6 +89,21 @@ class Talk:
         """
         self.parts.windows.forget(message_id, session_key)
         self.parts.loops.forget(message_id)
+
+    def sessions_of(self, user_id: str) -> set[str]:
+        """The conversations (session keys) of which we have a person's words in RAM."""
+        return {*self.parts.windows.with_words_of(user_id), *self.parts.loops.sessions_of(user_id)}
+
+    def erase(self, user_id: str, sessions: Iterable[str], at: int) -> None:
+        """A person's memory was erased at a time (ms): nothing in RAM may bring their words back.
+
+        `sessions` are conversations whose summaries they took part in; those are begun anew.
+        """
+        touched = sorted({*sessions, *self.sessions_of(user_id)})
+        for session_key in touched:
+            self.parts.windows.use(session_key).clear()
+        self.parts.explained.forget(user_id)
+        self.parts.loops.erase(user_id, touched, at)
 
     def run(
         self, session_key: str, work: Callable[[], Awaitable[None]], dropped: Callable[[], Awaitable[None]]

@@ -1,18 +1,20 @@
 """One turn, top to bottom: from a message that is to be answered to the answer and what follows it.
 
-Memory, summary and window make the answer better; none of them can prevent it, or delay it by more than two
-seconds on a disk or a Discord that hangs. Only the model and the chat can, and then the person is told so.
+Memory, summary and window make the answer better; none of them can prevent it, nor delay it by more than two
+seconds each on a disk or a Discord that hangs. Only the model and the chat can, and then the person is told
+so.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, MemoryFault, ModelError
+from discoclaw.core.history import MAIN, Branches
 from discoclaw.core.item import Item, Source
 from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.model import (
@@ -25,17 +27,20 @@ from discoclaw.core.model import (
     Turn,
     UserTurn,
 )
+from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Clock, History, Model, Recall, Reply
 from discoclaw.core.privacy import DmPrivacy, may_show
-from discoclaw.core.view import EMPTY
+from discoclaw.core.view import EMPTY, View
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.choices import Choices
 from discoclaw.memory.rolling import NOTHING, RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_subject
-from discoclaw.prompt.assemble import Budget, Materials, assemble
+from discoclaw.prompt.assemble import Budget, Materials, PersonaNote, assemble
 from discoclaw.recall.select import choose
 from discoclaw.session.content import Content, Texts
-from discoclaw.session.tools import SPECS, MemoryTools, Speaker
+from discoclaw.session.explained import Explained, Shown
+from discoclaw.session.tools import SPECS, MemoryTools, Speaker, Tidy
 from discoclaw.session.window import Window, Windows
 
 log = logging.getLogger(__name__)
@@ -59,7 +64,8 @@ STOPPED = "I was stopped before I could finish this. Please ask again in a momen
 class Parts:
     """Everything a turn works with; built once, by the composition root.
 
-    `memory` and `rolling` are None when switched off. `me` is known once we are logged in.
+    `memory` and `rolling` are None when switched off. `me` is known once we are logged in. `personas` says
+    which places have one of their own, `tidy` consolidates a memory on demand.
     """
 
     model: Model
@@ -76,13 +82,33 @@ class Parts:
     max_tokens: int
     dm_privacy: DmPrivacy
     me: Callable[[], Me]
+    personas: Personas = field(default_factory=Personas)
+    choices: Choices | None = None
+    tidy: Tidy | None = None
+    explained: Explained = field(default_factory=Explained)
+
+    def remembers(self, user_id: str) -> bool:
+        """Whether there is a memory, and the person has not opted out of it."""
+        return self.memory is not None and not (self.choices is not None and self.choices.opted_out(user_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What is remembered of a person that may be shown here: active items, and the branch they are of.
+
+    `branch` is None where nothing could be read; `persona` is what the model is told of it, if anything.
+    """
+
+    items: tuple[Item, ...] = ()
+    branch: str | None = None
+    persona: PersonaNote | None = None
 
 
 async def take_turn(parts: Parts, message: Inbound, reply: Reply) -> None:
     """Answer one message. Every way this can fail ends with a word to the person, or a line in the log."""
     try:
         # 1 what is remembered: the person's items (those that may be shown here) and the summary
-        items = await _items(parts, message)
+        recalled = await _recall(parts, message)
         rolling = await _rolling(parts, message.session_key)
         # 2 what matters now: the recent talk, and the items it calls for
         await refill(parts, message)
@@ -90,7 +116,7 @@ async def take_turn(parts: Parts, message: Inbound, reply: Reply) -> None:
         chosen = choose(
             parts.recall,
             _asked(message),
-            items,
+            recalled.items,
             max_chars=parts.inject_chars,
             now_ms=parts.clock(),
             recent="\n".join(said.text for said in window[-2:]),
@@ -107,21 +133,30 @@ async def take_turn(parts: Parts, message: Inbound, reply: Reply) -> None:
                 content=content[0],
                 place_content=content[1],
                 durable=tuple(one.line for one in chosen),
+                persona=recalled.persona,
                 rolling=rolling,
                 window=window,
             ),
             parts.budget,
         )
         # 4 the model, which streams into the reply and may use tools
-        tools = SPECS if parts.memory is not None else ()
-        request = ModelRequest(prompt.system, (UserTurn(prompt.user),), tools, parts.max_tokens)
-        answer = await _converse(parts, message, request, reply)
+        tools = _tools(parts, message, recalled.branch)
+        request = ModelRequest(
+            prompt.system, (UserTurn(prompt.user),), SPECS if tools is not None else (), parts.max_tokens
+        )
+        answer = await _converse(parts, tools, request, reply)
         # 5 the answer is out, and becomes part of the talk
         answer_id = await reply.finish()
         if answer_id is None:
             await reply.fail(EMPTY_ANSWER)
             return
-        _remember_answer(parts, message, answer_id, answer)
+        if not erased_since(parts, message):  # else it may repeat what is gone
+            _remember_answer(parts, message, answer_id, answer)
+            used = tuple((one.item.id, one.why) for one in chosen)
+            persona = recalled.branch or MAIN
+            shown = Shown(message.id, answer_id, parts.clock(), persona, used, bool(rolling), prompt.shown)
+            parts.explained.note(message.session_key, message.author.id, shown)
+        await _offer(tools, message, reply)
         # 6 the loops, which do their work later
         parts.loops.nudge(message.session_key, message.author.id)
     except ModelError as error:
@@ -153,6 +188,8 @@ async def refill(parts: Parts, message: Inbound) -> None:
 async def _refill(parts: Parts, message: Inbound, window: Window) -> None:
     try:
         past = await parts.history.before(message.place, message.id, window.capacity)
+        dm_of = message.author.id if message.place.kind == "dm" else None  # there, our answers go too
+        past = [said for said in past if said.sent_at > _erased_at(parts, dm_of or said.author_id)]
         for said in past:
             window.remember(said)
         await parts.loops.catch_up(past, message.place, message.session_key, window=window.capacity)
@@ -167,18 +204,49 @@ async def _refill(parts: Parts, message: Inbound, window: Window) -> None:
         window.refill = None
 
 
-async def _items(parts: Parts, message: Inbound) -> list[Item]:
-    if parts.memory is None:
-        return []
-    subject = user_subject(message.author.id)
+def _erased_at(parts: Parts, user_id: str) -> int:
+    """When (ms) a person had their memory erased: what was said before does not come back; -1 for never."""
+    return parts.memory.erased_at(user_subject(user_id)) if parts.memory is not None else -1
+
+
+def erased_since(parts: Parts, message: Inbound) -> bool:
+    """Whether the author's memory was erased after they said this."""
+    return message.sent_at <= _erased_at(parts, message.author.id)
+
+
+async def _recall(parts: Parts, message: Inbound) -> Recalled:
+    if parts.memory is None or not parts.remembers(message.author.id):
+        return Recalled()
+    subject, branch = user_subject(message.author.id), parts.personas.of(message.place)
+    memory = parts.memory
     try:
-        view = parts.memory.view_in_ram(subject)
+        known, branches = memory.view_in_ram(subject, branch), memory.branches_in_ram(subject)
     except MemoryFault:
-        view = None
-    if view is None:
-        view = await _soon(parts.memory.view(subject), EMPTY, "what is remembered")
+        known = None
+    view = known or EMPTY
+    if known is None:
+        view, branches = await _soon(_look(memory, subject, branch), (EMPTY, None), "what is remembered")
     in_dm = message.place.kind == "dm"
-    return [item for item in view.active() if may_show(item, in_dm=in_dm)]
+    items = tuple(item for item in view.active() if may_show(item, in_dm=in_dm))
+    if branches is None:
+        return Recalled(items, branch)
+    return Recalled(items, branch or branches.current, _persona(branches, branch, in_dm=in_dm))
+
+
+async def _look(memory: Memory, subject: str, branch: str | None) -> tuple[View, Branches | None]:
+    """What a branch says, and the branches of the same moment."""
+    view = await memory.view(subject, branch)
+    return view, memory.branches_in_ram(subject)
+
+
+def _persona(branches: Branches, branch: str | None, *, in_dm: bool) -> PersonaNote | None:
+    """What the model is told of the persona; nothing for a person who has no other than `main`."""
+    if len(branches.all) == 1 and branch in (None, MAIN):
+        return None
+    name = branch or branches.current
+    known = branches.all.get(name)
+    about = known.persona if known is not None and (in_dm or not known.private) else ""
+    return PersonaNote(name, about, tuple(one for one in branches.all if one != name))
 
 
 async def _rolling(parts: Parts, session_key: str) -> str:
@@ -210,7 +278,7 @@ def _asked(message: Inbound) -> str:
     return f"{message.text}\n{message.quoted.text}" if message.quoted is not None else message.text
 
 
-async def _converse(parts: Parts, message: Inbound, request: ModelRequest, reply: Reply) -> str:
+async def _converse(parts: Parts, tools: MemoryTools | None, request: ModelRequest, reply: Reply) -> str:
     """Stream the answer into the reply, running tools as the model asks. Returns the whole text."""
     turns: list[Turn] = list(request.turns)
     text: list[str] = []
@@ -229,7 +297,10 @@ async def _converse(parts: Parts, message: Inbound, request: ModelRequest, reply
         if text and not text[-1].endswith("\n"):
             text.append("\n\n")  # what is said before and after a tool are two paragraphs
             await reply.push("\n\n")
-        results = await _run_tools(parts, message, finished.turn) if may_call else _refused(finished.turn)
+        if may_call and tools is not None:
+            results = ToolTurn(tuple([await tools.call(call) for call in finished.turn.calls]))
+        else:
+            results = _refused(finished.turn)
         turns += [finished.turn, results]
     return "".join(text)
 
@@ -253,8 +324,13 @@ async def _stream(model: Model, request: ModelRequest, reply: Reply, text: list[
     return finished
 
 
-async def _run_tools(parts: Parts, message: Inbound, turn: AssistantTurn) -> ToolTurn:
-    assert parts.memory is not None  # tools were offered
+def _tools(parts: Parts, message: Inbound, recalled: str | None) -> MemoryTools | None:
+    """The memory tools for this turn; none for somebody of whom nothing is to be remembered.
+
+    `recalled` is the branch that the prompt was made of.
+    """
+    if parts.memory is None or not parts.remembers(message.author.id):
+        return None
     place = message.place
     origin = Origin(
         "inferred",
@@ -264,9 +340,19 @@ async def _run_tools(parts: Parts, message: Inbound, turn: AssistantTurn) -> Too
         evidence="asked for during a talk",
         dm_privacy=parts.dm_privacy,
     )
-    speaker = Speaker(user_subject(message.author.id), place.kind == "dm", origin)
-    tools = MemoryTools(parts.memory, parts.recall, parts.clock, speaker)
-    return ToolTurn(tuple([await tools.call(call) for call in turn.calls]))
+    speaker = Speaker(message.author.id, place.kind == "dm", origin, parts.personas.of(place), recalled)
+    return MemoryTools(
+        parts.memory, parts.recall, parts.clock, speaker, choices=parts.choices, tidy=parts.tidy
+    )
+
+
+async def _offer(tools: MemoryTools | None, message: Inbound, reply: Reply) -> None:
+    """Show what the tools proposed below the answer, which stands whatever becomes of it."""
+    for offer in tools.offers if tools is not None else []:
+        try:
+            await reply.offer(offer)
+        except ChatError as error:
+            log.warning("%s: a proposal could not be shown: %s", message.session_key, error)
 
 
 def _remember_answer(parts: Parts, message: Inbound, answer_id: str, answer: str) -> None:
@@ -274,7 +360,8 @@ def _remember_answer(parts: Parts, message: Inbound, answer_id: str, answer: str
     me = parts.me()
     said = Said(answer_id, me.id, me.name, answer, parts.clock(), by_us=True)
     window.remember(said)
-    parts.loops.hear(said, message.place, message.session_key, window=window.capacity)
+    if parts.remembers(message.author.id) or parts.memory is None:
+        parts.loops.hear(said, message.place, message.session_key, window=window.capacity)
 
 
 async def _tell(reply: Reply, text: str, message: Inbound) -> None:

@@ -51,6 +51,11 @@ class Window:
         """All messages, oldest first."""
         return tuple(self._said.values())
 
+    def clear(self) -> None:
+        """Nothing that was said here so far is known any more; nor is it read from the chat's history."""
+        self._said.clear()
+        self.refilled = True
+
     def before(self, message_id: str) -> tuple[Said, ...]:
         """What was said before a message, and our answers since, oldest first.
 
@@ -82,6 +87,15 @@ class Windows:
         for key in self._windows if session_key is None else [session_key]:
             if (window := self._windows.peek(key)) is not None:
                 window.forget(message_id)
+
+    def with_words_of(self, author_id: str) -> list[str]:
+        """The conversations (session keys) whose windows hold something of this author's."""
+        return [
+            key
+            for key in self._windows
+            if (window := self._windows.peek(key)) is not None
+            and any(said.author_id == author_id for said in window.recent())
+        ]
 
     def amend(self, message_id: str, text: str, session_key: str) -> None:
         """The message was edited in the chat."""

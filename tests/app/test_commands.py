@@ -1,11 +1,21 @@
 """What people see and do with `!memory` and `/memory`."""
 
+from typing import Any
+
 import discord
 import pytest
 from discord.ext import commands
 
+from discoclaw.core.item import item_id
 from tests.app.conftest import Start
 from tests.app.models import Scripted
+
+
+def size(command: Any) -> int:
+    """What Discord counts of a command: names, descriptions and values, at most 8,000 characters."""
+    choices = sum(len(choice["name"]) + len(str(choice["value"])) for choice in command.get("choices") or [])
+    below = sum(size(option) for option in command.get("options") or [])
+    return len(command["name"]) + len(command.get("description") or "") + choices + below
 
 
 class TestTextCommands:
@@ -43,7 +53,13 @@ class TestTextCommands:
             ("!memory forget", "Please use it like this: `!memory forget <text>`"),
             ("!memory forget nothing like it", "I remember nothing that matches"),
             ("!memory reset", "Did you mean `!memory reset rolling`?"),
-            ("!memory explode", "There is no `!memory explode`."),
+            ("!memory zzz", "There is no `!memory zzz`.\n**What I remember"),
+            ("!memory rember tea", "There is no `!memory rember`. Did you mean `!memory remember`?"),
+            ("!memory reset rollin", "Did you mean `!memory reset rolling`?"),
+            ("!memory edit", "Please use it like this: `!memory edit <id or text> => <new text>`"),
+            ("!memory edit nothing like it", "Please use it like this: `!memory edit "),
+            ("!memory edit nothing => something", "I remember nothing that matches"),
+            ("!memory help all", "**Yours**\n`!memory export"),
             ("!memory help", "**What I remember, and how you change it**"),
             ("!MEMORY HELP", "**What I remember, and how you change it**"),
             ("!memory share nothing", "I remember nothing that matches"),
@@ -56,6 +72,49 @@ class TestTextCommands:
             await world.ann.send(world.general, said)
             assert world.answer(world.general).startswith(answer)
             assert all(isinstance(error, commands.UserInputError) for error in world.env.errors)
+
+    @pytest.mark.parametrize(
+        "form", ["{id} {new}", "durable-{id} => {new}", "{old} => {new}", "{old} → {new}"]
+    )
+    async def test_an_item_is_edited_by_id_or_text(self, start: Start, form: str) -> None:
+        async with start() as world:
+            old, new = "My cat is called Tom", "My cat => Tim"
+            await world.ann.send(world.general, f"!memory remember {old}")
+            short = item_id("fact", old).removeprefix("durable-")
+            await world.ann.send(world.general, "!memory edit " + form.format(id=short, old=old, new=new))
+            assert world.answer(world.general) == f"Edited: {old} → {new}"
+            await world.ann.send(world.general, "!memory show")
+            assert f"- [fact] {new} (id {short}" in world.answer(world.general)
+            await world.ann.send(world.general, f"!memory edit {short} {new}")
+            assert world.answer(world.general) == f"It says that already: {new}"
+
+    async def test_to_remember_one_thing_costs_no_other_and_where_it_must_that_is_said(
+        self, start: Start
+    ) -> None:
+        async with start(max_items=2) as world:
+            for words in ("remember I like tea", "edit I like tea => I like coffee", "remember I like tea"):
+                await world.ann.send(world.general, f"!memory {words}")
+            assert world.answer(world.general) == "Remembered: I like tea"
+            await world.ann.send(world.general, "!memory show")
+            assert "I like coffee" in world.answer(world.general)
+            await world.ann.send(world.general, "!memory remember I like milk")
+            assert "2 items at most, so the oldest one went" in world.answer(world.general)
+
+    async def test_secrets_are_left_out_of_an_edit_too(self, start: Start) -> None:
+        async with start() as world:
+            key = "ghp_" + "a1" * 20
+            await world.ann.send(world.general, "!memory remember my key")
+            await world.ann.send(world.general, f"!memory edit my key => my key is {key}")
+            assert world.answer(world.general).endswith("(I left out what looks like a secret key.)")
+            assert key not in world.answer(world.general)
+
+    async def test_memory_that_is_switched_off_says_so(self, start: Start) -> None:
+        async with start(durable_enabled=False) as world:
+            for words in ("show", "log", "undo", "branches", "erase", "export", "settle", "verify"):
+                await world.ann.send(world.general, f"!memory {words}")
+                assert world.answer(world.general) == (
+                    "Durable memory is switched off here (DISCOCLAW_DURABLE_MEMORY_ENABLED)."
+                )
 
     async def test_a_memory_too_long_is_refused_with_the_limit(self, start: Start) -> None:
         async with start() as world:
@@ -110,6 +169,40 @@ class TestSlashCommands:
             result = await world.ann.slash(world.general, "memory forget", text=choices[0]["value"])
             assert result.response.content == "Forgotten: My cat is called Tom"
             assert await world.bob.autocomplete(world.general, "memory forget", "text", "") == []
+
+    async def test_what_is_personal_and_edited_unseen_stays_unseen(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory remember I like tea")
+            edited = await world.ann.slash(
+                world.general, "memory edit", item="I like tea", text="I take pills against anxiety"
+            )
+            assert "private: I use it in our DMs only" in edited.response.content
+            await world.ann.send(world.general, "!memory show")
+            assert "pills" not in world.answer(world.general)
+            again = await world.ann.slash(
+                world.general, "memory edit", item="I take pills against anxiety", text="I like cocoa"
+            )
+            assert again.response.content == "Edited: I take pills against anxiety → I like cocoa"
+
+    async def test_editing_completes_and_takes_both_fields(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.slash(world.general, "memory remember", text="My cat is called Tom")
+            choices = await world.ann.autocomplete(world.general, "memory edit", "item", "cat")
+            result = await world.ann.slash(
+                world.general, "memory edit", item=choices[0]["value"], text="My cat is called Tim"
+            )
+            assert result.response.content == "Edited: My cat is called Tom → My cat is called Tim"
+
+    async def test_all_of_them_fit_into_what_discord_takes(self, start: Start) -> None:
+        async with start() as world:
+            names = world.ann.available_commands(world.general)
+            children = {name.split()[1] for name in names}
+            assert len(children) == 25
+            assert {"memory branch cherry-pick", "memory why", "memory optout"} <= set(names)
+            (group,) = [
+                command.to_dict(world.app.client.tree) for command in world.app.client.tree.get_commands()
+            ]
+            assert size(group) <= 8000
 
     async def test_reset_rolling(self, start: Start) -> None:
         async with start() as world:

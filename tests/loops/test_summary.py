@@ -359,7 +359,14 @@ class TestReset:
         home.model.summaries.append(lambda prompt: Summary(summary=f"Still: {'A secret.' in prompt}"))
         backlog = Backlog()
         backlog.hear(Heard(said(11), GENERAL, GENERAL_KEY))
-        loop = SummaryLoop(home.model, home.rolling, home.cursors, me=lambda: ME, max_chars=2000)
+        loop = SummaryLoop(
+            home.model,
+            home.rolling,
+            home.cursors,
+            me=lambda: ME,
+            max_chars=2000,
+            erased_at=lambda user_id: -1,
+        )
         await asyncio.gather(home.rolling.clear(GENERAL_KEY), loop.run(GENERAL_KEY, backlog))
         assert await summary(home) in ("", "Still: False")
 

@@ -23,10 +23,12 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.patch import Patch, Summary
-from discoclaw.core.ports import Shape
+from discoclaw.core.policy import Personas
+from discoclaw.core.ports import Offer, Shape
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
+from discoclaw.memory.choices import Choices
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
@@ -192,6 +194,7 @@ class Recorder:
     id: str = "5000"
     pushed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    offers: list[Offer] = field(default_factory=list)
     finished: bool = False
     refuses: dict[str, Exception] = field(default_factory=dict)
 
@@ -210,6 +213,10 @@ class Recorder:
 
     async def drop(self) -> None:
         pass
+
+    async def offer(self, offer: Offer) -> None:
+        self._check("offer")
+        self.offers.append(offer)
 
     async def fail(self, text: str) -> None:
         self._check("fail")
@@ -280,13 +287,31 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     memory = Memory(root, clock=clock)
     rolling = RollingMemory(root / "rolling", clock=clock)
     cursors = Cursors(root / "cursors")
+    choices = Choices(root / "choices.json")
+    choices.load()
+    personas: Personas = given.pop("personas", Personas())
     loops = Loops(
         clock=clock,
-        summary=SummaryLoop(model, rolling, cursors, me=lambda: ME, max_chars=given.pop("summary_max", 2000)),
-        facts=FactsLoop(model, memory, cursors, dm_privacy="balanced"),
+        summary=SummaryLoop(
+            model,
+            rolling,
+            cursors,
+            me=lambda: ME,
+            max_chars=given.pop("summary_max", 2000),
+            erased_at=lambda user_id: memory.erased_at(user_subject(user_id)),
+        ),
+        facts=FactsLoop(
+            model,
+            memory,
+            cursors,
+            dm_privacy="balanced",
+            personas=personas,
+            unheard=choices.unheard_until,
+        ),
         summary_every=given.pop("summary_every", 1000),
         facts_every=given.pop("facts_every", 1000),
         learned=given.pop("learned", lambda user_id: None),
+        unheard=choices.unheard_until,
     )
     history: Past = given.pop("history", None) or Past()
     desk = Desk(waiting_limit=given.pop("waiting_limit", 20), running_limit=given.pop("running_limit", 16))
@@ -305,6 +330,9 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         max_tokens=4096,
         dm_privacy="balanced",
         me=lambda: ME,
+        personas=personas,
+        choices=choices,
+        tidy=given.pop("tidy", None),
     )
     assert not given, given
     return House(

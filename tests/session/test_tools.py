@@ -29,7 +29,7 @@ SECRET = Origin("stated", private=True)
 
 
 async def call(
-    home: House, name: str, place: Place = GENERAL, *, author=ANN, number: int = 1000, **given: object
+    home: House, name: str, place: Place = GENERAL, /, *, author=ANN, number: int = 1000, **given: object
 ) -> tuple[bool, str]:
     """One tool call in a turn: whether it failed, and what the model read."""
     home.model.answers.extend([calls((name, given)), "Done."])
@@ -206,7 +206,11 @@ class TestFailuresAreClear:
         ("name", "given", "words"),
         [
             ("memory_erase", {}, "there is no tool 'memory_erase'; use memory_search, memory_store,"),
-            ("memory_store", {}, "memory_store was not called correctly: text: Field required"),
+            (
+                "memory_store",
+                {},
+                "memory_store was not called correctly: input: give either text, or subject",
+            ),
             ("memory_store", {"text": ""}, "text: String should have at least 1 character"),
             ("memory_store", {"text": 7}, "text: Input should be a valid string"),
             ("memory_store", {"text": "x" * 2001}, "text: String should have at most 2000 characters"),
@@ -274,7 +278,7 @@ class TestFailuresAreClear:
             home, "memory_update", id=held.id, text="User prefers spaces.", number=9_000_000
         )
         assert not failed
-        assert "/memory remember" in text
+        assert "asked to settle it" in text
         assert await home.texts(ANN) == ["User prefers tabs."]
 
     async def test_a_memory_that_can_not_be_used_is_said(self, tmp_path: Path) -> None:

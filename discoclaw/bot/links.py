@@ -1,0 +1,30 @@
+"""Links to messages, as Discord's client opens them. Knows which channels the client knows, nothing else."""
+
+import discord
+
+from discoclaw.core.item import Source
+
+BY_COMMAND = "said by command"
+
+
+def message_link(client: discord.Client, channel_id: str, message_id: str) -> str:
+    """The address of a message; a channel that is not known any more is taken for a direct message's."""
+    channel = client.get_channel(int(channel_id)) if channel_id.isdigit() else None
+    guild = getattr(channel, "guild", None)
+    return (
+        f"https://discord.com/channels/{guild.id if guild is not None else '@me'}/{channel_id}/{message_id}"
+    )
+
+
+def source_link(client: discord.Client, source: Source) -> str:
+    """Where an item was said, without a preview of it below."""
+    if source.type == "manual":
+        return BY_COMMAND
+    return f"<{message_link(client, source.channel_id, source.message_id)}>"
+
+
+def source_of_event(text: str) -> Source:
+    """The source that an event's `source` names."""
+    kind, _, place = text.partition(":")
+    channel, _, message = place.partition("/")
+    return Source.from_json({"type": kind, "channelId": channel, "messageId": message})

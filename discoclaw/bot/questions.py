@@ -1,0 +1,188 @@
+"""Asks people in a DM which side of a contradiction holds, with buttons; a mirror that follows the ledger.
+
+`ask` may be called as often as one likes: which questions were asked is kept in a cursor for each person. A
+few wait at a time, and the next comes when one is answered, here or with a command. Whoever takes no DMs is
+not asked again; `!memory show` and `!memory settle` have the same questions. Opted-out people are left alone.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import discord
+
+from discoclaw.bot import memory_text
+from discoclaw.bot.access import Access
+from discoclaw.bot.buttons import settle_view
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.links import source_link, source_of_event
+from discoclaw.bot.pages import SILENT
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
+from discoclaw.core.history import History
+from discoclaw.core.patch import Suggestion
+from discoclaw.core.text import clip
+from discoclaw.core.view import Conflict, View
+from discoclaw.memory.choices import Choices
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_of
+from discoclaw.show import text as shown
+from discoclaw.show.words import quoted
+
+log = logging.getLogger(__name__)
+
+MOST_OPEN = 3
+NOT_SENT = ""
+"""Stands in the cursor for the message of a question that could not be asked."""
+MEANWHILE = f"\n{memory_text.NOTE}settled meanwhile"
+
+Suggest = Callable[[View, Conflict], Awaitable[Suggestion | None]]
+"""How a small model would settle a conflict of the view; None when it does not say."""
+
+_SAYS = {"keep_old": "keep the first", "use_new": "use the second", "both_valid": "keep both"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A conflict that waits for the person, where it stands, and with what else."""
+
+    conflict: Conflict
+    branch: str
+    view: View
+
+
+class _Noted:
+    """The cursor of one person: the messages of what was asked, by the event asked about.
+
+    Nothing is noted any more once the person's memory was erased.
+    """
+
+    def __init__(self, cursors: Cursors, memory: Memory, subject: str, name: str) -> None:
+        self._cursors = cursors
+        self._name = name
+        self._erased_at = partial(memory.erased_at, subject)
+        self._began = self._erased_at()
+
+    async def all(self) -> dict[str, str]:
+        return {key: str(value) for key, value in (await self._cursors.get(self._name)).items()}
+
+    async def add(self, event_id: str, message_id: str) -> None:
+        await self._update(lambda known: {**known, event_id: message_id})
+
+    async def drop(self, event_id: str) -> None:
+        await self._update(lambda known: {key: value for key, value in known.items() if key != event_id})
+
+    async def _update(self, change: Callable[[Mapping[str, object]], Mapping[str, object]]) -> None:
+        await self._cursors.update(
+            self._name, lambda known: change(known) if self._erased_at() == self._began else None
+        )
+
+
+class Questions:
+    """Asks. `suggest` may be None: questions then come without a suggestion."""
+
+    def __init__(
+        self,
+        client: discord.Client,
+        access: Access,
+        memory: Memory,
+        choices: Choices,
+        cursors: Cursors,
+        suggest: Suggest | None = None,
+    ) -> None:
+        self._client = client
+        self._access = access
+        self._memory = memory
+        self._choices = choices
+        self._cursors = cursors
+        self._suggest = suggest
+
+    async def ask(self, subject: str) -> None:
+        """Ask a person what they were not asked yet. Raises ChatError or MemoryFault when that fails."""
+        user_id = user_of(subject)
+        if user_id is None or not user_id.isdigit() or self._choices.opted_out(user_id):
+            return
+        found = await self._open(subject)
+        noted = _Noted(self._cursors, self._memory, subject, f"questions-{user_id}")
+        asked = await noted.all()
+        for gone in [key for key in asked if key not in found]:
+            await self._close(user_id, asked.pop(gone))
+            await noted.drop(gone)
+        waiting = sum(message != NOT_SENT for message in asked.values())
+        new = [one for key, one in found.items() if key not in asked][: max(0, MOST_OPEN - waiting)]
+        if not new or (user := await self._person(user_id)) is None:
+            return
+        history = await self._memory.history(subject)
+        for one in new:
+            await noted.add(one.conflict.event_id, await self._send(user, user_id, one, history))
+
+    async def _open(self, subject: str) -> Mapping[str, _Open]:
+        """What is open, by the event that noted it; on HEAD's branch where it is on several."""
+        branches = await self._memory.branches(subject)
+        found: dict[str, _Open] = {}
+        for name in sorted(branches.all, key=lambda name: name != branches.current):
+            view = await self._memory.view(subject, name)
+            for conflict in view.conflicts:
+                held = view.items.get(conflict.item_id)
+                secrets = {conflict.sensitivity, held.facets.sensitivity if held is not None else "normal"}
+                if "confidential" not in secrets:
+                    found.setdefault(conflict.event_id, _Open(conflict, name, view))
+        return found
+
+    async def _person(self, user_id: str) -> discord.User | None:
+        """Whom to ask, as long as they may talk to us."""
+        try:
+            with discord_errors():
+                user = self._client.get_user(int(user_id)) or await self._client.fetch_user(int(user_id))
+        except ChatGone:
+            return None
+        return user if await self._access.may_talk(user) else None
+
+    async def _send(self, user: discord.User, user_id: str, one: _Open, history: History) -> str:
+        """Ask one question. Returns the message's id, or NOT_SENT when the person takes no DMs."""
+        text = await self._text(one, history)
+        try:
+            with discord_errors():
+                message = await user.send(
+                    clip(text, 2000),
+                    view=settle_view(user_id, one.conflict, one.branch),
+                    allowed_mentions=SILENT,
+                )
+        except ChatForbidden as error:
+            log.info("%s takes no questions: %s", user_id, error)
+            return NOT_SENT
+        return str(message.id)
+
+    async def _text(self, one: _Open, history: History) -> str:
+        conflict = one.conflict
+        lines = [
+            f"{memory_text.NOTE}a question about what I remember of you",
+            f"{shown.conflict(one.view, conflict)}. Which holds?",
+        ]
+        places = []
+        if (item := one.view.items.get(conflict.item_id)) is not None:
+            places.append(f"the first: {source_link(self._client, item.source)}")
+        event = history.event(conflict.event_id)
+        if event is not None and source_of_event(event.source).type == "discord":
+            places.append(f"the second: {source_link(self._client, source_of_event(event.source))}")
+        if places:
+            lines.append(memory_text.NOTE + "; ".join(places))
+        hint = await self._suggest(one.view, conflict) if self._suggest is not None else None
+        if hint is not None:
+            lines.append(f"{memory_text.NOTE}my guess: {_SAYS[hint.how]} ({quoted(hint.reason, 200)})")
+        return "\n".join(lines)
+
+    async def _close(self, user_id: str, message_id: str) -> None:
+        """A question was answered: below the message where it was asked nothing is left to press."""
+        if not message_id.isdigit():
+            return
+        try:
+            with discord_errors():
+                user = self._client.get_user(int(user_id)) or await self._client.fetch_user(int(user_id))
+                dm = user.dm_channel or await user.create_dm()
+                message = await dm.fetch_message(int(message_id))
+                if message.components:  # else a button was pressed, and the message says the outcome
+                    await message.edit(content=clip(message.content + MEANWHILE, 2000), view=None)
+        except ChatError as error:
+            log.info("an answered question could not be closed: %s", error)

@@ -1,0 +1,299 @@
+"""Looking at one's history with commands, and going back in it."""
+
+import re
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from discord.ext import commands
+from hypothesis import given
+
+from discoclaw.bot.history_commands import DiffOptions, LogOptions, ViewOptions
+from discoclaw.core.draft import Draft, Origin
+from tests.app.conftest import Start, World
+from tests.app.models import Scripted
+from tests.core.builders import ANY_TEXT, MODEST
+
+
+async def says(world: World, person: Any, text: str) -> str:
+    """What a text command in #general is answered."""
+    await person.send(world.general, f"!memory {text}")
+    return world.answer(world.general)
+
+
+async def tea_then_coffee(world: World) -> None:
+    await says(world, world.ann, "remember I like tea")
+    await says(world, world.ann, "edit I like tea => I like coffee")
+
+
+class TestLog:
+    async def test_shows_the_commits_newest_first_with_what_they_did(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            log = await says(world, world.ann, "log")
+            assert log.startswith("```\ncommit ")
+            assert log.index("“edited”") < log.index("“remembered by command”")
+            assert "~ modify" in log
+            assert "“I like coffee”" in log
+
+    @pytest.mark.parametrize(
+        "words", ["log --oneline", "log —oneline", "log --ONELINE --limit 5", "log main --oneline"]
+    )
+    async def test_options_are_taken_as_people_write_them(self, start: Start, words: str) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            lines = (await says(world, world.ann, words)).splitlines()
+            assert len(lines) == 4
+            assert re.fullmatch(r"[0-9a-f]{16} .* \[main\] edited", lines[1])
+
+    async def test_a_limit_says_how_many_more_there_are(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert "… 1 earlier commit" in await says(world, world.ann, "log --limit=1")
+
+    async def test_what_can_not_be_meant_is_answered_with_the_usage(self, start: Start) -> None:
+        async with start() as world:
+            for words in ("log --colour", "log --limit", "log --limit many"):
+                usage = "Please use it like this: `!memory log [--oneline] [--limit n] [persona]`"
+                assert await says(world, world.ann, words) == usage
+            assert len(world.env.errors) == 3
+            assert all(isinstance(error, commands.UserInputError) for error in world.env.errors)
+
+    async def test_private_texts_are_not_shown_in_the_open(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send_dm("!memory remember I live in Oslo")
+            assert "Oslo" not in await says(world, world.ann, "log")
+            assert "(private)" in world.answer(world.general)
+            unseen = await world.ann.slash(world.general, "memory log")
+            assert unseen.ephemeral
+            assert "Oslo" in unseen.response.content
+
+    async def test_somebody_elses_history_is_not_to_be_seen(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            log = await world.ann.slash(world.general, "memory log", oneline=True)
+            commit = log.response.content.splitlines()[1].split()[0]
+            for words in ("log", f"view {commit}", f"diff {commit}", f"revert {commit}", "stats", "graph"):
+                answer = await says(world, world.bob, words)
+                assert "tea" not in answer
+                assert "coffee" not in answer
+            assert "I like coffee" in await says(world, world.ann, "show")
+
+
+class TestOptions:
+    @MODEST
+    @given(ANY_TEXT)
+    def test_any_text_is_parsed_or_refused_in_words(self, text: str) -> None:
+        for options in (LogOptions, ViewOptions, DiffOptions):
+            with suppress(commands.UserInputError):
+                parsed = options.parse_flags(text)
+                assert parsed.keys() <= options.get_flags().keys()
+                assert all(value for (value,) in parsed.values())
+
+    @pytest.mark.parametrize(
+        ("text", "parsed"),
+        [
+            ("", {}),
+            ("a b", {"old": ["a"], "new": ["b"]}),
+            ("--new b a", {"new": ["b"], "old": ["a"]}),
+            ("a b c", {"old": ["a"], "new": ["b c"]}),
+        ],
+    )
+    def test_plain_words_fill_the_places_in_order(self, text: str, parsed: dict[str, list[str]]) -> None:
+        assert DiffOptions.parse_flags(text) == parsed
+
+    def test_a_phrase_ends_at_the_next_option(self) -> None:
+        parsed = ViewOptions.parse_flags("--at 2026-02-01 10:00 --branch coding")
+        assert parsed == {"at": ["2026-02-01 10:00"], "branch": ["coding"]}
+
+
+class TestViewAndDiff:
+    async def test_the_past_is_shown_by_date_commit_and_steps_back(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert "I like coffee" in await says(world, world.ann, "view")
+            assert "I like tea" in await says(world, world.ann, "view --at HEAD~1")
+            assert "I like tea" in await says(world, world.ann, "view HEAD~1")
+            assert "nothing is remembered yet" in await says(world, world.ann, "view --at 2015-02-01")
+            assert "I like coffee" in await says(world, world.ann, "view --at 2999-01-01 --branch main")
+
+    @pytest.mark.parametrize(
+        ("words", "says_"),
+        [
+            ("view --at 2026-02-31", "is no time"),
+            ("view --at HEAD~9", "goes back beyond the first commit"),
+            ("view --branch codign", "there are: main"),
+            ("diff HEAD nonsense", "there is no commit or branch"),
+            ("revert nonsense", "there is no commit or branch"),
+        ],
+    )
+    async def test_a_point_that_is_not_there_is_refused_with_the_way_out(
+        self, start: Start, words: str, says_: str
+    ) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert says_.lower() in (await says(world, world.ann, words)).lower()
+
+    @pytest.mark.parametrize("words", ["view HEAD~1", "view HEAD~2", "diff HEAD~2 HEAD~1", "diff HEAD~2"])
+    async def test_what_became_private_is_not_shown_in_its_past_either(
+        self, start: Start, words: str
+    ) -> None:
+        async with start() as world:
+            await says(world, world.ann, "remember I like tea")
+            await says(world, world.ann, "remember I see a therapist")
+            await says(world, world.ann, "edit I see a therapist => I see a therapist on Mondays")
+            await says(world, world.ann, "private I see a therapist on Mondays")
+            answer = await says(world, world.ann, words)
+            assert "therapist" not in answer
+            assert "private" in answer
+            await world.ann.send_dm(f"!memory {words}")
+            assert "therapist" in world.answer(world.ann_dm)
+
+    @pytest.mark.parametrize("words", ["undo", "restore HEAD~1", "revert HEAD"])
+    async def test_going_back_says_what_is_no_longer_private(self, start: Start, words: str) -> None:
+        async with start() as world:
+            await says(world, world.ann, "remember I see a therapist")
+            await says(world, world.ann, "private I see a therapist")
+            answer = await says(world, world.ann, words)
+            assert "With that I use outside our DMs again: " in answer
+            assert "`!memory private <id>`" in answer
+            assert "outside" not in await says(world, world.ann, "undo")
+
+    async def test_a_diff_is_of_the_last_change_or_of_two_points(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            last = await says(world, world.ann, "diff")
+            assert last.startswith("```diff\n~ ")
+            assert "“I like tea” → “I like coffee”" in last
+            assert await says(world, world.ann, "diff HEAD~1 HEAD") == last
+            assert "no difference" in await says(world, world.ann, "diff HEAD HEAD")
+
+    async def test_a_text_can_not_break_out_of_its_block(self, start: Start) -> None:
+        async with start() as world:
+            await says(world, world.ann, "remember ```@everyone``` is loud")
+            view = await says(world, world.ann, "view")
+            assert view.count("```") == 2
+
+
+class TestGraph:
+    async def test_is_a_mermaid_block_with_a_picture(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert (await says(world, world.ann, "graph")).startswith("```mermaid\n")
+            (picture,) = world.general.last_message.attachments
+            assert picture.filename == "memory.png"
+            assert (await picture.read()).startswith(b"\x89PNG")
+
+    async def test_can_be_text(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert "edited" in await says(world, world.ann, "graph timeline")
+            assert world.general.last_message.attachments == []
+
+    async def test_a_long_one_comes_as_a_file(self, start: Start) -> None:
+        async with start() as world:
+            for number in range(60):
+                wish = partial(Draft.upsert, kind="fact", text=f"number {number}", origin=Origin("stated"))
+                await world.app.memory.change(f"user-{world.ann.id}", f"a message {number}", wish)
+            result = await world.ann.slash(world.general, "memory graph")
+            names = [file.filename for file in result.response.attachments]
+            assert names == ["memory.png", "memory.mmd"]
+
+    async def test_there_is_nothing_to_draw_of_somebody_unknown(self, start: Start) -> None:
+        async with start() as world:
+            assert "nothing to draw" in await says(world, world.bob, "graph")
+
+
+class TestWhy:
+    async def test_says_what_the_last_answer_was_given_with_links(self, start: Start) -> None:
+        model = Scripted("Tea, of course.")
+        async with start(model) as world:
+            model.facts = ['{"upserts": [{"kind": "preference", "text": "User prefers green tea."}]}']
+            said = await world.ann.send(world.general, "I prefer green tea")
+            await world.settle()
+            await says(world, world.ann, "remember my teapot is blue and holds green tea")
+            await world.ann.send(world.general, "which green tea in which teapot?")
+            answered = world.general.last_message
+            why = await says(world, world.ann, "why")
+            place = f"https://discord.com/channels/{world.guild.id}/{world.general.id}"
+            assert f"({place}/{answered.id})" in why.replace("<", "").replace(">", "")
+            assert f"said in <{place}/{said.id}>" in why
+            assert "my teapot is blue" in why
+            assert "said by command" in why
+            assert re.search(r"\d+ recent messages?", why)
+
+    async def test_after_a_restart_it_is_not_known(self, start: Start) -> None:
+        async with start(Scripted()) as world:
+            await world.ann.send(world.general, "hello")
+            await world.restart()
+            assert "I do not know any more" in await says(world, world.ann, "why")
+
+    async def test_of_an_item_says_every_event_that_touched_it(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            why = await says(world, world.ann, "why I like coffee")
+            assert why.count("source: by hand, stated") == 2
+            assert "“I like tea”" in why
+
+    async def test_of_a_private_item_says_nothing_in_the_open(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send_dm("!memory remember I live in Oslo")
+            assert "I remember nothing that matches" in await says(world, world.ann, "why I live in Oslo")
+            unseen = await world.ann.slash(world.general, "memory why", item="I live in Oslo")
+            assert "I live in Oslo" in unseen.response.content
+            assert f"{world.ann_dm.id}/" in unseen.response.content
+
+
+class TestGoingBack:
+    async def test_undo_takes_back_the_last_change_and_then_the_one_before(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert "“I like coffee” → “I like tea”" in await says(world, world.ann, "undo")
+            assert "- [fact] I like tea" in await says(world, world.ann, "show")
+            assert "undo: remembered by command" in await says(world, world.ann, "undo")
+            assert "Nothing yet" in await says(world, world.ann, "show")
+            assert await says(world, world.ann, "undo") == "There is no change left to undo."
+
+    async def test_a_commit_is_taken_back_by_its_id_and_what_changed_since_stays(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            log = (await says(world, world.ann, "log --oneline")).splitlines()
+            first = log[2].split()[0]
+            answer = await says(world, world.ann, f"revert {first[:8]}")
+            assert "changed on both sides" in answer
+            assert "I like coffee" in await says(world, world.ann, "show")
+
+    async def test_restore_brings_a_whole_point_back(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            await says(world, world.ann, "remember I like cake")
+            await says(world, world.ann, "restore HEAD~2")
+            shown = await says(world, world.ann, "show")
+            assert "I like tea" in shown
+            assert "cake" not in shown
+
+    async def test_commits_complete_by_id_and_message(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            choices = await world.ann.autocomplete(world.general, "memory revert", "commit", "edit")
+            assert [choice["name"].split(" ", 2)[2] for choice in choices] == ["edited"]
+            result = await world.ann.slash(world.general, "memory revert", commit=choices[0]["value"])
+            assert "“I like coffee” → “I like tea”" in result.response.content
+            assert await world.bob.autocomplete(world.general, "memory revert", "commit", "") == []
+
+
+class TestFigures:
+    async def test_stats_and_verify_are_of_oneself(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert "1 active" in await says(world, world.ann, "stats")
+            assert "All is well: 2 commits" in await says(world, world.ann, "verify")
+            assert "nothing is remembered yet" in await says(world, world.bob, "stats")
+
+    async def test_verify_finds_what_was_changed_on_disk(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            path = world.folder / "data" / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
+            path.write_text(path.read_text().replace("I like tea", "I like war"))
+            assert "not as it should be" in await says(world, world.ann, "verify")

@@ -1,0 +1,171 @@
+"""A data folder with one person's words in every place where there can be any, and a search for them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from discoclaw.core.event import encode_line
+from discoclaw.core.message import Me, Place, Said
+from discoclaw.core.patch import Patch, SourceRef, Summary, Upsert
+from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.heard import Backlog, Heard
+from discoclaw.loops.summary import SummaryLoop
+from discoclaw.memory import ledger, verbs
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.erase import dm_of
+from discoclaw.memory.files import keep_aside, session_file
+from discoclaw.memory.follow import Follower
+from discoclaw.memory.rolling import RollingMemory
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_of, user_subject
+from tests.memory.kit import NOW, STAMP, Clock, chain, edit, remember
+from tests.session.scene import ScriptedModel
+
+CANARY = "Kanarie-Ü🐦-4711"
+"""Said by the person, and by nobody else."""
+ANN, BOB = "user-910000000000000177", "user-820000000000000288"
+GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
+GENERAL_KEY = GENERAL.session_key("")
+DM = Place("dm", "66", None, "direct message", private=True)
+ME = Me("900", "DiscoClaw")
+
+
+@dataclass(frozen=True, slots=True)
+class Shelves:
+    """One running memory over a data folder; another one over the same folder is a restart."""
+
+    data: Path
+    clock: Clock
+    memory: Memory
+    rolling: RollingMemory
+    cursors: Cursors
+
+    def summary_loop(self, model: ScriptedModel) -> SummaryLoop:
+        def erased_at(user_id: str) -> int:
+            return self.memory.erased_at(user_subject(user_id))
+
+        return SummaryLoop(
+            model, self.rolling, self.cursors, me=lambda: ME, max_chars=2000, erased_at=erased_at
+        )
+
+    def facts_loop(self, model: ScriptedModel) -> FactsLoop:
+        return FactsLoop(model, self.memory, self.cursors, dm_privacy="balanced")
+
+
+def shelves(data: Path, clock: Clock | None = None) -> Shelves:
+    clock = clock or Clock()
+    root = data / "memory"
+    rolling, cursors = RollingMemory(root / "rolling", clock=clock), Cursors(root / "cursors")
+    return Shelves(data, clock, Memory(root, clock=clock, rolling=rolling, cursors=cursors), rolling, cursors)
+
+
+def said(number: int, subject: str, text: str, *, sent_at: int = NOW - 1000) -> Said:
+    """A message; its id is one of that time."""
+    user_id = user_of(subject)
+    assert user_id is not None
+    return Said(str((sent_at - 1_420_070_400_000 << 22) + number), user_id, subject, text, sent_at)
+
+
+def backlog(place: Place, *messages: Said) -> Backlog:
+    waiting = Backlog()
+    for one in messages:
+        waiting.hear(Heard(one, place, place.session_key(one.author_id)))
+    return waiting
+
+
+def upsert(text: str, place: Place, message: Said) -> Patch:
+    ref = SourceRef(channelId=place.channel_id, messageId=message.id)
+    return Patch(upserts=[Upsert(kind="fact", text=text, source=ref)])
+
+
+async def fill(house: Shelves) -> None:
+    """Let a person and somebody else use everything that keeps something of them."""
+    for subject, word in ((ANN, CANARY), (BOB, "coffee")):
+        await _remember(house, subject, word)
+        await _talk(house, subject, word)
+        _strew(house, subject, word)
+    await house.cursors.put("transparency", {"910000000000000177": "70", "820000000000000288": "80"})
+
+
+async def _remember(house: Shelves, subject: str, word: str) -> None:
+    """A ledger long enough for a snapshot, branches, an unfinished line kept aside, and a damaged copy."""
+    path = house.memory.ledger_folder / f"{subject}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(map(encode_line, chain(*(f"{word} number {n}" for n in range(501))))))
+    with path.open("ab") as file:
+        file.write(f'{{"torn {word}'.encode())
+    await house.memory.change(subject, f"why {word}", remember(f"I like {word}"))
+    await verbs.create_branch(house.memory, subject, "coding", f"a persona of {word}")
+    await house.memory.change(subject, "why", remember(f"more {word}"), branch="coding")
+    keep_aside(path, "damaged", STAMP)
+    assert ledger.read(path).torn == 0
+
+
+async def _talk(house: Shelves, subject: str, word: str) -> None:
+    """What the loops learn and sum up, in a DM and in the channel, with the cursors of it all."""
+    model = ScriptedModel()
+    for place in (DM, GENERAL):
+        message = said(1 + 2 * (place is DM) + (subject == BOB), subject, f"{word} is good")
+        model.patches.append(upsert(f"User said {word} in {place.kind}", place, message))
+        await house.facts_loop(model).run(message.author_id, backlog(place, message), [])
+        waiting = backlog(place, message)
+        model.summaries.append(lambda prompt: Summary(summary=f"They said: {prompt[-400:]}"))
+        await house.summary_loop(model).run(place.session_key(message.author_id), waiting)
+    follower = Follower("board", _seen, ledgers=house.memory.ledger_folder, cursors=house.cursors)
+    await follower.catch_up()
+    await follower.settle()
+    await house.cursors.put(f"tidied-{subject}", {"heads": {word: "abc"}})
+
+
+async def _seen(subject: str) -> None:
+    """A mirror that shows nothing."""
+
+
+def _strew(house: Shelves, subject: str, word: str) -> None:
+    """What lies beside the files: copies kept aside, what a killed writer or an editor leaves."""
+    user_id = user_of(subject)
+    assert user_id is not None
+    path = house.memory.durable_folder / f"{user_id}.json"
+    edit(path, lambda file: file["items"].append({"kind": "nonsense", "text": f"rejected {word}"}))
+    for label in ("rejected", "corrupt", "v1", "v2"):
+        keep_aside(path, label, STAMP)
+    dm = session_file(house.rolling.folder, dm_of(user_id))
+    keep_aside(dm, "corrupt", STAMP)
+    left = [
+        path.with_name(f".{path.name}.0a1b2c3d.tmp"),
+        path.with_name(f"{path.name}~"),
+        path.with_name(f".{path.name}.swp"),
+        path.with_name(f"#{path.name}#"),
+        house.memory.ledger_folder / f".{subject}.jsonl.torn-{STAMP}.0a1b2c3d.tmp",
+        dm.with_name(f".{dm.name}.0a1b2c3d.tmp"),
+        house.cursors.folder / f".facts-{user_id}.json.0a1b2c3d.tmp",
+    ]
+    for one in left:
+        one.write_text(json.dumps({"left": word}), encoding="utf-8")
+
+
+def traces(data: Path, *words: str) -> list[str]:
+    """The files below a folder that have one of the words, in their name or as any encoding writes it."""
+    forms = [form for word in words for form in _forms(word)]
+    return [
+        str(path.relative_to(data))
+        for path in sorted(data.rglob("*"))
+        if any(form in str(path.relative_to(data)).encode() for form in forms)
+        or (path.is_file() and any(form in path.read_bytes() for form in forms))
+    ]
+
+
+def _forms(word: str) -> set[bytes]:
+    escaped = json.dumps(word)[1:-1]
+    return {word.encode(), escaped.encode(), escaped.upper().encode(), word.encode("utf-16-le")}
+
+
+def about(house: Shelves, subject: str) -> dict[str, bytes]:
+    """The bytes of every file that is one person's alone."""
+    user_id = user_of(subject)
+    assert user_id is not None
+    return {
+        str(path.relative_to(house.data)): path.read_bytes()
+        for path in house.data.rglob("*")
+        if path.is_file() and user_id in path.name and not path.name.endswith(".tmp")
+    }

@@ -1,0 +1,840 @@
+"""Erasing a person: every byte, whatever happens meanwhile, and nothing of it comes back."""
+
+import asyncio
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.event import Record
+from discoclaw.core.history import History
+from discoclaw.core.patch import Summary
+from discoclaw.core.times import ms_of_iso, snowflake_at
+from discoclaw.loops.consolidate import Consolidator
+from discoclaw.loops.heartbeat import Heartbeat
+from discoclaw.memory import ledger
+from discoclaw.memory.erase import dm_of
+from discoclaw.memory.files import session_file
+from discoclaw.memory.rolling import NOTHING
+from tests.loops.tidying import Tidier
+from tests.memory.budgets import FEW
+from tests.memory.kit import NOW, REPOSITORY, fingerprint, ledger_of, remember, texts
+from tests.memory.leftovers import (
+    ANN,
+    BOB,
+    CANARY,
+    DM,
+    GENERAL,
+    GENERAL_KEY,
+    Shelves,
+    about,
+    backlog,
+    fill,
+    said,
+    shelves,
+    traces,
+    upsert,
+)
+from tests.session.scene import ScriptedModel, until
+
+ANN_ID = "910000000000000177"
+
+
+def restarted(house: Shelves) -> Shelves:
+    """The next start over the same folder, at the same time."""
+    house.memory.close()
+    again = shelves(house.data, house.clock)
+    again.memory.open()
+    return again
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[Shelves]:
+    opened = shelves(tmp_path / "data")
+    opened.memory.open()
+    yield opened
+    opened.memory.close()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with Ann's and Bob's words in every place; to be copied."""
+    made = shelves(tmp_path_factory.mktemp("template") / "data")
+    made.memory.open()
+    asyncio.run(fill(made))
+    made.memory.close()
+    return made.data
+
+
+@pytest.fixture
+def full(template: Path, tmp_path: Path) -> Iterator[Shelves]:
+    """A memory over a copy of the full folder."""
+    shutil.copytree(template, tmp_path / "data")
+    opened = shelves(tmp_path / "data")
+    opened.memory.open()
+    yield opened
+    opened.memory.close()
+
+
+class TestEveryByteGoes:
+    async def test_wherever_it_was(self, full: Shelves) -> None:
+        before = traces(full.data, CANARY)
+        assert len(before) > 15
+        erased = await full.memory.erase(ANN)
+        assert traces(full.data, CANARY) == []
+        assert erased.removed >= len(before)
+        assert erased.left == ()
+        assert set(erased.sessions) == {dm_of(ANN_ID), GENERAL_KEY}
+
+    async def test_nor_does_any_file_say_of_whom_it_was(self, full: Shelves) -> None:
+        await full.memory.erase(ANN)
+        await full.cursors.update("transparency", lambda known: {"820000000000000288": "80"})
+        await full.memory.finish_step(ANN, "transparency")
+        assert traces(full.data, ANN_ID) == []
+
+    async def test_what_it_looks_for_is_found_however_it_is_written(self, tmp_path: Path) -> None:
+        forms = [CANARY.encode(), json.dumps(CANARY).encode(), CANARY.encode("utf-16")]
+        for number, form in enumerate(forms):
+            (tmp_path / str(number)).write_bytes(b"x" * 7 + form)
+        (tmp_path / f"about {CANARY}").mkdir()
+        assert len(traces(tmp_path, CANARY)) == len(forms) + 1
+
+    async def test_of_other_people_not_a_byte_changes(self, full: Shelves) -> None:
+        before = about(full, BOB)
+        assert len(before) > 10
+        await full.memory.erase(ANN)
+        assert about(full, BOB) == before
+        assert "I like coffee" in await texts(full.memory, BOB)
+
+    async def test_other_peoples_entries_in_shared_cursors_stay(self, full: Shelves) -> None:
+        await full.memory.erase(ANN)
+        assert list(await full.cursors.get("follow-board")) == [BOB]
+        assert (await full.cursors.get("transparency"))["820000000000000288"] == "80"
+
+    @given(st.lists(st.from_regex(r"[1-9][0-9]{0,3}", fullmatch=True), min_size=2, max_size=5, unique=True))
+    @FEW
+    def test_ids_that_begin_or_end_alike_are_different_people(
+        self, tmp_path_factory: pytest.TempPathFactory, ids: list[str]
+    ) -> None:
+        house = shelves(tmp_path_factory.mktemp("alike"))
+        root = house.data / "memory"
+        for folder, name in (
+            (root / "ledger", "user-{}.jsonl"),
+            (root / "ledger", "user-{}.jsonl.torn-1"),
+            (root / "durable", "{}.json"),
+            (root / "durable", "{}.json~"),
+            (root / "cursors", "facts-{}.json"),
+            (root / "rolling", "discord:dm:{}.json"),
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+            for one in ids:
+                (folder / name.format(one)).write_text('{"a": "1"}')
+        asyncio.run(house.memory.erase(f"user-{ids[0]}"))
+        assert len([path for path in root.rglob("*") if path.is_file()]) == 6 * (len(ids) - 1) + 2
+        for one in ids[1:]:
+            assert (root / "durable" / f"{one}.json").exists()
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"\xff\0 nonsense", b'{"type": "sealed"}\n', b"[" * 9000], ids=range(4)
+    )
+    async def test_files_that_nobody_can_read_go_too(self, full: Shelves, content: bytes) -> None:
+        """A damaged ledger, a durable file of a newer version, a cursor that is none."""
+        root = full.data / "memory"
+        for path in (
+            root / "ledger" / f"{ANN}.jsonl",
+            root / "durable" / f"{ANN_ID}.json",
+            root / "cursors" / f"facts-{ANN_ID}.json",
+            session_file(root / "rolling", dm_of(ANN_ID)),
+        ):
+            path.write_bytes(content + CANARY.encode())
+        (root / "durable" / f"{ANN_ID}.json").write_text(f'{{"version": 99, "items": ["{CANARY}"]}}')
+        (root / "cursors" / "unreadable.json").write_bytes(content + CANARY.encode())
+        await full.memory.erase(ANN)
+        assert traces(full.data, CANARY) == []
+
+    async def test_of_somebody_unknown_there_is_nothing_but_the_tombstone(self, house: Shelves) -> None:
+        erased = await house.memory.erase("user-1")
+        assert (erased.removed, erased.left, erased.todo) == (0, (), ())
+        assert house.memory.erased_at("user-1") == erased.at == NOW
+        assert house.memory.erased_at("user-2") == -1
+
+    async def test_it_leaves_ram(self, full: Shelves) -> None:
+        await full.memory.view(ANN)
+        await full.rolling.get(GENERAL_KEY)
+        await full.memory.erase(ANN)
+        assert full.memory.in_ram() == 0
+        assert full.rolling.in_ram(GENERAL_KEY) == NOTHING
+        assert full.rolling.in_ram(dm_of(ANN_ID)) == NOTHING
+
+    async def test_a_subject_that_is_no_person_can_be_erased(self, house: Shelves) -> None:
+        await house.memory.change("server-1", "why", remember(CANARY))
+        await house.memory.erase("server-1")
+        assert traces(house.data, CANARY) == []
+
+    async def test_a_name_that_is_none_is_refused(self, house: Shelves) -> None:
+        with pytest.raises(MemoryFault):
+            await house.memory.erase("../user-1")
+
+
+class TestTombstones:
+    async def test_they_do_not_say_whom_and_outlive_a_restart(self, house: Shelves) -> None:
+        erased = await house.memory.erase(ANN)
+        content = (house.data / "memory" / "tombstones.jsonl").read_text()
+        assert ANN_ID not in content
+        (line,) = map(json.loads, content.splitlines())
+        assert line["at"] == erased.at
+        assert len(bytes.fromhex(line["mark"])) == 32
+        assert restarted(house).memory.erased_at(ANN) == erased.at
+
+    async def test_the_key_is_ours_alone_and_stays_the_same(self, house: Shelves) -> None:
+        path = house.data / "memory" / "tombstone.key"
+        await house.memory.erase(ANN)
+        key = path.read_bytes()
+        assert len(key) == 32
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        await restarted(house).memory.erase(BOB)
+        assert path.read_bytes() == key
+
+    @pytest.mark.parametrize("key", [None, b"", b"short", b"x" * 33])
+    async def test_without_their_key_there_is_no_start(self, house: Shelves, key: bytes | None) -> None:
+        await house.memory.erase(ANN)
+        path = house.data / "memory" / "tombstone.key"
+        path.unlink()
+        if key is not None:
+            path.write_bytes(key)
+        with pytest.raises(MemoryFault, match=r"tombstone\.key"):
+            restarted(house)
+        (house.data / "memory" / "tombstones.jsonl").unlink()
+        path.unlink(missing_ok=True)
+        restarted(house)  # the folder was given back
+
+    async def test_a_line_that_is_none_is_left_out_and_torn_ones_harm_no_later_one(
+        self, house: Shelves
+    ) -> None:
+        first = await house.memory.erase(ANN)
+        path = house.data / "memory" / "tombstones.jsonl"
+        with path.open("ab") as file:
+            file.write(b'[1]\n{"mark": 7, "at": 8}\n\xff\n{"mark": "ab')
+        again = restarted(house)
+        second = await again.memory.erase(BOB)
+        last = restarted(again)
+        assert (last.memory.erased_at(ANN), last.memory.erased_at(BOB)) == (first.at, second.at)
+
+    async def test_the_later_of_two_counts(self, house: Shelves) -> None:
+        first = await house.memory.erase(ANN)
+        second = await house.memory.erase(ANN)
+        assert second.at > first.at
+        assert restarted(house).memory.erased_at(ANN) == second.at
+
+
+class TestNothingComesBack:
+    async def test_inferred_words_from_before_are_ignored_and_stated_ones_count(self, house: Shelves) -> None:
+        at = (await house.memory.erase(ANN)).at
+
+        def wish(draft: Draft) -> list[str]:
+            origins = [Origin("inferred", said_at=at), Origin("inferred", said_at=at + 1), Origin("stated")]
+            return [draft.upsert("fact", f"{CANARY} {n}", origin)[1] for n, origin in enumerate(origins)]
+
+        assert await house.memory.change(ANN, "why", wish) == ["ignored", "added", "added"]
+
+    async def test_records_from_before_are_refused(self, full: Shelves) -> None:
+        records: list[Record] = list((await full.memory.history(ANN)).records)
+        await full.memory.erase(ANN)
+
+        def bring(history: History, now_ms: int, max_items: int) -> tuple[list[Record], None]:
+            return records[-1:], None
+
+        with pytest.raises(Refused, match="does not come back"):
+            await full.memory.act(ANN, bring)
+        assert traces(full.data, CANARY) == []
+
+    async def test_what_is_recorded_afterwards_is_younger_though_the_clock_stands_still(
+        self, full: Shelves
+    ) -> None:
+        at = (await full.memory.erase(ANN)).at
+        assert at > full.clock()  # its records were ahead of the clock
+        await full.memory.change(ANN, "why", remember("anew"))
+        (commit,) = ledger.read(full.memory.ledger_folder / f"{ANN}.jsonl").commits
+        assert ms_of_iso(commit.timestamp) > at
+
+    async def test_a_chat_whose_clock_is_ahead_is_believed(self, house: Shelves) -> None:
+        assert (await house.memory.erase(ANN, asked_at=NOW + 5000)).at == NOW + 5000
+
+    async def test_a_record_of_the_year_9999_does_not_bar_what_is_said_till_then(
+        self, house: Shelves
+    ) -> None:
+        await house.memory.change(ANN, "why", remember("one"))
+        house.clock.now = 253_402_300_000_000
+        await house.memory.change(ANN, "why", remember("two"))
+        house.clock.now = NOW
+        assert (await house.memory.erase(ANN)).at <= NOW + 3_600_000
+
+    async def test_a_snapshot_that_is_put_back_brings_nothing(self, full: Shelves) -> None:
+        path = full.data / "cache" / "views" / f"{ANN}.json"
+        content = path.read_bytes()
+        await full.memory.erase(ANN)
+        path.write_bytes(content)
+        assert await texts(restarted(full).memory) == []
+
+    async def test_a_late_extraction_learns_nothing(self, house: Shelves) -> None:
+        """Its messages were said before, and the model answers after."""
+        model = ScriptedModel()
+        model.gate = asyncio.Event()
+        message = said(1, ANN, CANARY, sent_at=NOW + 60_000)  # by the chat's clock, which is ahead
+        model.patches.append(upsert(CANARY, GENERAL, message))
+        run = asyncio.create_task(house.facts_loop(model).run(ANN_ID, backlog(GENERAL, message), []))
+        await until(lambda: model.at_once == 1)
+        await house.memory.erase(ANN)
+        model.gate.set()
+        await run
+        assert traces(house.data, CANARY, ANN_ID) == []
+
+    async def test_old_talk_that_is_read_again_is_not_even_shown_to_a_model(self, house: Shelves) -> None:
+        at = (await house.memory.erase(ANN)).at
+        model = ScriptedModel()
+        old = [said(n, ANN, f"{CANARY} {n}", sent_at=at - n) for n in range(3)]
+        new = said(1, ANN, "I like cake", sent_at=at + 1)
+        waiting = backlog(GENERAL, *old, new)
+        model.patches.append(upsert("User likes cake", GENERAL, new))
+        await house.facts_loop(model).run(ANN_ID, waiting, old)
+        (prompt,) = model.extractions
+        assert CANARY not in prompt
+        assert await texts(house.memory, ANN) == ["User likes cake"]
+
+
+class TestADurableFileSavedLate:
+    """By an editor that was open, or put back from a backup: what is new in it counts, the rest is gone."""
+
+    async def test_its_items_from_before_stay_erased_and_no_copy_is_kept(self, full: Shelves) -> None:
+        path = full.memory.durable_folder / f"{ANN_ID}.json"
+        content = path.read_bytes()
+        await full.memory.erase(ANN)
+        path.write_bytes(content)
+        assert await texts(full.memory, ANN) == []
+        assert traces(full.data, CANARY) == []
+
+    async def test_what_was_added_by_hand_is_taken(self, full: Shelves) -> None:
+        path = full.memory.durable_folder / f"{ANN_ID}.json"
+        file = json.loads(path.read_bytes())
+        await full.memory.erase(ANN)
+        file["items"].append({"kind": "fact", "text": "I have a dog"})
+        path.write_text(json.dumps(file))
+        assert await texts(full.memory, ANN) == ["I have a dog"]
+        assert traces(full.data, CANARY) == []
+
+    async def test_what_was_remembered_since_is_not_taken_for_forgotten(self, full: Shelves) -> None:
+        path = full.memory.durable_folder / f"{ANN_ID}.json"
+        content = path.read_bytes()
+        await full.memory.erase(ANN)
+        await full.memory.change(ANN, "why", remember("anew"))
+        path.write_bytes(content)
+        assert await texts(full.memory, ANN) == ["anew"]
+        assert traces(full.data, CANARY) == []
+
+    async def test_an_item_without_its_time_is_brought_back_on_purpose(self, full: Shelves) -> None:
+        path = full.memory.durable_folder / f"{ANN_ID}.json"
+        await full.memory.erase(ANN)
+        items = [{"kind": "fact", "text": CANARY}]
+        path.write_text(json.dumps({"version": 1, "updatedAt": NOW, "items": items}))
+        assert await texts(full.memory, ANN) == [CANARY]
+
+
+class TestSummaries:
+    async def test_who_took_part_is_noted_by_id_before_the_summary_is_there(self, house: Shelves) -> None:
+        model = ScriptedModel([], summaries=[Summary(summary="They talk.")])
+        loop, name = house.summary_loop(model), f"people-{GENERAL_KEY}"
+        await loop.run(GENERAL_KEY, backlog(GENERAL, said(1, ANN, "a"), said(2, BOB, "b")))
+        assert await house.cursors.get(name) == {
+            "session": GENERAL_KEY,
+            "people": ["820000000000000288", ANN_ID],
+        }
+        await loop.run(GENERAL_KEY, backlog(GENERAL, said(3, "user-1", "c")))
+        assert len((await house.cursors.get(name))["people"]) == 3
+        await house.rolling.clear(GENERAL_KEY)
+        await loop.run(GENERAL_KEY, backlog(GENERAL, said(4, BOB, "d")))
+        assert (await house.cursors.get(name))["people"] == ["820000000000000288"]
+
+    async def test_a_dm_needs_no_note(self, house: Shelves) -> None:
+        key = dm_of(ANN_ID)
+        await house.summary_loop(ScriptedModel()).run(key, backlog(DM, said(1, ANN, "a")))
+        assert (await house.rolling.get(key)).summary
+        assert await house.cursors.get(f"people-{key}") == {}
+
+    async def test_where_that_can_not_be_noted_there_is_no_summary(self, house: Shelves) -> None:
+        loop = house.summary_loop(ScriptedModel())
+        house.cursors.folder.parent.mkdir(parents=True, exist_ok=True)
+        house.cursors.folder.write_text("a file in the way")
+        waiting = backlog(GENERAL, said(1, ANN, "a"))
+        for _ in range(2):
+            with pytest.raises(MemoryFault, match="could not be noted"):
+                await loop.run(GENERAL_KEY, waiting)
+            assert await house.rolling.get(GENERAL_KEY) == NOTHING
+            assert len(waiting.waiting) == 1
+        house.cursors.folder.unlink()
+        await loop.run(GENERAL_KEY, waiting)
+        assert await house.cursors.get(f"people-{GENERAL_KEY}") != {}
+
+    async def test_of_an_earlier_version_the_persons_own_cursor_tells(self, house: Shelves) -> None:
+        await house.rolling.put(GENERAL_KEY, CANARY, generation=await house.rolling.generation(GENERAL_KEY))
+        await house.cursors.put(f"facts-{ANN_ID}", {GENERAL_KEY: "77"})
+        erased = await house.memory.erase(ANN)
+        assert GENERAL_KEY in erased.sessions
+        assert await house.rolling.get(GENERAL_KEY) == NOTHING
+        assert traces(house.data, CANARY) == []
+
+    async def test_somebody_who_knows_more_conversations_is_asked(self, house: Shelves) -> None:
+        await house.rolling.put(GENERAL_KEY, CANARY, generation=await house.rolling.generation(GENERAL_KEY))
+        house.memory.eraser.asked.append(lambda subject: [GENERAL_KEY] if subject == ANN else [])
+        await house.memory.erase(BOB)
+        assert (await house.rolling.get(GENERAL_KEY)).summary == CANARY
+        await house.memory.erase(ANN)
+        assert traces(house.data, CANARY) == []
+
+    async def test_old_talk_stays_seen(self, full: Shelves) -> None:
+        at = (await full.memory.erase(ANN)).at
+        for house in (full, restarted(full)):
+            loop = house.summary_loop(ScriptedModel())
+            for key in (GENERAL_KEY, dm_of(ANN_ID)):
+                assert await loop.seen_up_to(key) == snowflake_at(at)
+            assert 0 < await loop.seen_up_to(dm_of("820000000000000288")) < snowflake_at(at)
+
+    async def test_a_cursor_that_is_further_is_not_set_back(self, full: Shelves) -> None:
+        newest = str(1 << 62)
+        await full.cursors.put(f"summary-{GENERAL_KEY}", {"upTo": newest})
+        await full.memory.erase(ANN)
+        assert await full.cursors.get(f"summary-{GENERAL_KEY}") == {"upTo": newest}
+
+    async def test_other_conversations_keep_theirs(self, full: Shelves) -> None:
+        key = "discord:channel:56"
+        await full.rolling.put(key, "Bob alone.", generation=await full.rolling.generation(key))
+        await full.memory.erase(ANN)
+        assert (await restarted(full).rolling.get(key)).summary == "Bob alone."
+
+    @pytest.mark.parametrize("earlier", [False, True])
+    async def test_a_run_that_is_at_work_stores_nothing_of_what_it_saw(
+        self, house: Shelves, earlier: bool
+    ) -> None:
+        """Whether or not anything told before it that the person takes part."""
+        model = ScriptedModel()
+        loop = house.summary_loop(model)
+        if earlier:
+            await loop.run(GENERAL_KEY, backlog(GENERAL, said(1, ANN, "hello")))
+        model.gate = asyncio.Event()
+        model.summaries.append(Summary(summary=CANARY))
+        others = [] if earlier else [said(3, BOB, "tea, please")]
+        waiting = backlog(GENERAL, said(2, ANN, CANARY), *others)
+        run = asyncio.create_task(loop.run(GENERAL_KEY, waiting))
+        await until(lambda: model.at_once == 1)
+        await house.memory.erase(ANN)
+        model.gate.set()
+        more = await run
+        assert traces(house.data, CANARY, ANN_ID) == []
+        while more:
+            more = await loop.run(GENERAL_KEY, waiting)
+        assert traces(house.data, CANARY, ANN_ID) == []
+        assert CANARY not in model.summarised[-1] or earlier
+
+    async def test_words_from_before_that_wait_still_are_left_out(self, house: Shelves) -> None:
+        at = (await house.memory.erase(ANN)).at
+        model = ScriptedModel()
+        old, new = said(1, ANN, CANARY, sent_at=at), said(2, ANN, "good morning", sent_at=at + 1)
+        await house.summary_loop(model).run(GENERAL_KEY, backlog(GENERAL, old, said(3, BOB, "hi"), new))
+        (prompt,) = model.summarised
+        assert CANARY not in prompt
+        assert "good morning" in prompt
+        assert "hi" in prompt
+
+    async def test_a_reset_meanwhile_does_not_set_a_cursor_back(self, full: Shelves) -> None:
+        at = (await full.memory.erase(ANN)).at
+        loop = full.summary_loop(ScriptedModel())
+        for key in (GENERAL_KEY, dm_of(ANN_ID)):
+            await loop.saw(key, 5)
+            assert await loop.seen_up_to(key) == snowflake_at(at)
+        assert traces(full.data / "memory" / "cursors", f"summary-{dm_of(ANN_ID)}") == []
+
+
+class TestTwoThingsAtOnce:
+    async def test_a_change_that_waits_for_the_lock_begins_with_nothing(self, full: Shelves) -> None:
+        await full.memory.view(ANN)
+        seen: list[int] = []
+
+        def wish(draft: Draft) -> None:
+            seen.append(len(draft.items))
+            draft.upsert("fact", CANARY, Origin("inferred", said_at=NOW))
+            draft.upsert("fact", "anew", Origin("stated"))
+
+        erasing = asyncio.create_task(full.memory.erase(ANN))
+        await until(lambda: full.memory.view_in_ram(ANN) is None)
+        await asyncio.gather(erasing, full.memory.change(ANN, "why", wish))
+        assert seen == [0]
+        assert await texts(full.memory, ANN) == ["anew"]
+        assert traces(full.data, CANARY) == []
+
+    async def test_a_change_that_came_first_is_erased_with_the_rest(self, house: Shelves) -> None:
+        await asyncio.gather(house.memory.change(ANN, "why", remember(CANARY)), house.memory.erase(ANN))
+        assert traces(house.data, CANARY) == []
+
+    async def test_a_look_meanwhile_never_shows_a_part(self, full: Shelves) -> None:
+        before = len((await full.memory.view(ANN)).items)
+        erasing = asyncio.create_task(full.memory.erase(ANN))
+        found = set()
+        while not erasing.done():
+            found.add(len((await full.memory.view(ANN)).items))
+            await asyncio.sleep(0)
+        assert found <= {before, 0}
+        assert len((await full.memory.view(ANN)).items) == 0
+
+    async def test_two_erasings_of_one_person_and_of_two_who_talk_with_each_other(
+        self, full: Shelves
+    ) -> None:
+        subjects = [ANN, BOB, ANN, BOB, ANN]
+        async with asyncio.timeout(20):
+            erased = await asyncio.gather(*map(full.memory.erase, subjects))
+        assert traces(full.data, CANARY, "coffee") == []
+        assert len({one.at for one in erased if one.subject == ANN}) == 3
+        assert full.memory.erased_at(ANN) == max(one.at for one in erased if one.subject == ANN)
+
+    async def test_one_that_was_begun_goes_on_though_the_caller_gives_up(self, full: Shelves) -> None:
+        for pauses in range(6):
+            task = asyncio.create_task(full.memory.erase(ANN))
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert traces(full.data, CANARY) == []
+        assert full.memory.pending_erasures() == full.memory.pending_erasures("transparency")
+
+    async def test_a_summary_that_was_begun_before_is_not_stored_after(self, full: Shelves) -> None:
+        for key in (GENERAL_KEY, dm_of(ANN_ID)):
+            generation = await full.rolling.generation(key)
+            await full.memory.erase(ANN)
+            assert not await full.rolling.put(key, CANARY, generation=generation)
+            assert await full.rolling.put(key, "anew", generation=await full.rolling.generation(key))
+        assert traces(full.data, CANARY) == []
+
+    async def test_a_summary_that_is_stored_meanwhile_goes(self, full: Shelves) -> None:
+        for pauses in range(6):
+            generation = await full.rolling.generation(GENERAL_KEY)
+            erasing = asyncio.create_task(full.memory.erase(ANN))
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            await full.rolling.put(GENERAL_KEY, CANARY, generation=generation)
+            await erasing
+            if pauses == 0:
+                assert GENERAL_KEY in (await erasing).sessions
+                full.memory.eraser.asked.append(lambda subject: [GENERAL_KEY])
+            assert traces(full.data, CANARY) == []
+
+    async def test_cursors_that_are_written_meanwhile_are_complete(self, full: Shelves) -> None:
+        async def count_up(name: str) -> None:
+            for number in range(20):
+                await full.cursors.put(name, {"n": number})
+
+        await asyncio.gather(full.memory.erase(ANN), *(count_up(f"x-{n}") for n in range(3)))
+        for cursors in (full.cursors, restarted(full).cursors):
+            assert [await cursors.get(f"x-{n}") for n in range(3)] == [{"n": 19}] * 3
+
+    async def test_a_cursor_that_was_being_read_is_read_again(self, house: Shelves) -> None:
+        """The file is a pipe: it is read when we write into it, which is after the erasing."""
+        path = house.cursors.folder / f"facts-{ANN_ID}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(path)
+        looking = asyncio.create_task(house.cursors.get(f"facts-{ANN_ID}"))
+        pipe = await asyncio.to_thread(os.open, path, os.O_WRONLY)
+        async with house.cursors.alone():
+            path.unlink()
+        os.write(pipe, b'{"discord:channel:55": "77"}')
+        os.close(pipe)
+        assert await looking == {}
+
+    async def test_a_tidying_that_is_at_work_notes_nothing(self, full: Shelves) -> None:
+        """What it would note names the branches, whose names are the person's words."""
+        model = Tidier()
+        model.gate = asyncio.Event()
+        tidying = Consolidator(model, full.memory, clock=full.clock)
+        heartbeat = Heartbeat(tidying, full.memory, full.cursors, clock=full.clock, every_minutes=0)
+        await full.cursors.put(f"tidied-{BOB}", {"size": ledger_of(full.memory, BOB).stat().st_size})
+        beating = asyncio.create_task(heartbeat.beat())
+        await until(lambda: model.at_once == 1)
+        await full.memory.erase(ANN)
+        model.gate.set()
+        await beating
+        assert (await full.cursors.get(f"tidied-{ANN}")) == {}
+        assert traces(full.data / "memory" / "cursors", ANN) == []
+
+
+class TestWhoIsTold:
+    async def test_before_the_files_go_and_once_the_erasing_stands(self, full: Shelves) -> None:
+        told = []
+
+        def tell(subject: str, at: int, sessions: frozenset[str]) -> None:
+            told.append((subject, at, sessions, full.memory.erased_at(subject)))
+            assert traces(full.data, CANARY)
+
+        full.memory.eraser.told.append(tell)
+        erased = await full.memory.erase(ANN)
+        assert told == [(ANN, erased.at, frozenset(erased.sessions), erased.at)]
+
+    async def test_a_listener_that_fails_stops_nothing(self, full: Shelves) -> None:
+        def fail(*_: object) -> None:
+            raise ValueError("a bug")
+
+        full.memory.eraser.told.append(fail)
+        assert (await full.memory.erase(ANN)).left == ()
+        assert traces(full.data, CANARY) == []
+
+    async def test_followers_hear_of_it(self, full: Shelves) -> None:
+        changed: list[str] = []
+        full.memory.changed.append(changed.append)
+        await full.memory.erase(ANN)
+        assert changed == [ANN]
+
+
+class TestStepsOutside:
+    async def test_the_intent_waits_with_only_the_subject_and_the_steps(self, full: Shelves) -> None:
+        erased = await full.memory.erase(ANN)
+        assert erased.todo == ("transparency",)
+        path = full.data / "memory" / "erasing" / f"{ANN}.json"
+        for house in (full, restarted(full)):
+            assert json.loads(path.read_bytes()) == {"subject": ANN, "todo": ["transparency"]}
+            assert house.memory.pending_erasures("transparency") == [ANN]
+            assert (await house.cursors.get("transparency"))[ANN_ID] == "70"
+        for _ in range(2):
+            await house.memory.finish_step(ANN, "transparency")
+            assert not path.exists()
+            assert house.memory.pending_erasures() == []
+
+    async def test_what_is_remembered_meanwhile_outlives_the_next_start(self, full: Shelves) -> None:
+        await full.memory.erase(ANN)
+        await full.memory.change(ANN, "why", remember("anew"))
+        assert await texts(restarted(full).memory, ANN) == ["anew"]
+
+    async def test_a_step_can_belong_to_every_erasing(self, house: Shelves) -> None:
+        house.memory.eraser.outside.add("transparency")
+        assert (await house.memory.erase(ANN)).todo == ("transparency",)
+        assert (await house.memory.erase(ANN)).todo == ("transparency",)
+        await house.memory.finish_step(ANN, "something else")
+        await house.memory.finish_step(BOB, "transparency")
+        assert house.memory.pending_erasures() == [ANN]
+
+
+class TestWhatTheDiskDoesNotGiveAway:
+    def in_the_way(self, house: Shelves) -> list[Path]:
+        """Folders with the names of files, which no unlink removes: one beside each kind of file."""
+        root = house.data / "memory"
+        found = [
+            root / "ledger" / f"{ANN}.jsonl.torn-x",
+            root / "durable" / f"{ANN_ID}.json.v1-x",
+            root / "rolling" / f"{session_file(root, dm_of(ANN_ID)).name}.corrupt-x",
+        ]
+        for path in found:
+            path.mkdir()
+        return found
+
+    async def test_is_named_and_nothing_is_remembered_until_it_is_gone(self, full: Shelves) -> None:
+        stay = self.in_the_way(full)
+        erased = await full.memory.erase(ANN)
+        assert len(erased.left) == 3
+        assert all(any(str(path) in line for line in erased.left) for path in stay)
+        assert traces(full.data, CANARY) == []
+        again = restarted(full)
+        for house in (full, again):
+            for asked in (house.memory.view(ANN), house.memory.change(ANN, "why", remember("anew"))):
+                with pytest.raises(MemoryFault, match="not everything could be removed"):
+                    await asked
+            assert house.memory.view_in_ram(ANN) is None
+            assert house.memory.pending_erasures() == [ANN]
+        for path in stay:
+            path.rmdir()
+        last = restarted(again)
+        assert last.memory.pending_erasures() == [ANN]  # the step outside
+        assert await texts(last.memory, ANN) == []
+        assert await last.memory.change(ANN, "why", remember("anew"))
+
+    async def test_erasing_once_more_finishes_it_too(self, full: Shelves) -> None:
+        (first, *rest) = self.in_the_way(full)
+        await full.memory.erase(ANN)
+        for path in (first, *rest):
+            path.rmdir()
+        assert (await full.memory.erase(ANN)).left == ()
+        assert await texts(full.memory, ANN) == []
+
+    async def test_a_summary_that_stays_on_disk_is_not_read_again(self, full: Shelves) -> None:
+        path = session_file(full.rolling.folder, GENERAL_KEY)
+        path.unlink()
+        path.mkdir()
+        erased = await full.memory.erase(ANN)
+        assert len(erased.left) == 1
+        full.clock.forward(minutes=180)
+        assert await full.rolling.get(GENERAL_KEY) == NOTHING
+
+
+class TestAFullDisk:
+    def erase(self, data: Path, room: int) -> str:
+        """The fault of an erasing in a process whose files can not grow beyond `room` bytes."""
+        command = [sys.executable, "-m", "tests.memory.erase_child", "erase_full", str(data), str(room)]
+        done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, check=True, timeout=60)
+        return str(json.loads(done.stdout))
+
+    def test_that_has_no_room_for_the_intent_changes_nothing(self, template: Path, tmp_path: Path) -> None:
+        data = tmp_path / "data"
+        shutil.copytree(template, data)
+        before = fingerprint(data)
+        assert "nothing was erased" in self.erase(data, 10)
+        assert fingerprint(data) == before
+        house = shelves(data)
+        house.memory.open()
+        assert house.memory.erased_at(ANN) == -1
+        house.memory.close()
+
+    def test_nor_does_one_that_has_no_room_for_the_tombstone(self, template: Path, tmp_path: Path) -> None:
+        data = tmp_path / "data"
+        shutil.copytree(template, data)
+        house = shelves(data)
+        house.memory.open()
+        for number in range(30):
+            asyncio.run(house.memory.erase(f"user-{number}"))
+        house.memory.close()
+        before = fingerprint(data)
+        assert (data / "memory" / "tombstones.jsonl").stat().st_size > 2000
+        assert "nothing was erased" in self.erase(data, 2000)
+        assert fingerprint(data) == before
+
+    def test_with_room_for_both_it_is_done(self, template: Path, tmp_path: Path) -> None:
+        data = tmp_path / "data"
+        shutil.copytree(template, data)
+        assert self.erase(data, 2000) == ""
+        assert traces(data, CANARY) == []
+
+
+class Forge:
+    """Erasings in processes that are killed at a given step."""
+
+    def __enter__(self) -> "Forge":
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "tests.memory.erase_child", "forge"],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.kill()
+        self._child.communicate()
+
+    def lived(self, what: str, step: int, data: Path) -> bool:
+        """Do it, and be killed right before the `step`th act on the folder. Whether there were fewer."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write(json.dumps([what, step, str(data)]) + "\n")
+        self._child.stdin.flush()
+        return bool(json.loads(self._child.stdout.readline()))
+
+
+class TestKilledAtAnyStep:
+    def test_either_nothing_happened_or_the_next_start_finishes_it(
+        self, template: Path, tmp_path: Path
+    ) -> None:
+        nothing = done = 0
+        with Forge() as forge:
+            for step in count(1):
+                data = tmp_path / str(step)
+                shutil.copytree(template, data)
+                lived = forge.lived("erase", step, data)
+                if self.check(template, data):
+                    done += 1
+                else:
+                    nothing += 1
+                    assert done == 0  # once it stands, it stands
+                if lived:
+                    break
+                shutil.rmtree(data)
+        assert nothing >= 2
+        assert done >= 20
+
+    def test_also_when_the_next_starts_are_killed_one_after_the_other(
+        self, template: Path, tmp_path: Path
+    ) -> None:
+        data = tmp_path / "data"
+        shutil.copytree(template, data)
+        kills = 0
+        with Forge() as forge:
+            for step in count(1):
+                shutil.rmtree(data)
+                shutil.copytree(template, data)
+                assert not forge.lived("erase", step, data)
+                if list((data / "memory" / "erasing").glob("*.json")):
+                    break
+            for step in count(1):
+                if forge.lived("resume", step, data):
+                    break
+                kills += 1
+        assert kills >= 3
+        assert self.check(template, data)
+
+    def check(self, template: Path, data: Path) -> bool:
+        """After one more start: whether Ann is erased, and altogether; else that nothing happened."""
+        house = shelves(data)
+        house.memory.open()
+        try:
+            erased = house.memory.erased_at(ANN) >= 0
+            left = traces(data, CANARY)
+            if erased:
+                assert left == []
+                assert asyncio.run(texts(house.memory, ANN)) == []
+                assert house.memory.pending_erasures() == [ANN]  # the message outside
+                assert [path.name for path in (data / "memory" / "erasing").iterdir()] == [f"{ANN}.json"]
+            else:
+                before = shelves(template)
+                assert about(house, ANN) == about(before, ANN)
+                assert left == traces(template, CANARY)
+                assert list((data / "memory").glob("erasing/*")) == []
+            assert about(house, BOB) == about(shelves(template), BOB)
+        finally:
+            house.memory.close()
+        return erased
+
+
+class TestIntents:
+    @pytest.mark.parametrize("content", ["", "{", "[]", '{"subject": 7, "at": "x"}', '{"at": -1}'])
+    def test_one_that_can_not_be_read_is_done_by_its_name(
+        self, template: Path, tmp_path: Path, content: str
+    ) -> None:
+        data = tmp_path / "data"
+        shutil.copytree(template, data)
+        folder = data / "memory" / "erasing"
+        folder.mkdir()
+        (folder / f"{ANN}.json").write_text(content)
+        house = shelves(data)
+        house.memory.open()
+        house.memory.close()
+        assert traces(data / "memory" / "ledger", CANARY) == []
+        assert traces(data / "memory" / "durable", CANARY) == []
+        assert house.memory.erased_at(ANN) == NOW
+
+    def test_a_half_written_one_was_never_made(self, template: Path, tmp_path: Path) -> None:
+        data = tmp_path / "data"
+        shutil.copytree(template, data)
+        folder = data / "memory" / "erasing"
+        folder.mkdir()
+        (folder / f".{ANN}.json.0a1b2c3d.tmp").write_text('{"subject"')
+        house = shelves(data)
+        house.memory.open()
+        house.memory.close()
+        assert house.memory.erased_at(ANN) == -1
+        assert list(folder.iterdir()) == []
+        assert about(house, ANN) == about(shelves(template), ANN)
