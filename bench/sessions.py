@@ -19,6 +19,7 @@ from discoclaw.core import titles
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.core.policy import Policy
+from discoclaw.core.ports import Offer
 from discoclaw.session.talk import Talk
 
 SESSIONS, EACH = 1_000, 20
@@ -44,6 +45,9 @@ class Listener:
         return str(FIRST_MESSAGE + self.number)
 
     async def drop(self) -> None:
+        pass
+
+    async def offer(self, offer: Offer) -> None:
         pass
 
     async def fail(self, text: str) -> None:
