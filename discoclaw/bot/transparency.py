@@ -31,7 +31,6 @@ MOST_MESSAGES = 5_000
 """So many messages of the channel are looked through for what an erased person left."""
 _ABOUT = re.compile(r"\*\*Memory of .*\((\d+)\)")
 _SUMMARY = "**Conversation memory** ("
-_MARKDOWN = re.compile(r"[*_~|\\]")
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
 
@@ -164,7 +163,7 @@ class Transparency:
         if user_id not in self._names:
             user = self._client.get_user(int(user_id)) if user_id.isdigit() else None
             self._names[user_id] = user.display_name if user is not None else "someone"
-        return _MARKDOWN.sub(r"\\\g<0>", speaker(self._names[user_id]))
+        return memory_text.plain(speaker(self._names[user_id]))
 
 
 async def _delete(message: discord.PartialMessage | discord.Message) -> None:
