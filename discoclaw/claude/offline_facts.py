@@ -261,7 +261,7 @@ def _remember(said: Statement, source: dict[str, str], known: list[_Known]) -> N
     if any(normalise(item.text).rstrip(".") == normalise(said.text).rstrip(".") for item in known):
         return
     old = next((item for item in known if said.replaces(item.kind, item.text)), None)
-    tags = [word for word in _TAG.findall(said.object.lower()) if word not in STOP_WORDS]
+    tags = [word for word in _TAG.findall(said.object.lower()) if word not in STOP_WORDS["english"]]
     upsert: dict[str, Any] = {"kind": said.kind, "text": said.text, "tags": tags[:3], "source": source}
     if old and old.id:
         upsert["id"] = old.id
@@ -309,7 +309,7 @@ def _opposed(one: str, other: str) -> bool:
     return bool(ours and its and ours.groups() == its.groups()[::-1])
 
 
-_ITEM = re.compile(r"^- (durable-\S+) \[(\w+)\] (.+)$", re.M)
+_ITEM = re.compile(r"^- (durable-\S+) \[(\w+)\] (?:\(key [^)\n]*\) )?(.+)$", re.M)
 _MESSAGE = re.compile(r"^\(discord:([^/\s)]+)/([^)\s]+)\) (.*)$")
 
 

@@ -1,37 +1,42 @@
 """The one tokeniser: text of any script becomes comparable terms.
 
-Letters are case-folded, accents are dropped for matching ("Café" meets "cafe"), English words are stemmed
-(Porter2, by the snowballstemmer library), scripts written without spaces (Han, kana, Hangul, Thai, Lao,
-Khmer, Myanmar) are cut into pairs of neighbouring characters. Stop words, question words among them, carry
-no evidence and are left out. Knows nothing about items or ranking.
+Letters are case-folded, accents are dropped for matching ("Café" meets "cafe"), words are stemmed (Snowball,
+by the snowballstemmer library) in the language their text seems to be in, and scripts written without spaces
+(Han, kana, Hangul, Thai, Lao, Khmer, Myanmar) are cut into pairs of neighbouring characters. Function words,
+question words among them, carry no evidence and are left out. Knows nothing about items or ranking.
 """
 
 import unicodedata
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import regex
 import snowballstemmer
+
+from discoclaw.core.languages import (
+    COMMON_ENGLISH,
+    COMMON_PAIRS,
+    ENGLISH_TOO,
+    FUNCTION_WORDS,
+    IRREGULAR_ENGLISH,
+    SAME_ENGLISH,
+)
 
 # Letters with their marks (an Indic vowel sign is a mark) and digits; "node.js" and "c++" are one run each.
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.][\p{L}\p{M}\p{N}]+)*[+#]*")
 _UNSPACED = regex.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
-_STEMMER = snowballstemmer.stemmer("english")
-
-STOP_WORDS = frozenset(
-    """
-    a about actually after again all also am an and any are as at be because been before being but by can
-    could did do does doing done dont down each ever every few for from get gets getting go goes going got
-    had has have having he hello her here hers hey hi him his how i id if ill im in into is isnt it its ive
-    just know let lets like ll look made make many maybe may me might mine more most much must my myself need
-    no not now of off oh ok okay on once one only or other our ours out over own please put re really said
-    same say says see she should so some someone something still such take tell than thank thanks that thats
-    the their theirs them then there these they thing things think this those through to too try under until
-    up us use used user users uses using ve very want wants was way we well were what whats when where which
-    while who whom whose why will with without would yes yet you your youre yours yourself remember
-    """.split()  # noqa: SIM905 - a list of 200 strings is not easier to read
-)
+_SCRIPTS = {  # the stemmer of a script that (nearly) one language is written in here
+    "\u0370": (0x03FF, "greek"),
+    "\u0400": (0x052F, "russian"),
+    "\u0600": (0x06FF, "arabic"),
+    "\u0900": (0x097F, "hindi"),
+}
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
+_KEPT = {"и", "И"}  # й is a letter, not an accented и
+_STEMMERS: dict[str, Any] = {}
 
 
 def fold(text: str) -> str:
@@ -40,44 +45,148 @@ def fold(text: str) -> str:
         return text.lower()
     # Twice NFKD: compatibility forms such as a bold "P" become letters first, then their case is folded.
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return unicodedata.normalize("NFC", "".join(c for c in decomposed if not _accent(c)))
+    kept = (
+        char
+        for before, char in zip(" " + decomposed, decomposed, strict=False)
+        if not _accent(char) or (char == "\u0306" and before in _KEPT)
+    )
+    return unicodedata.normalize("NFC", "".join(kept)).translate(_LETTERS)
 
 
 def _accent(char: str) -> bool:
-    # Only the Latin/Greek/Cyrillic diacritics: an Indic or kana mark is part of the letter's identity.
-    return "\u0300" <= char <= "\u036f"
+    # Latin, Greek and Cyrillic diacritics; the vowel signs of Hebrew and Arabic, which are mostly left out.
+    # An Indic or kana mark is part of the letter's identity.
+    return (
+        "\u0300" <= char <= "\u036f"
+        or "\u0591" <= char <= "\u05c7"
+        or "\u064b" <= char <= "\u065f"
+        or char in "\u0640\u0670"
+    )
 
 
-@lru_cache(maxsize=65_536)
-def _stem(word: str) -> str:
-    stem: str = _STEMMER.stemWord(word)
-    return stem
+STOP_WORDS = {language: frozenset(map(fold, words)) for language, words in FUNCTION_WORDS.items()}
+_SPOKEN: dict[str, tuple[str, ...]] = {}
+for _language, _words in STOP_WORDS.items():
+    for _word in _words - ENGLISH_TOO:
+        _SPOKEN[_word] = (*_SPOKEN.get(_word, ()), _language)
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text, in order, with repetitions; stop words and single letters left out."""
+    """The terms of a text, in order, with repetitions; function words and single letters left out."""
+    runs = _RUN.findall(fold(text))
+    language = guess(runs)
     found: list[str] = []
-    for match in _RUN.finditer(fold(text)):
-        _add(match[0], found)
+    for run in runs:
+        _add(run, language, found)
     return found
 
 
-def _add(run: str, found: list[str]) -> None:
+def in_english(text: str) -> dict[str, str]:
+    """What the terms of a text would be if it were English, where that differs: "Las Vegas" is no Spanish."""
+    runs = _RUN.findall(fold(text))
+    language = guess(runs)
+    found: dict[str, str] = {}
+    for run in runs if language != "english" else ():
+        here: list[str] = []
+        there: list[str] = []
+        _add(run, language, here)
+        _add(run, "english", there)
+        if len(here) == len(there):
+            found.update((one, other) for one, other in zip(here, there, strict=True) if one != other)
+    return found
+
+
+def is_common(term: str) -> bool:
+    """Whether a term is so usual in any talk that sharing it alone says nothing."""
+    return term in _COMMON
+
+
+def guess(words: Sequence[str]) -> str:
+    """The language of folded words, by their function words; English when nothing speaks against it."""
+    seen: dict[str, int] = {}
+    for word in words:
+        for language in _SPOKEN.get(_joined(word), ()):
+            seen[language] = seen.get(language, 0) + 1
+    best = max(seen.values(), default=0)
+    if seen.get("english", 0) == best:
+        return "english"
+    return next(language for language in STOP_WORDS if seen.get(language) == best)
+
+
+@lru_cache(maxsize=65_536)
+def _stem(language: str, word: str) -> str:
+    if language == "english":
+        word = IRREGULAR_ENGLISH.get(word, word)
+    stemmer = _STEMMERS.get(language)
+    if stemmer is None:
+        known = language if language in snowballstemmer.algorithms() else "english"
+        stemmer = _STEMMERS[language] = snowballstemmer.stemmer(known)
+    stem: str = stemmer.stemWord(word)
+    return stem
+
+
+def _add(run: str, language: str, found: list[str]) -> None:
     begin = 0
     for unspaced in () if run.isascii() else _UNSPACED.finditer(run):
-        _add_word(run[begin : unspaced.start()], found)
+        _add_word(run[begin : unspaced.start()], language, found)
         pairs, begin = unspaced[0], unspaced.end()
         found.extend(pairs[i : i + 2] for i in range(max(1, len(pairs) - 1)))
-    _add_word(run[begin:], found)
+    _add_word(run[begin:], language, found)
 
 
-def _add_word(run: str, found: list[str]) -> None:
-    word = run.replace("'", "").replace("’", "")
-    if not word or word in STOP_WORDS or (len(word) < 2 and word.isascii() and not word.isdigit()):
+def _add_word(run: str, language: str, found: list[str]) -> None:
+    word = _joined(run)
+    if not word or (len(word) < 2 and word.isascii() and not word.isdigit()):
+        return
+    if not word.isascii():
+        language = _script(word[0]) or language
+    if word in STOP_WORDS[language]:
         return
     if word.isalpha():
-        found.append(_stem(word))
+        if language == "english" and word != run and run[-2:] in ("'s", "’s"):
+            word = word[:-1]  # "Marta's" is Marta
+        found.append(_stem(language, word))
         return
     found.append(word)
     if "." in word:  # "example.com" and "node.js" are also found by their parts
-        found.extend(_stem(part) for part in word.split(".") if len(part) > 1 and part not in STOP_WORDS)
+        found.extend(
+            _stem(language, part)
+            for part in word.split(".")
+            if len(part) > 1 and part not in STOP_WORDS[language]
+        )
+
+
+def _joined(run: str) -> str:
+    """A run without its apostrophes, as the lists of words have it ("dont", "users")."""
+    return run.replace("'", "").replace("’", "")
+
+
+def _script(char: str) -> str | None:
+    """The language whose script a letter is of, for scripts that tell."""
+    for first, (last, language) in _SCRIPTS.items():
+        if first <= char and ord(char) <= last:
+            return language
+    return None
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(_stem("english", word) for word in words)
+
+
+def others_for(term: str) -> tuple[str, ...]:
+    """Terms that mean the same as this one in everyday English, or that it takes in ("pet": "dog")."""
+    return _SAME.get(term, ())
+
+
+def _groups() -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for line in SAME_ENGLISH.strip().splitlines():
+        same, _, narrower = line.partition("<")
+        group, below = ([_stem("english", word) for word in words.split()] for words in (same, narrower))
+        for term in group:
+            found.setdefault(term, {}).update(dict.fromkeys(one for one in (*group, *below) if one != term))
+    return {term: tuple(others) for term, others in found.items()}
+
+
+_SAME = _groups()
+_COMMON = _stems(COMMON_ENGLISH) | COMMON_PAIRS

@@ -1,0 +1,431 @@
+"""What the tokeniser knows of languages: function words, common words, irregular forms, months. Data only.
+
+Function words (articles, pronouns, auxiliaries, question words) say nothing of what a text is about, and they
+tell in which language it is. The lists are short on purpose: a word that is missing here is weighed by its
+rarity like any other, while a word that stands here wrongly can never be found. Everything is lower-case and
+without Latin accents.
+"""
+
+FUNCTION_WORDS: dict[str, frozenset[str]] = {
+    language: frozenset(words.split())
+    for language, words in {
+        "english": """
+    a about actually after again all also although always am an and another any anybody anyone anything
+    are as at away be because been before being between both but by can cannot cant could couldnt did
+    didnt do does doesnt doing done dont down during each either else ever every everyone everything few
+    for from get gets getting give given goes going gonna got had has hasnt have havent having he hello
+    her here hers herself hey hi him himself his how however i id if ill im in into is isnt it its itself
+    ive just knew know known let lets like liked ll look lot lots made make makes making many may maybe me
+    might mine more most much must my myself need needs neither never no nobody none nor not nothing now
+    of off often oh ok okay on once one only onto or other others our ours ourselves out over own per
+    please put quite rather re really recall remember said same say says see seem seems shall she should
+    so some somebody someone something sometimes somewhere still such sure take tell than thank thanks
+    that thats the their theirs them themselves then there these they theyre thing things think this those
+    though through thus to together too toward towards try under until up upon us use used user users uses
+    using usually ve very via want wanted wants was wasnt way we well were what whatever whats when
+    whenever where wherever whether which while who whoever whom whos whose why will with within without
+    wont would yeah yes yet you youd youll your youre yours yourself youve
+    """,
+        "german": """
+    ab aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei beim bin bis
+    bist bitte da damit danach dann das dass dein deine deinem deinen deiner dem den denn der des dich die
+    dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines einige
+    er es etwas euch euer eure fur gegen gehabt gern gerne gewesen gibt hab habe haben hast hat hatte
+    hatten hier hin ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im immer in ins ist ja jede jedem jeden
+    jeder jedes jetzt kann kannst kein keine keinen keiner konnen konnte mal man mehr mein meine meinem
+    meinen meiner meines mich mir mit mochte muss nach nicht nichts noch nun nur ob oder ohne schon sehr
+    sein seine seinem seinen seiner seit sich sie sind so soll sollte sondern uber um und uns unser unsere
+    unter viel vom von vor wann war waren warum was weg weil welche welchem welchen welcher welches wem
+    wen wenn wer werde werden wessen wie wieder will wir wird wo wohin womit wurde wurden zu zum zur
+    """,
+        "french": """
+    a ai aie as au aussi autre aux avait avec avez avoir avons c ca car ce ceci cela ces cet cette chez ci
+    comme comment d dans de des deux donc dont du elle elles en encore entre es est et etait etaient ete
+    etes etre eu eux fait font hier il ils j je l la le les leur leurs lui m ma mais me meme mes moi moins
+    mon n ne ni non nos notre nous on ont ou par parce pas peut peux plus pour pourquoi qu quand que quel
+    quelle quelles quels qui quoi s sa sans se sera ses si son sont sous suis sur t ta te tes toi ton tous
+    tout toute toutes tres tu un une vers veux voici voila vont vos votre vous y
+    """,
+        "spanish": """
+    a al algo alguien algun alguna ante antes aqui asi aun aunque cada casi como con contra cual cuales
+    cuando cuanto cuantos de del desde donde dos durante e el ella ellas ellos en entre era eran eres es
+    esa esas ese eso esos esta estaba estan estar estas este esto estos estoy fue fueron fui ha habia hace
+    hacia han hasta hay he hemos la las le les lo los mas me mi mia mio mis mucho muy nada ni no nos
+    nosotros nuestra nuestro o os otra otro para pero poco por porque pues que quien quienes se sea ser si
+    sido sin sobre solo son soy su sus suya suyo tambien tan tanto te tengo tiene tienen tienes ti todo
+    todos tu tus tuya tuyo un una uno unos y ya yo
+    """,
+        "portuguese": """
+    a ao aos aquela aquele aqui as ate cada com como da das de dela dele deles depois do dos e ela elas
+    ele eles em entre era eram essa esse esta estao estava estou eu foi foram fui ha isso isto ja la lhe
+    mais mas me mesmo meu meus minha minhas muito na nao nas nem no nos nossa nosso num numa o onde os ou
+    para pela pelo por porque qual quais quando que quem sao se sem ser seu seus sim so sobre sou sua suas
+    tambem tem tenho tens ter teu teus tinha tu tua tuas um uma umas uns voce voces
+    """,
+        "italian": """
+    a ad agli ai al alla alle allo anche ancora avere aveva c che chi ci cio come con cosa cui da dagli
+    dai dal dalla dalle dei del della delle dello di dove e ed era erano essere fa fra gia gli ha hai
+    hanno ho i il in io l la le lei li lo loro lui ma me mi mia mie miei mio molto ne negli nei nel nella
+    nelle no noi non nostra nostro o per perche piu poi qual quale quali quando quanto quella quelle
+    quelli quello questa queste questi questo qui se sei si sia sono sta stato su sua sue sugli sui sul
+    sulla suo suoi te ti tra tu tua tue tuo tuoi tutti tutto un una uno vi voi
+    """,
+        "dutch": """
+    aan al alles als altijd andere ben bij bent daar dan dat de deze die dit doe doen door dus een en er
+    ge geen geweest haar had heb hebben hebt heeft hem hen het hier hij hoe hun ik in is ja je jij jou
+    jouw jullie kan kon kunnen maar me meer men met mij mijn moet na naar niet niets nog nu of om omdat
+    onder ons onze ook op over te tegen toch toen tot u uit uw van veel voor waar waarom wanneer want
+    waren was wat we wel welk welke werd wie wij wil worden wordt zal ze zich zij zijn zo zonder zou
+    """,
+        "swedish": """
+    alla allt an ar att av blev bli bra da dar de dem den denna det detta dig din dina ditt du dom efter
+    eller en ett fast fick for fran ha had hade han har hennes henne her hon honom hur i icke in inte jag
+    ju kan kunde man med mellan men mig min mina mitt mot mycket nagon nagot nar nu och om oss pa sa sadan
+    sig sin sina sitt skulle som till under ut vad var vara varfor varit vem vi vid vilken vill
+    """,
+        "polish": """
+    a aby ale bardzo bez bo bedzie by byc byl byla bylo byly co czy czym da dla do dlaczego gdy gdzie go i
+    ich ile im inny ja jak jaka jaki jakie jako je jego jej jest jestem jeszcze jesli juz kiedy kto ktora
+    ktore ktory lub ma mam mamy masz mi mnie moj moja moje mu my na nad nam nas nasz nie nic niz no o od
+    on ona oni ono oraz po pod przed przez przy sa sie skad sobie swoj swoja ta tak tam te tego tej ten to
+    toba tu twoj twoja twoje ty tych tylko tym u w was we wy z za ze
+    """,
+        "turkish": """
+    acaba ama ancak artik az bana bazen bazi belki ben bende beni benim bir biri biz bize bizim bu bunu
+    bunun cok cunku da daha de degil diye eger en gibi hangi hep her hic icin ile ise iste kac kadar ki
+    kim kime mi mu nasil ne neden nedir nerede nereye niye o olan olarak oldu olmak ona onlar onu onun
+    sana sen seni senin siz su tum ve veya vardi var ya yani yok
+    """,
+        "indonesian": """
+    ada adalah akan aku anda apa apakah atau bagaimana bahwa bisa bukan dalam dan dari dengan di dia ini
+    itu juga kalau kami kamu kapan karena ke kenapa kita lagi mana mereka milik namun nya oleh pada saja
+    saya sebuah seperti siapa sudah telah tentang tidak untuk yang
+    """,
+        "vietnamese": """
+    anh ay ban bi cai cho co cua cung da dang day de den do duoc gi hay khi khong la lam luc ma minh mot
+    nao nay nen neu nguoi nhu nhung o ra rat roi sao se ta thi thi toi tu va vao ve vi voi
+    """,
+        "russian": """
+    а без бы был была были было быть в вам вас весь во вот все всего всех вы где да даже для до его ее
+    если есть еще ж же за зачем здесь и из или им их к как какая какие какой какое когда кого кому который
+    кто куда ли лишь меня мне мной мои мой моя мое моего моей мы на над надо нам нас наш не него нее нет
+    ни них но ну о об один он она они оно от очень по под потому почему при про с сам свой своя себя
+    сейчас со так такой там тебе тебя тем то тобой того тоже той только том ты твой твоя твои у уж уже
+    чего чей чем что чтобы чье эта эти это этого этой этом этот я
+    """,
+        "greek": """
+    αλλα αν ανα απο αυτα αυτη αυτο αυτος για δεν ειμαι ειναι εισαι εκει ενα ενας εχει εχεις εχω η ηταν θα
+    και κατα με μεσα μετα μη μην μια μου μας να ο οι ολα οπως οταν οτι ουτε ποια ποιο ποιος ποτε που πως
+    σας σε στα στη στην στο στον σου τα τη την της τι τις το τον του τους των
+    """,
+        "arabic": """
+    ان انا انت انه اي اين الى التي الذي اذا او بعد بين تلك ثم حتى حيث ذلك عن على عند عندي في قبل قد كان
+    كانت كل كم كيف كنت لا لم لن له لها لي لك لماذا ليس ما ماذا متى مع من منذ نحن هذا هذه هل هم هناك هو هي
+    و يا
+    """,
+        "hindi": """
+    अब आप आपका आपकी और इस इसका उन उनका उस उसका उसकी एक ऐसा कब कर करता करते करना कहा कहां कहाँ का कि किस
+    किसका की कुछ के को कोई कौन क्या क्यों गया जब जो तक तुम तो था थी थे ने पर बहुत भी मुझे में मेरा मेरी
+    मेरे मैं यह ये रहा रही रहे वह वे से हम हमारा ही हुआ हुई हूं हूँ है हैं हो
+    """,
+    }.items()
+}
+
+# Function words of other languages that are English words, names or short forms too. They do not tell in
+# which language a text is: "car" alone asks about a car, "Ben" about Ben, and "vitamin C" is not French.
+ENGLISH_TOO = frozenset(
+    """
+    ad ada ai al ale ama ate ban bana ben bent bi bin biz bo bra car casi chi cho co come comment con contra
+    da dan dang das day del den dia die dies dig din dina dir dom door dos dove ed elle encore era est
+    eu fa fast fran fur gi gia ha hat hay hem hen ho hun jest kan kim li lo lui ma mal man mana mas
+    men mi mia min minh mis mitt moi mot nada nas nay nic nun op pa par pas pod poco pour ra rat roi sea
+    sen sera sim sin sobre solo son sous stato su sue sui sur ta tak tam tan te ten ti till todo ton tot tout
+    tutti ty un uno va van var vers vi vos war wel wen wie wil ya yang yani zo
+    c d j l m n s t w z
+    """.split()  # noqa: SIM905 - a list of words is not easier to read
+)
+
+# Neighbouring characters that scripts without spaces repeat everywhere: particles, copulas, question words.
+COMMON_PAIRS = frozenset(
+    """
+    です ます した して いる いた いま ない なん から まで こと もの これ それ あれ どこ どれ どの
+    この その あの どう だれ いつ なに 何で 何を 何が 何は すか たか たは ので のは のが のを のに
+    には では とは って たい れる られ さん ちゃ んだ うか てい るの った でし しょ かな よね だよ
+    ある あり りま せん くだ ださ さい いて とき 私の 私は 私が 僕の 僕は 俺の 誰が 誰の 誰で は何
+    は誰 はど はい はな が好 の名 名前 いつ も の 什么 怎么 哪里 哪个 为什 么时 时候 我的 你的 他的
+    她的 我在 我是 你是 是什 是谁 的是 了吗 有没 没有 可以 知道 一个 这个 那个 多少 谁是 是不 不是
+    么的 里的 叫什 我有 我们 你们 他们 什麼 怎麼 哪裡 時候 我們 這個 那個 是誰 입니 니다 습니 해요
+    에요 이에 예요 어요 아요 나요 내가 나의 제가 저는 나는 무엇 어디 언제 누구 어떤 하는 하고 에서
+    으로 있는 있어 있나 뭐야 뭐예 인가 가요 는지 합니 했어 했나 누가 무슨 우리 คือ อะไ ะไร ของ ที่
+    ไหน ใคร เมื ื่อ อไร ไร ฉัน ผม เป็ ็น ครั คะ ค่ะ ไหม มี ใน และ ได้ ไม่
+    """.split()  # noqa: SIM905 - a list of words is not easier to read
+)
+
+# What most talk is made of. One of these alone tells nothing; with others, or as all there is, it does.
+COMMON_ENGLISH = """
+    able afternoon age ago allow amazing amount answer appear area ask attempt attention avoid awesome
+    back bad beautiful begin believe best better big bit bottom break bring build busy buy call care carry
+    case cause certain chance change check choose class clear close come common compare complete condition
+    consider contain continue control cool correct count course cover create current cut daily date day
+    deal decide describe detail develop difference different difficult direction discuss drop due easy
+    effect effort end enjoy enough entire especially evening event exactly example excite exciting expect
+    experience explain face fact fail family far fast favorite favourite feel feeling fill find fine
+    finish first follow forget form free friend front full fun future general gift give glad good great
+    group guess guy half hand happen happy hard hate hear help high hold home hope hour house huge idea
+    important improve include increase instead interest interesting involve item job join keep kind large
+    last late lately later lead learn leave left less level lie life line list listen little live local
+    log long lose love low main manage mark material matter mean meet member mention method middle mind
+    minute mistake modern moment money month morning move name near new news next nice night normal note
+    notice number object offer often old open opinion order original own page pair part particular party
+    pass past pay people perfect period person pick piece place plan play point position possible prefer
+    prepare present press pretty previous private problem process produce product program progress promise
+    proper public pull purpose push quality question quick quickly quiet raise range rate reach react read
+    ready real reason receive recent recently record reduce refer refuse region regular relate remain
+    remove repeat replace reply report require rest result return right roll rule run save scale school
+    search second section send sense separate series serve service set settle several share short show
+    side sign similar simple single sit size skip slow small solve soon sort sound source space special
+    specific spend split stand standard start state stay step stop story strange strong structure stuff
+    style subject success suggest support switch system talk task team tend term thank thinking throw tie
+    time title today tomorrow tonight top totally touch track treat trouble true trust turn type
+    understand unit update usual value various version view visit voice volume wait walk watch wear week
+    weekend went whole win wish wonder wonderful word work world worry worth write wrong year yesterday
+    young
+    """.split()  # noqa: SIM905 - a list of words is not easier to read
+
+# English past and plural forms that no stemmer joins with their base.
+IRREGULAR_ENGLISH = {
+    form: pair.split("<")[0]
+    for pair in [
+        "become<became",
+        "begin<began,begun",
+        "bite<bit,bitten",
+        "blow<blew,blown",
+        "break<broke,broken",
+        "bring<brought",
+        "build<built",
+        "buy<bought",
+        "catch<caught",
+        "choose<chose,chosen",
+        "come<came",
+        "deal<dealt",
+        "dig<dug",
+        "draw<drew,drawn",
+        "dream<dreamt",
+        "drink<drank,drunk",
+        "drive<drove,driven",
+        "eat<ate,eaten",
+        "fall<fell,fallen",
+        "feed<fed",
+        "feel<felt",
+        "fight<fought",
+        "find<found",
+        "fly<flew,flown",
+        "forget<forgot,forgotten",
+        "forgive<forgave,forgiven",
+        "freeze<froze,frozen",
+        "grow<grew,grown",
+        "hang<hung",
+        "hear<heard",
+        "hide<hid,hidden",
+        "hold<held",
+        "keep<kept",
+        "lead<led",
+        "learn<learnt",
+        "leave<left",
+        "lend<lent",
+        "lose<lost",
+        "mean<meant",
+        "meet<met",
+        "pay<paid",
+        "ride<rode,ridden",
+        "ring<rang,rung",
+        "rise<rose,risen",
+        "run<ran",
+        "sell<sold",
+        "send<sent",
+        "sew<sewn",
+        "shake<shook,shaken",
+        "shine<shone",
+        "shoot<shot",
+        "show<shown",
+        "sing<sang,sung",
+        "sink<sank,sunk",
+        "sit<sat",
+        "sleep<slept",
+        "speak<spoke,spoken",
+        "spend<spent",
+        "stand<stood",
+        "steal<stole,stolen",
+        "stick<stuck",
+        "strike<struck",
+        "swear<swore,sworn",
+        "sweep<swept",
+        "swim<swam,swum",
+        "teach<taught",
+        "tear<tore,torn",
+        "throw<threw,thrown",
+        "understand<understood",
+        "wake<woke,woken",
+        "wear<wore,worn",
+        "weave<wove,woven",
+        "win<won",
+        "write<wrote,written",
+        "child<children",
+        "man<men",
+        "woman<women",
+        "foot<feet",
+        "tooth<teeth",
+        "goose<geese",
+        "mouse<mice",
+        "wife<wives",
+        "knife<knives",
+        "life<lives",
+        "leaf<leaves",
+        "shelf<shelves",
+        "wolf<wolves",
+        "half<halves",
+        "thief<thieves",
+        "loaf<loaves",
+        "colour<color",
+        "favourite<favorite",
+        "neighbour<neighbor",
+        "grey<gray",
+        "theatre<theater",
+        "centre<center",
+    ]
+    for form in pair.split("<")[1].split(",")
+}
+
+# Words for the same thing in everyday English, short forms among them, and what a general word takes in. Each
+# line is a group whose words stand for each other; behind "<" stand words that the ones before it take in.
+SAME_ENGLISH = """
+    mother mom mum mama mummy mommy
+    father dad daddy papa
+    grandmother grandma granny nan nana
+    grandfather grandpa grandad
+    sister sis
+    brother bro
+    parent < mother mom mum father dad
+    sibling < sister brother
+    spouse partner < husband wife
+    grandparent < grandmother grandma grandfather grandpa
+    child kid < son daughter baby toddler
+    relative < aunt uncle cousin niece nephew grandmother grandfather
+    boyfriend girlfriend partner
+    colleague coworker workmate
+    boss manager supervisor
+    flatmate roommate housemate
+    job work profession occupation career employment < employer
+    company employer firm
+    salary pay wage income
+    home house < flat apartment
+    flat apartment
+    city town
+    country nation
+    pet < dog cat hamster rabbit parrot budgie tortoise turtle goldfish guinea
+    dog puppy
+    cat kitten kitty
+    car auto automobile vehicle
+    vehicle < car motorbike motorcycle scooter van truck bicycle bike
+    bicycle bike cycle
+    motorcycle motorbike
+    phone telephone mobile cellphone smartphone
+    computer pc < laptop
+    laptop notebook
+    television tv telly
+    photo photograph picture
+    movie film
+    music song
+    instrument < guitar piano violin drum flute cello saxophone trumpet clarinet harp ukulele banjo accordion
+    sport < football soccer tennis basketball swim run hockey volleyball rugby golf judo karate
+    soccer football
+    hobby pastime interest
+    drink beverage < coffee tea beer wine juice cocktail
+    food meal dish cuisine
+    breakfast lunch dinner < meal
+    dinner supper
+    sweet candy dessert
+    holiday vacation trip travel journey
+    birthday < born
+    birth < born
+    wedding marriage marry < spouse
+    doctor physician gp
+    medicine medication drug pill
+    ill sick unwell illness sickness disease
+    allergy < allergic
+    hospital clinic
+    injure injury hurt
+    buy purchase
+    begin start
+    end finish
+    quit resign
+    repair fix mend
+    build construct
+    cook bake
+    speak talk
+    learn study
+    teach < teacher
+    live reside residence dwell
+    move relocate
+    big large huge
+    small little tiny
+    cheap inexpensive
+    cost price expensive
+    gift present
+    friend buddy pal mate
+    shop store
+    supermarket grocery groceries
+    book novel
+    author writer
+    university uni college
+    school < teacher pupil
+    exam test
+    degree diploma
+    lawyer attorney solicitor
+    address < street road avenue lane
+    email mail
+    password passphrase passcode
+    database db < postgres postgresql mysql sqlite mongodb redis
+    kubernetes k8s kube
+    javascript js
+    typescript ts
+    python py
+    postgres postgresql
+    repository repo
+    application app
+    configuration config
+    documentation docs
+    environment env
+    production prod
+    operating < linux windows macos ubuntu debian
+    language < english german french spanish portuguese italian dutch russian japanese chinese korean arabic
+    color < red blue green yellow orange purple pink black white brown gray
+    garden yard
+    autumn fall
+    rubbish trash garbage
+    couch sofa
+    refrigerator fridge
+    sneaker trainer
+    glasses spectacles
+    church < religion
+    yoga meditation
+    gym workout exercise fitness
+"""
+
+MONTHS: dict[str, int] = {
+    name: number
+    for year in (
+        "january february march april may june july august september october november december",
+        "jan feb mar apr may jun jul aug sep oct nov dec",
+        "januar februar marz april mai juni juli august september oktober november dezember",
+        "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+        "januari februari maart april mei juni juli augustus september oktober november december",
+        "stycznia lutego marca kwietnia maja czerwca lipca sierpnia wrzesnia pazdziernika listopada grudnia",
+        "ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik",
+        "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    )
+    for number, name in enumerate(year.split(), start=1)
+}
