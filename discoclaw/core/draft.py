@@ -11,6 +11,8 @@ Wishes come from a person (a command, a hand-edited file: "stated") or from a mo
 - Three ways to forget: `deprecate` (stays, restorable), `remove` (leaves the view, stays in history);
   erasing bytes is the store's work, not a change of the view.
 - A key names one item: an upsert with a key goes to the item that has it.
+- The bot's own keys (`own`) are for the bot's own memory, where the cap leaves their items alone.
+- A model that learns from talk makes nothing "core", and takes nothing out of it.
 - What a person settles of a conflict, they have stated: keep_old, use_new or both_valid.
 - Nothing that was said before the memory was erased is learned again.
 - Over the cap the oldest deprecated items are removed first, then the oldest active ones.
@@ -39,13 +41,18 @@ from discoclaw.core.item import (
     new_item,
     tidy_tags,
 )
+from discoclaw.core.own import is_own
 from discoclaw.core.patch import Patch, Upsert
-from discoclaw.core.privacy import DmPrivacy, sensitivity, stricter
+from discoclaw.core.privacy import DmPrivacy, may_show, sensitivity, stricter
 from discoclaw.core.text import collapse, normalise, scrub, utf16_length
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, Fold, View
 
 MATCH_PERCENT = 60
+MAX_KEY = 100
+"""Longest key a model may propose, in code points."""
+MOST_LINKS = 20
+"""Most links of one upsert."""
 
 Resolution = Literal["keep_old", "use_new", "both_valid"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
@@ -78,7 +85,9 @@ def matches(text: str, needle: str) -> bool:
 class Draft:
     """Changes of one subject's memory, collected on top of `view`. `events` is what they amount to."""
 
-    def __init__(self, view: View, *, now_ms: int, max_items: int = 200, erased_at: int = -1) -> None:
+    def __init__(
+        self, view: View, *, now_ms: int, max_items: int = 200, erased_at: int = -1, own: bool = False
+    ) -> None:
         # Time never stands still in a ledger: its commits are told apart by their times.
         self.now_ms = max(now_ms, view.updated_at + 1)
         self.events: list[Event] = []
@@ -87,6 +96,7 @@ class Draft:
         self._fold = Fold(view)
         self._max_items = max_items
         self._erased_at = erased_at  # ms; what was inferred from earlier words is gone for good
+        self._own = own  # whether this is the bot's own memory
 
     @property
     def items(self) -> Mapping[str, Item]:
@@ -138,10 +148,12 @@ class Draft:
         """Add an item or change the one meant. Returns the item as it is now, and what was done.
 
         `facets` are wishes for a new item's scope, confidence, category, links and triple; its key finds
-        the item meant. Raises Refused on a wrong kind or text.
+        the item meant. Raises Refused on a wrong kind or text, and on a key of the bot's own.
         """
         kind, text = check_kind(kind), check_text(text)
         wished = facets or Facets()
+        if is_own(wished.key) and not self._own:
+            raise Refused(f"the key {wished.key!r} is my own; take another one")
         held = self._meant(kind, text, given_id, wished.key, origin.author)
         secret = self._secret(held.kind if held else kind, text, marked, origin)
         if held is None:
@@ -175,6 +187,21 @@ class Draft:
         """The item leaves the view; history still shows it."""
         if (held := self.items.get(item.id)) is not None:
             self._emit("forget", held, {}, origin)
+
+    def note(self, item: Item, origin: Origin) -> None:
+        """Write down that something was found out about an item that changes nothing."""
+        if (held := self.items.get(item.id)) is not None:
+            self._emit("observe", held, {}, origin)
+
+    def classify(self, item: Item, category: str, origin: Origin) -> Done:
+        """Move an item to another category. It is no claim, so it needs no conflict with what was stated."""
+        held = self.items.get(item.id)
+        if held is None or held.facets.category == category:
+            return "unchanged"
+        if self._outdated(held, origin):
+            return "ignored"
+        self._emit("modify", replace(held, facets=replace(held.facets, category=category)), {}, origin)
+        return "updated"
 
     def mark(self, item: Item, secret: Sensitivity, origin: Origin) -> Done:
         """Keep an item private, or share it, which only its person may. Raises Refused otherwise."""
@@ -281,19 +308,20 @@ class Draft:
 
         `origins` are the messages the model was shown, by (channel id, message id); a proposal that names
         none of them rests on `fallback`. Each message's own time and privacy count, never the model's word.
+        Links come last, since an item may name one that is proposed behind it.
         """
+        linking: list[tuple[Item, Upsert, Origin]] = []
         for upsert in patch.upserts:
+            origin = _origin_of(upsert, origins, fallback)
             try:
-                self.upsert(
-                    upsert.kind,
-                    upsert.text,
-                    _origin_of(upsert, origins, fallback),
-                    tags=upsert.tags,
-                    given_id=upsert.id,
-                    marked=upsert.sensitivity,
-                )
+                item, done = self._take_over(upsert, origin)
             except Refused as refusal:
                 self.refused.append(str(refusal))
+                continue
+            if done != "ignored" and upsert.links:
+                linking.append((item, upsert, origin))
+        for item, upsert, origin in linking:
+            self._link_up(item, upsert.links[:MOST_LINKS], origin)
         for deprecation in patch.deprecations:
             origin = replace(fallback, evidence=deprecation.reason[:200])
             if deprecation.id is not None:
@@ -304,6 +332,54 @@ class Draft:
                 self.refused.append(f"no item matches {deprecation.id or deprecation.matchText!r}")
             for item in targets:
                 self.deprecate(item, origin)
+
+    def _take_over(self, upsert: Upsert, origin: Origin) -> tuple[Item, Done]:
+        """One upsert of a patch. Raises Refused."""
+        wished = "knowledge" if upsert.category == "core" else upsert.category
+        item, done = self.upsert(
+            upsert.kind,
+            upsert.text,
+            origin,
+            tags=upsert.tags,
+            given_id=upsert.id,
+            marked=upsert.sensitivity,
+            facets=Facets(key=self._key(upsert.key), category=wished or "knowledge"),
+        )
+        if upsert.category == "core" and item.facets.category != "core":
+            self.refused.append("only the person decides what is core; it is kept as knowledge")
+        # Known for good is known for good: only what was of the day may become more than that.
+        if wished == "knowledge" and done != "ignored" and item.facets.category == "conversation":
+            self.classify(item, wished, origin)
+        return self.items.get(item.id, item), done
+
+    def _key(self, proposed: str | None) -> str | None:
+        """A proposed key as it is held already, else in lower case; None when it can not be one."""
+        plain = normalise(scrub(proposed or ""))
+        if len(plain) > MAX_KEY:
+            self.refused.append(f"a key has at most {MAX_KEY} characters, so {plain[:40]!r}… is left out")
+            return None
+        held = (item.facets.key for item in self.items.values() if item.facets.key is not None)
+        return next((key for key in held if normalise(key) == plain), plain or None)
+
+    def _link_up(self, item: Item, names: Sequence[str], origin: Origin) -> None:
+        """Link an item with those that are named; what is not there to link with is noted and left out."""
+        for name in names:
+            other = self._linkable(name, origin)
+            if other is None or other.id == item.id or item.id not in self.items:
+                self.refused.append(f"there is no {collapse(scrub(name))[:60]!r} to link {item.id} with")
+            else:
+                self.link(self.items[item.id], other, origin)
+
+    def _linkable(self, name: str, origin: Origin) -> Item | None:
+        """The active item of this id, key or text that may be shown where the words were said."""
+        name, plain = collapse(scrub(name)), normalise(scrub(name))
+        if not plain:
+            return None
+        seen = [one for one in self.items.values() if one.active and may_show(one, in_dm=origin.private)]
+        for one in seen:
+            if name == one.id or plain == normalise(one.facets.key or ""):
+                return one
+        return next((one for one in seen if plain == normalise(one.text)), None)
 
     def adopt(self, base: Mapping[str, Item], edited: Sequence[Item], origin: Origin) -> None:
         """Take over a hand-edited file: what differs between `base`, which was written, and `edited`."""
@@ -433,7 +509,8 @@ class Draft:
         over = len(self.items) - self._max_items
         if over <= 0:
             return
-        oldest_first = sorted(self.items.values(), key=by_newest, reverse=True)
+        others = [item for item in self.items.values() if not (item.active and is_own(item.facets.key))]
+        oldest_first = sorted(others, key=by_newest, reverse=True)
         by_worth = sorted(oldest_first, key=lambda item: item.active)
         origin = Origin("inferred", evidence=f"more than {self._max_items} items")
         for item in by_worth[:over]:

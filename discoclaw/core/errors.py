@@ -18,6 +18,9 @@
     │   ├── ModelUnreachable     no connection, or the stream broke off
     │   ├── ModelBadRequest      the provider rejected the request (400, 422)
     │   └── ModelBadOutput       the answer is not what was asked for (prose, wrong types, too large)
+    ├── EmbeddingError           a provider gave no usable vectors; a reply never depends on them
+    │   ├── EmbeddingUnavailable the provider fails or limits us for now (408, 429, 5xx, no connection)
+    │   └── EmbeddingRefused     not for these texts: refused (400, 413, 422), or answered with nonsense
     └── ChatError                Discord did not take what we sent
         ├── ChatForbidden        we may not (403)
         ├── ChatGone             the channel or message is no longer there (404)
@@ -123,6 +126,22 @@ class ModelBadRequest(ModelError):
 
 class ModelBadOutput(ModelError):
     """The answer is not what was asked for: prose instead of JSON, wrong types, too large."""
+
+
+class EmbeddingError(DiscoClawError):
+    """A provider gave no usable vectors. Raised itself when a setting is wrong (401, 403, 404, …)."""
+
+
+class EmbeddingUnavailable(EmbeddingError):
+    """The provider fails or limits us for now. `after_s`: it wants us to wait so many seconds."""
+
+    def __init__(self, text: str, *, after_s: float = 0.0) -> None:
+        super().__init__(text)
+        self.after_s = after_s
+
+
+class EmbeddingRefused(EmbeddingError):
+    """No vectors for just these texts: they were refused, or the answer is not what was asked for."""
 
 
 class ChatError(DiscoClawError):

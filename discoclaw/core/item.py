@@ -22,6 +22,8 @@ Sensitivity: TypeAlias = Literal["normal", "private", "confidential"]
 Author: TypeAlias = Literal["stated", "inferred"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+STANDING: frozenset[Kind] = frozenset({"preference", "constraint"})
+"""Kinds that say how to answer a person; they are not retrieved but always there."""
 MAX_TEXT = 1000
 """Longest text of an item, in code points; an item is a sentence, not a document."""
 MAX_TAGS = 16

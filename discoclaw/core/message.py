@@ -46,6 +46,9 @@ class Place:
     private: bool
     group_name: str = ""
     topic: str = ""
+    guild_id: str | None = None
+    closed: bool = False
+    """A thread that only those who were added to it can read."""
 
     def session_key(self, author_id: str) -> str:
         """`discord:dm:<author>`, `discord:thread:<id>` or `discord:channel:<id>`."""
@@ -93,6 +96,8 @@ class Said:
     by_us: bool = False
     guest: bool = False
     """Said by somebody the allowlist does not name."""
+    to_id: str = ""
+    """Of an answer of ours: to whom, as far as that is known."""
 
 
 def with_attachments(text: str, attachments: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ class ModelRequest:
     """One request: stable system blocks first (so that prompt caches hit), then the turns so far.
 
     `may_call` False asks for an answer without further calls; the tools stay named, since turns that hold
-    calls need them.
+    calls need them. `subject` is whose talk this is, if an answer to it may be kept; no provider is told.
     """
 
     system: tuple[SystemBlock, ...]
@@ -87,6 +87,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 4096
     may_call: bool = True
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

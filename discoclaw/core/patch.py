@@ -1,8 +1,9 @@
 """What a small model may propose: the strict shapes of its JSON. A proposal, until `draft` accepts it.
 
 The shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
-reason}]}. Anything else, unknown fields included, is refused as a whole and changes nothing. Consolidation
-has a shape of its own, of which `consolidate` decides; a suggestion decides nothing.
+reason}]}, and an upsert may say key, links and category. Anything else, unknown
+fields included, is refused as a whole and changes nothing. Consolidation has a shape of its own, of which
+`consolidate` decides; a suggestion decides nothing.
 """
 
 from typing import Annotated, Literal
@@ -17,7 +18,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _tidy_kind(value: object) -> object:
+def _tidy_word(value: object) -> object:
     return collapse(value).lower() if isinstance(value, str) else value
 
 
@@ -30,14 +31,23 @@ class SourceRef(_Strict):
 
 
 class Upsert(_Strict):
-    """Add an item, or change the one named by `id`."""
+    """Add an item, or change the one named by `id` or `key`.
+
+    `links` name other items by id, by key or by their text, those of the same patch too. A `category` that
+    is not said leaves an item where it is; a new one is knowledge.
+    """
 
     id: str | None = None
-    kind: Annotated[Kind, BeforeValidator(_tidy_kind)]
+    kind: Annotated[Kind, BeforeValidator(_tidy_word)]
     text: str
     tags: list[str] = []
     source: SourceRef | None = None
     sensitivity: Literal["normal", "private"] = "normal"
+    key: str | None = None
+    links: list[str] = []
+    category: Annotated[Literal["core", "knowledge", "conversation"] | None, BeforeValidator(_tidy_word)] = (
+        None
+    )
 
 
 class Deprecation(_Strict):
@@ -48,11 +58,20 @@ class Deprecation(_Strict):
     reason: str = ""
 
 
+class Trait(_Strict):
+    """How the assistant itself is to be, when its owner says so; `key` is a name of a word or two."""
+
+    key: str
+    text: str
+
+
 class Patch(_Strict):
     """What extraction returns."""
 
     upserts: list[Upsert] = []
     deprecations: list[Deprecation] = []
+    traits: list[Trait] = []
+    """Of the assistant; taken from an owner's talk only."""
 
 
 class Summary(_Strict):

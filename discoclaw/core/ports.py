@@ -1,7 +1,7 @@
 """The doors' shapes, as the inner rooms see them. Declarations only."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -37,11 +37,78 @@ class Model(Protocol):
         ...
 
 
+class Corpus(Protocol):
+    """All documents that a search is about, of which it may see only candidates."""
+
+    @property
+    def total(self) -> int:
+        """How many documents there are."""
+        ...
+
+    @property
+    def average(self) -> float:
+        """Their mean length, in terms."""
+        ...
+
+    def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
+        """How many documents contain each of the terms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What is known of items beside their words, by item id.
+
+    `cosines` of the query's vector with the item's (-1 to 1); when (ms) it was last `accessed`. `corpus`: the
+    statistics of a memory of which only candidates are ranked. `own_name` is what the person is called here;
+    only with it can be told that a question is about somebody else.
+    """
+
+    cosines: Mapping[str, float] = field(default_factory=dict)
+    accessed: Mapping[str, int] = field(default_factory=dict)
+    corpus: Corpus | None = None
+    own_name: str | None = None
+
+
+NO_SIGNALS = Signals()
+
+LINKED_WITH = "linked with "
+"""How the reason of a hit begins that was found by a link alone; the id of the other item follows."""
+
+
 class Recall(Protocol):
     """Finds, among one person's items, those that matter for a query."""
 
-    def rank(self, query: str, items: Sequence[Item], *, now_ms: int) -> "Sequence[Hit]":
+    def rank(
+        self, query: str, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+    ) -> "Sequence[Hit]":
         """All items with real evidence for `query`, best first; ties are newer first, then by id."""
+        ...
+
+    def forget(self) -> None:
+        """Keep nothing in RAM of what was ranked: somebody's words have to go."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Every failure is an `EmbeddingError`; nothing of a vendor leaves the door."""
+
+    @property
+    def name(self) -> str:
+        """Provider and model. Vectors of different names are not comparable."""
+        ...
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether the texts stay on this machine."""
+        ...
+
+    async def embed(self, texts: Sequence[str], *, timeout_s: float) -> Sequence[Sequence[float]]:
+        """A vector for each text, in their order, all of one length, of finite numbers."""
+        ...
+
+    async def close(self) -> None:
+        """Give connections back."""
         ...
 
 
@@ -64,6 +131,13 @@ class Offer:
     branch: str
 
 
+@dataclass(frozen=True, slots=True)
+class HatchOffer:
+    """We have no personality: an owner may begin to give us one with a button, or leave it."""
+
+    user_id: str
+
+
 class Reply(Protocol):
     """The answer to one message, on its way out. Built by the chat's door for each turn."""
 
@@ -82,7 +156,7 @@ class Reply(Protocol):
         """Nothing will be said: stop what shows that an answer is coming."""
         ...
 
-    async def offer(self, offer: Offer) -> None:
+    async def offer(self, offer: Offer | HatchOffer) -> None:
         """Show a proposal with its button below the answer. Called after `finish`; raises `ChatError`."""
         ...
 

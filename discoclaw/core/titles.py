@@ -15,6 +15,14 @@ SEPARATOR = "\n\n---\n"
 GROUP = "Notes about this channel:"
 """In the system prompt, behind the place."""
 
+# Who we are, at the head of the system prompt.
+SOUL_IDENTITY = "Your Identity"
+SOUL_USER = "About your human"
+SOUL_PHILOSOPHY = "Your philosophy"
+TRAITS = "Learned traits"
+HATCHING = "An interview about who you are to be:"
+"""The first line of the system prompt of such an interview, which has no other."""
+
 # The loops' prompts.
 EXISTING = "Existing items:"
 FORGOTTEN = "Forgotten at the person's wish:"
