@@ -12,7 +12,7 @@ import time
 from bench.figure import Figure, median, without_garbage
 from bench.world import items_of, sentence
 from discoclaw.core.item import Item
-from discoclaw.recall.lexical import Lexical
+from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
 
 SIZES = {200: 100, 2_000: 20, 10_000: 6}
@@ -27,7 +27,7 @@ async def measure() -> list[Figure]:
 def _at(count: int, rounds: int) -> Figure:
     dice = random.Random(7)
     items = items_of(count, dice, now_ms=NOW)
-    recall = Lexical()
+    recall = Ranker()
     choose(recall, "warm", items, max_chars=2000, now_ms=NOW)
     ours: list[float] = []
     plain: list[float] = []

@@ -45,7 +45,7 @@ from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_of, user_subject
 from discoclaw.prompt.assemble import Budget
-from discoclaw.recall.lexical import Lexical
+from discoclaw.recall.rank import Ranker
 from discoclaw.session.content import Content
 from discoclaw.session.desk import Desk
 from discoclaw.session.talk import Talk
@@ -207,7 +207,7 @@ def build(
     heartbeat = _heartbeat(settings, shelves, models, clock)
     parts = Parts(
         model=models.chat,
-        recall=Lexical(),
+        recall=Ranker(),
         windows=Windows(clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000),
         content=Content(settings.content_dir),
         loops=loops,

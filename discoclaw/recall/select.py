@@ -4,23 +4,33 @@ Standing items say how to answer this person (preferences, constraints) and are 
 else is there for a reason or not at all. Pure.
 """
 
+import heapq
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discoclaw.core.item import Item, Kind, by_newest, durable_line
-from discoclaw.core.ports import Recall
+from discoclaw.core.item import STANDING, Item, by_newest, durable_line
+from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Recall, Signals
 from discoclaw.core.text import utf16_length
 from discoclaw.core.words import fold, terms
 
-STANDING: frozenset[Kind] = frozenset({"preference", "constraint"})
 _FILLERS = frozenset({"a", "an", "the", "my", "user", "users"})
 FRAME = len("- []  (src: manual, updated 2026-01-01)") + 1
 """What a line has at least around its item's kind and text."""
+CORE = "core"
+MOST_STANDING = 200
+"""Standing items that are looked at; far more than any prompt has room for."""
+ALWAYS, EVERYTHING = "standing", "asked for everything"
+"""Why an item is there that no word of the talk called for."""
 STANDING_SHARE = 0.5
 """At most this share of the budget goes to standing items while others have evidence."""
 
-
+LONGEST_WISH = 300
+"""Whoever says more than this, in characters, asks for something in particular."""
+_OWN_VERB = re.compile(
+    r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE
+)
+"""What the person knows ("I don't know", "let me know") is no question of what is known of them."""
 _EVERYTHING = re.compile(
     r"\b(?:remember|know|recall|learn\w*|memor\w+|stor\w+|notes?)\b[^.!?\n]*\b(?:me|myself|i|my)\b"
     r"|\bwho am i\b|\bmy (?:memor\w+|notes)\b",
@@ -39,9 +49,26 @@ class Chosen:
     line: str
     why: str
 
+    @property
+    def called_for(self) -> bool:
+        """Whether the talk called for just this item, by its own words or their meaning."""
+        return self.why not in (ALWAYS, EVERYTHING) and not self.why.startswith(LINKED_WITH)
+
+
+def is_standing(item: Item) -> bool:
+    """Whether an item is always in the prompt, asked for or not: it says how to answer, or is core."""
+    return item.kind in STANDING or item.facets.category == CORE
+
 
 def choose(
-    recall: Recall, message: str, items: Sequence[Item], *, max_chars: int, now_ms: int, recent: str = ""
+    recall: Recall,
+    message: str,
+    items: Sequence[Item],
+    *,
+    max_chars: int,
+    now_ms: int,
+    recent: str = "",
+    signals: Signals = NO_SIGNALS,
 ) -> tuple[Chosen, ...]:
     """The items to show, best first, as whole lines of together at most `max_chars` UTF-16 units.
 
@@ -49,18 +76,18 @@ def choose(
     message alone says next to nothing ("and why?"). A line that does not fit is passed over, not cut.
     """
     if asks_for_everything(message):
-        found = {item.id: "asked for everything" for item in items}
+        found = {item.id: EVERYTHING for item in items}
         ranked = sorted(items, key=by_newest)
     else:
-        query = message if len(set(terms(message))) > 1 else f"{message}\n{recent}"
-        hits = recall.rank(query, items, now_ms=now_ms)
+        hits = recall.rank(asked(message, recent), items, now_ms=now_ms, signals=signals)
         found = {hit.item.id: hit.why for hit in hits}
         ranked = [hit.item for hit in hits]
-    standing = sorted(
-        (item for item in items if item.kind in STANDING),
-        key=lambda item: (item.id not in found, *by_newest(item)),
+    standing = heapq.nsmallest(
+        MOST_STANDING,
+        [item for item in items if item.kind in STANDING or item.facets.category == CORE],
+        key=lambda item: (item.id not in found, -item.updated_at, item.id),
     )
-    relevant = [item for item in ranked if item.kind not in STANDING]
+    relevant = [item for item in ranked if not is_standing(item)]
     said: set[object] = set()
     first = _fit(standing, int(max_chars * STANDING_SHARE) if relevant else max_chars, found, said)
     second = _fit(relevant, max_chars - _size(first), found, said)
@@ -70,12 +97,20 @@ def choose(
     return (*first, *second, *third)
 
 
+def asked(message: str, recent: str = "") -> str:
+    """What memory is looked up for: the message, with the talk before it where it says next to nothing."""
+    says_something = len(set(terms(message[:LONGEST_WISH]))) > 1
+    return message if says_something else f"{message}\n{recent}"
+
+
 def asks_for_everything(message: str) -> bool:
     """Whether somebody asks what is remembered of them at all, and of nothing in particular.
 
     English only; in other languages the model finds the same with its search tool.
     """
-    return _EVERYTHING.search(message) is not None and not set(terms(message)) - _MEMORY_WORDS
+    if len(message) > LONGEST_WISH or _EVERYTHING.search(_OWN_VERB.sub("", message)) is None:
+        return False
+    return not set(terms(message)) - _MEMORY_WORDS
 
 
 def _fit(items: Sequence[Item], budget: int, found: dict[str, str], said: set[object]) -> tuple[Chosen, ...]:
@@ -90,7 +125,7 @@ def _fit(items: Sequence[Item], budget: int, found: dict[str, str], said: set[ob
             continue
         said.add(gist)
         budget -= cost
-        chosen.append(Chosen(item, line, found.get(item.id) or "standing"))
+        chosen.append(Chosen(item, line, found.get(item.id) or ALWAYS))
     return tuple(chosen)
 
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import KINDS, Item, durable_line
 from discoclaw.core.text import utf16_length
-from discoclaw.recall.lexical import Lexical
+from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import STANDING, Chosen, asks_for_everything, choose
 from tests.core.builders import DAY, MODEST, NOW, item
 
 
 def chosen(query: str, items: Sequence[Item], max_chars: int = 2000) -> tuple[Chosen, ...]:
-    return choose(Lexical(), query, items, max_chars=max_chars, now_ms=NOW)
+    return choose(Ranker(), query, items, max_chars=max_chars, now_ms=NOW)
 
 
 def texts(query: str, items: Sequence[Item], max_chars: int = 2000) -> list[str]:
@@ -114,10 +114,10 @@ class TestStandingItemsAreAlwaysThere:
             item(f"Standing wish {n} about style{n}", "preference", updated_at=NOW + n) for n in range(60)
         ]
         facts = [item(f"The cat has toy{n}", updated_at=NOW - n) for n in range(60)]
-        shown = chosen("cat toys: toy3", [*many, *facts], 1000)
+        shown = chosen("is the cat well?", [*many, *facts], 1000)
         kinds = [one.item.kind in STANDING for one in shown]
         assert 3 < sum(kinds) < len(kinds) - 3
-        assert shown[kinds.index(False)].item.text == "The cat has toy3"
+        assert shown[kinds.index(False)].item.text == "The cat has toy0"
 
     def test_they_take_all_of_the_room_when_nothing_was_found(self) -> None:
         many = [
@@ -190,6 +190,7 @@ class TestAskingWhatIsRemembered:
             "Tell me everything you have learned about me so far!",
             "show my memory",
             "list all the facts you stored about me",
+            "I want to know what you remember about me",
         ],
     )
     def test_everything_is_shown_newest_first_after_what_stands(self, query: str) -> None:
@@ -207,6 +208,11 @@ class TestAskingWhatIsRemembered:
             "what do you know about Mongolia?",
             "I know my way around Oslo",
             "how does your memory work?",
+            "I don't know what I want",
+            "let me know if you need me",
+            "I never know what I should do",
+            "you know " * 20_000,
+            "remember note " * 8_000,
         ],
     )
     def test_asking_for_something_in_particular_is_a_search_like_any(self, query: str) -> None:

@@ -34,7 +34,7 @@ from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_subject
 from discoclaw.prompt.assemble import Budget
-from discoclaw.recall.lexical import Lexical
+from discoclaw.recall.rank import Ranker
 from discoclaw.session.content import Content
 from discoclaw.session.desk import Desk
 from discoclaw.session.talk import Talk
@@ -317,7 +317,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     desk = Desk(waiting_limit=given.pop("waiting_limit", 20), running_limit=given.pop("running_limit", 16))
     parts = Parts(
         model=model,
-        recall=Lexical(),
+        recall=Ranker(depth=0),
         windows=Windows(clock=clock, capacity=given.pop("capacity", 20)),
         content=Content(folder / "content"),
         loops=loops,

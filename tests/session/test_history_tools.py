@@ -16,7 +16,7 @@ from discoclaw.core.model import ToolCall
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
 from discoclaw.memory import verbs
-from discoclaw.recall.lexical import Lexical
+from discoclaw.recall.rank import Ranker
 from discoclaw.session.tools import SPECS, MemoryTools, Speaker
 from tests.session.scene import ANN, BOB, DM, GENERAL, NOW, House, Recorder, calls, house, inbound, until
 from tests.session.test_tools import ALWAYS, SECRET, call
@@ -422,7 +422,7 @@ class TestTidying:
 
         home = house(tmp_path)
         speaker = Speaker("1", False, Origin("inferred"))
-        tools = MemoryTools(home.memory, Lexical(), home.clock, speaker, tidy=tidy, tidy_wait_s=0.01)
+        tools = MemoryTools(home.memory, Ranker(), home.clock, speaker, tidy=tidy, tidy_wait_s=0.01)
         result = await tools.call(ToolCall("1", "memory_consolidate", {}))
         gate.set()
         assert (result.failed, result.text.split(";")[0]) == (False, "It takes a while")

@@ -1,0 +1,69 @@
+"""Other spellings of a term that nobody wrote: another ending, a slip of the keys, one character of a word.
+
+Only asked for terms that no document has, so it can bring something where there was nothing, and never
+outweigh what matches exactly. A stemmer knows the endings of its language; this knows none, and so serves
+all. Pure.
+"""
+
+from collections.abc import Iterable
+
+SHORTEST = 4
+ENDING = 0.7
+"""What counts a word with the same beginning: "teacher" for "teaching"."""
+SLIP = 0.6
+SURE = 6
+"""Shorter words are too close to others: "reach" is no slip of "react"."""
+MOST = 4
+
+
+class Vocabulary:
+    """The terms of all documents."""
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        self._terms = terms
+        self._by_beginning: dict[str, list[str]] | None = None
+
+    def near(self, term: str) -> tuple[tuple[str, float], ...]:
+        """The most similar terms with what each counts (0 to 1), best first; none for what has no letters."""
+        if len(term) == 1 and not term.isascii():  # one Han character: part of the pairs that have it
+            return tuple((pair, 1.0) for pair in self._terms if len(pair) == 2 and term in pair)
+        if len(term) < SHORTEST or not term.isalpha():
+            return ()
+        found = [(other, weight) for other in self._same_beginning(term) if (weight := _alike(term, other))]
+        return tuple(
+            sorted(found, key=lambda pair: (-pair[1], abs(len(pair[0]) - len(term)), pair[0]))[:MOST]
+        )
+
+    def _same_beginning(self, term: str) -> list[str]:
+        if self._by_beginning is None:
+            self._by_beginning = {}
+            for one in self._terms:
+                if len(one) >= SHORTEST - 1 and one.isalpha():
+                    self._by_beginning.setdefault(one[0], []).append(one)
+        return self._by_beginning.get(term[0], [])
+
+
+def _alike(term: str, other: str) -> float:
+    """What `other` counts for `term`; 0 when it is another word."""
+    shared = 0
+    for one, two in zip(term, other, strict=False):
+        if one != two:
+            break
+        shared += 1
+    longer, shorter = max(len(term), len(other)), min(len(term), len(other))
+    if shared >= SHORTEST and (
+        (shared == shorter and longer - shorter <= shorter // 2) or (shared == longer - 1)
+    ):
+        return ENDING
+    return SLIP if len(term) >= SURE and longer - shorter <= 1 and _one_slip(term, other, shared) else 0.0
+
+
+def _one_slip(term: str, other: str, shared: int) -> bool:
+    """Whether one letter was missed, added, changed, or two were swapped, behind the `shared` beginning."""
+    one, two = term[shared:], other[shared:]
+    return (
+        one[1:] == two[1:]
+        or one[1:] == two
+        or one == two[1:]
+        or (one[:2] == two[1::-1] and len(one) > 1 and one[2:] == two[2:])
+    )

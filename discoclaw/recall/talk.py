@@ -1,0 +1,74 @@
+"""Ranking of talk: messages of the archive, which mean little without those around them.
+
+An answer seldom repeats the words of its question ("How was the concert?" "They even played my song"), so a
+message also earns a half of what the best of its neighbours has, and a quarter of what the next one has.
+Otherwise as items are ranked: the same terms, the same score, the same rule of evidence. A speaker whom the
+query names counts more. Pure and deterministic; ties are newer first, then by id.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from discoclaw.core.entry import Entry
+from discoclaw.core.ports import Corpus
+from discoclaw.recall.document import Document, of_entry
+from discoclaw.recall.query import read
+from discoclaw.recall.score import Scored, concepts, score
+
+NEIGHBOUR = 0.5
+"""What a message has of a neighbour's score, and of the next one's again."""
+SPEAKER = 1.3
+"""What a message of a speaker who is named in the query counts more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedEntry:
+    """A message with its score (> 0, comparable within one query), what found it, and what each step gave."""
+
+    entry: Entry
+    score: float
+    why: str
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+def rank_talk(
+    query: str,
+    entries: Sequence[Entry],
+    *,
+    corpus: Corpus,
+    neighbours: Mapping[str, tuple[str, ...]],
+    documents: Mapping[str, Document] | None = None,
+) -> list[RankedEntry]:
+    """The entries with real evidence for `query`, best first.
+
+    `entries` are candidates and what stands around them; `neighbours` maps an id to those of the messages
+    right before and behind it in the same conversation. `corpus` is of all talk that may be seen.
+    `documents` are entries as documents, by id, where that is known already.
+    """
+    asked, known = read(query), documents or {}
+    documents = {entry.id: known.get(entry.id) or of_entry(entry) for entry in entries}
+    own = {one.document.id: one for one in score(concepts(asked, corpus), documents.values(), corpus)}
+    ranked = []
+    for entry in entries:
+        mine, around = own.get(entry.id), _around(entry.id, own, neighbours)
+        if not (mine is not None and mine.evident) and not any(one.evident for one, _ in around):
+            continue
+        words = mine.score if mine is not None else 0.0
+        beside = max((one.score * share for one, share in around), default=0.0)
+        named = SPEAKER if not documents[entry.id].marks.isdisjoint(asked.terms) else 1.0
+        parts = {"words": words, "neighbours": beside, "speaker": named}
+        why = ", ".join(mine.matched) if mine is not None else "beside what matches"
+        ranked.append(RankedEntry(entry, (words + beside) * named, why, parts))
+    return sorted(ranked, key=lambda hit: (-round(hit.score, 9), -hit.entry.sent_at, hit.entry.id))
+
+
+def _around(
+    key: str, own: Mapping[str, Scored], neighbours: Mapping[str, tuple[str, ...]]
+) -> list[tuple[Scored, float]]:
+    """What stands around a message and matches, with the share of its score that counts here."""
+    found = []
+    for one in neighbours.get(key, ()):
+        if one in own:
+            found.append((own[one], NEIGHBOUR))
+        found += [(own[far], NEIGHBOUR**2) for far in neighbours.get(one, ()) if far != key and far in own]
+    return found

@@ -1,0 +1,69 @@
+"""What vectors say: cosines, and how they and words become one score. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+OUTSTANDING = 2.5
+"""Standard deviations above the mean that a cosine has to be to tell something by itself."""
+MOST_OUTSTANDING = 5
+SPREAD = 1e-6
+"""A smaller spread is rounding: then no cosine says anything."""
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """The cosine of two vectors, -1 to 1; 0 when they are empty, zero or of different lengths."""
+    if not one or len(one) != len(other):
+        return 0.0
+    length, other_length = math.hypot(*one), math.hypot(*other)  # squares would over- and underflow
+    if not length or not other_length:
+        return 0.0
+    product = sum((x / length) * (y / other_length) for x, y in zip(one, other, strict=True))
+    return min(1.0, max(-1.0, product))
+
+
+def shifted(cos: float) -> float:
+    """A cosine as a share of 1: (cos + 1) / 2."""
+    return (cos + 1) / 2
+
+
+def hybrid(
+    text: float | None, cos: float | None, text_weight: float = 0.4, vector_weight: float = 0.6
+) -> float:
+    """One score of a text score (0 to 1) and a cosine. What is missing leaves the other as it is."""
+    if cos is None:
+        return text or 0.0
+    if text is None:
+        return shifted(cos)
+    return text_weight * text + vector_weight * shifted(cos)
+
+
+def fuse(
+    texts: Mapping[str, float], cosines: Mapping[str, float], text_weight: float, vector_weight: float
+) -> dict[str, float]:
+    """One score for each of `texts`: its share of the best, and its cosine between the least and the best.
+
+    Linear, since reciprocal ranks lower what either is sure of; min-max, since cosines of one model lie close
+    together. What has no vector keeps its text score.
+    """
+    best = max(texts.values(), default=0.0) or 1.0
+    low, high = min(cosines.values(), default=0.0), max(cosines.values(), default=0.0)
+    fused = {}
+    for key, text in texts.items():
+        share = text / best
+        if key in cosines:
+            near = (cosines[key] - low) / (high - low) if high > low else 1.0
+            share = text_weight * share + vector_weight * near
+        fused[key] = share
+    return fused
+
+
+def outstanding(cosines: Mapping[str, float]) -> list[str]:
+    """The few whose cosine stands out from all others', best first: models differ in what a cosine means."""
+    mean = fmean(cosines.values()) if cosines else 0.0
+    spread = math.sqrt(fmean((value - mean) ** 2 for value in cosines.values())) if cosines else 0.0
+    if spread < SPREAD:
+        return []
+    least = mean + OUTSTANDING * spread
+    best = sorted(cosines, key=lambda key: (-cosines[key], key))[:MOST_OUTSTANDING]
+    return [key for key in best if cosines[key] >= least]

@@ -1,0 +1,80 @@
+"""Cosines, and how vectors and words become one score."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.recall.vectors import cosine, fuse, hybrid, outstanding, shifted
+
+GOLDEN: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text("utf-8")
+)
+numbers = st.floats(-1e150, 1e150)
+vectors = st.lists(numbers, min_size=1, max_size=16)
+scores = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0, 1e6), max_size=8)
+cosines = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-1, 1), max_size=8)
+
+
+class TestCosine:
+    @pytest.mark.parametrize("case", GOLDEN["cosine"], ids=str)
+    def test_golden_values(self, case: dict[str, Any]) -> None:
+        assert cosine(case["a"], case["b"]) == pytest.approx(case["cos"], abs=1e-6)
+
+    @given(vectors, vectors)
+    def test_lies_between_minus_one_and_one_whatever_the_size_of_the_numbers(
+        self, one: list[float], other: list[float]
+    ) -> None:
+        assert -1 <= cosine(one, other) <= 1
+        assert cosine(one, other) == pytest.approx(cosine(other, one))
+
+    @given(vectors, st.floats(1e-100, 1e100))
+    def test_is_one_for_the_same_direction(self, vector: list[float], factor: float) -> None:
+        if math.hypot(*vector) * factor > 1e-200 and math.hypot(*vector) > 1e-200:
+            assert cosine(vector, [x * factor for x in vector]) == pytest.approx(1)
+
+
+class TestHybrid:
+    @pytest.mark.parametrize("case", GOLDEN["hybrid"]["cases"], ids=str)
+    def test_golden_values(self, case: dict[str, Any]) -> None:
+        weights = GOLDEN["hybrid"]["text_weight"], GOLDEN["hybrid"]["vector_weight"]
+        assert hybrid(case["text"], case["cos"], *weights) == pytest.approx(case["score"])
+
+    def test_shifted_cosines_are_shares_of_one(self) -> None:
+        assert [shifted(cos) for cos in (-1, 0, 1)] == [0, 0.5, 1]
+
+
+class TestFuse:
+    @given(scores)
+    def test_without_vectors_the_order_is_that_of_the_words(self, texts: dict[str, float]) -> None:
+        fused = fuse(texts, {}, 0.4, 0.6)
+        best = max(texts.values(), default=0) or 1
+        assert fused == {key: score / best for key, score in texts.items()}
+
+    @given(scores, cosines)
+    def test_every_candidate_and_no_other_has_a_share_of_one(
+        self, texts: dict[str, float], near: dict[str, float]
+    ) -> None:
+        fused = fuse(texts, near, 0.4, 0.6)
+        assert fused.keys() == texts.keys()
+        assert all(0 <= share <= 1 + 1e-9 for share in fused.values())
+
+    def test_words_and_vectors_count_as_they_are_weighted(self) -> None:
+        texts, near = {"word": 2.0, "meaning": 1.0}, {"word": 0.1, "meaning": 0.3}
+        assert fuse(texts, near, 0.4, 0.6) == pytest.approx({"word": 0.4, "meaning": 0.8})
+        assert fuse(texts, near, 1.0, 0.0) == pytest.approx({"word": 1.0, "meaning": 0.5})
+
+
+class TestOutstanding:
+    def test_one_that_is_far_nearer_than_all_others_stands_out(self) -> None:
+        near = {f"item-{number}": 0.1 + number / 1000 for number in range(20)}
+        assert outstanding({**near, "meant": 0.6}) == ["meant"]
+        assert outstanding(near) == []
+
+    @pytest.mark.parametrize("count", [0, 1, 2, 3, 50])
+    def test_none_does_where_all_are_alike(self, count: int) -> None:
+        assert outstanding({f"item-{number}": 0.1 + 0.2 for number in range(count)}) == []
