@@ -7,6 +7,8 @@ tools (thinking with its signature, calls) goes back exactly as it came.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal, cast
 
 from anthropic import transform_schema
@@ -70,15 +72,17 @@ def tools_param(tools: Sequence[ToolSpec]) -> list[ToolParam]:
 
 
 def messages_param(turns: Sequence[Turn]) -> list[MessageParam]:
-    """The turns so far; a turn with nothing in it is left out."""
-    messages: list[MessageParam] = []
-    for turn in turns:
-        content = _content(turn)
-        if content:
-            role = "assistant" if isinstance(turn, AssistantTurn) else "user"
-            # The blocks of `raw` are the provider's own and have no type of ours.
-            messages.append(cast(MessageParam, {"role": role, "content": content}))
-    return messages
+    """The turns so far; a turn with nothing in it is left out, and two of one role become one message.
+
+    The API would unite them itself; some local servers refuse a request whose roles do not alternate.
+    """
+    said = [("assistant" if isinstance(turn, AssistantTurn) else "user", _content(turn)) for turn in turns]
+    messages = groupby((one for one in said if one[1]), key=itemgetter(0))
+    # The blocks of `raw` are the provider's own and have no type of ours.
+    return [
+        cast(MessageParam, {"role": role, "content": [block for _, content in run for block in content]})
+        for role, run in messages
+    ]
 
 
 def output_param(shape: type[BaseModel]) -> OutputConfigParam:

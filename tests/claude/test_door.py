@@ -153,10 +153,8 @@ class TestRequests:
         await answer_to(claude, asking(*turns, system=(SystemBlock(""),)))
         body = server.requests[0].body
         assert "system" not in body and "tools" not in body
-        assert [message["content"] for message in body["messages"]] == [
-            [{"type": "text", "text": "Hi"}],
-            [{"type": "text", "text": "there"}],
-        ]
+        said = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "there"}]
+        assert body["messages"] == [{"role": "user", "content": said}]  # two neighbours of one role are one
 
     async def test_max_tokens_is_bounded(self, server: MessagesServer, claude: Claude) -> None:
         for asked in (-3, 500, 10**9):

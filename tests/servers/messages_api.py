@@ -10,7 +10,7 @@ Each request takes the next scripted behaviour; when none is left, `server.defau
 answers "ok" unless the test sets another). `server.requests` keeps what arrived, in order. A behaviour is
 made by one of the functions below: text, tool_use, json_answer, refusal, failure, error_event, cut, ended,
 silence, raw. Its streaming is as fine and as slow as the test says; the same answer is sent whole to a
-request that does not ask for a stream.
+request that does not ask for a stream. Messages that break the API's rules (`messages_rules`) are refused.
 
 Knows nothing about DiscoClaw.
 """
@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from aiohttp import web
+
+from tests.servers.messages_rules import fault
 
 Json = dict[str, Any]
 
@@ -195,10 +197,8 @@ class MessagesServer:
         async with self._arrived:
             self.requests.append(received)
             self._arrived.notify_all()
-        if not received.body.get("tools") and "tool_use" in json.dumps(received.body["messages"]):
-            said = "Requests which include `tool_use` or `tool_result` blocks must define tools"
-            fault = {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
-            return web.json_response(fault, status=400)
+        if (why := fault(received.body)) is not None:
+            return web.json_response(_error("invalid_request_error", why), status=400)
         behaviour = self._queue.popleft() if self._queue else self.default(received)
         try:
             match behaviour:

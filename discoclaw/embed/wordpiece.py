@@ -1,0 +1,80 @@
+"""Text as the numbers a BERT model reads: the uncased WordPiece tokeniser. Pure.
+
+The steps are those of google-research/bert, `tokenization.py`: clean, set Han characters apart, lower-case,
+drop accents, split at white space and punctuation, then cut each word into the longest pieces the vocabulary
+has. A hundred lines here spare a library that brings a client for downloads along.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+
+UNKNOWN, BEGIN, END = "[UNK]", "[CLS]", "[SEP]"
+LONGEST_WORD = 100
+"""A longer word is unknown as a whole."""
+
+_HAN = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+_ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+def vocabulary(text: str) -> dict[str, int]:
+    """A vocabulary from its file: one piece on each line, numbered from 0."""
+    return {piece: number for number, piece in enumerate(text.split("\n")) if piece}
+
+
+def tokens(text: str, vocabulary: Mapping[str, int], *, most: int) -> list[int]:
+    """The numbers of a text's pieces between begin and end mark, at most `most` with them."""
+    unknown = vocabulary[UNKNOWN]
+    found = [vocabulary[BEGIN]]
+    for word in _words(text):
+        if len(found) >= most - 1:
+            break
+        found += _pieces(word, vocabulary, unknown)
+    return [*found[: most - 1], vocabulary[END]]
+
+
+def _words(text: str) -> list[str]:
+    lowered = unicodedata.normalize("NFD", "".join(map(_clean, text))).lower()
+    spaced = "".join(_apart(char) for char in lowered if unicodedata.category(char) != "Mn")
+    return spaced.split()
+
+
+def _clean(char: str) -> str:
+    """A character as it counts: white space as one space, controls not at all, Han between spaces."""
+    if char in "\t\n\r" or unicodedata.category(char) == "Zs":
+        return " "
+    if char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs"):
+        return ""
+    return f" {char} " if any(low <= ord(char) <= high for low, high in _HAN) else char
+
+
+def _apart(char: str) -> str:
+    """Punctuation between spaces, so that it is a word of its own."""
+    is_mark = char in _ASCII_PUNCTUATION or unicodedata.category(char).startswith("P")
+    return f" {char} " if is_mark else char
+
+
+def _pieces(word: str, vocabulary: Mapping[str, int], unknown: int) -> list[int]:
+    """Greedy: the longest piece the word begins with, then the longest of the rest; all of it, or unknown."""
+    if len(word) > LONGEST_WORD:
+        return [unknown]
+    found: list[int] = []
+    begin = 0
+    while begin < len(word):
+        for end in range(len(word), begin, -1):
+            piece = ("##" if begin else "") + word[begin:end]
+            if piece in vocabulary:
+                found.append(vocabulary[piece])
+                begin = end
+                break
+        else:
+            return [unknown]
+    return found
