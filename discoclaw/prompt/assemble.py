@@ -30,18 +30,24 @@ class PersonaNote:
     others: tuple[str, ...] = ()
 
 
+Section = tuple[str, tuple[str, ...]]
+"""A title and the texts below it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Materials:
     """All that goes into one turn's prompt.
 
-    `me` is ourselves. `persona` is None for somebody who has only one. `content` are the context files in
-    order; `group` notes about the channel; `durable` the chosen items' lines, best first; `rolling` the
-    summary; `window` the recent talk without the message itself, oldest first.
+    `me` is ourselves. `persona` is None for somebody who has only one. `soul` is who we are, as sections in
+    order; with an identity it stands in place of the default one. `content` are the context files in order;
+    `group` notes about the channel; `durable` the chosen items' lines, best first; `rolling` the summary;
+    `window` the recent talk without the message itself, oldest first.
     """
 
     message: Inbound
     me: Me
     now_ms: int
+    soul: tuple[Section, ...] = ()
     content: tuple[str, ...] = ()
     place_content: tuple[str, ...] = ()
     group: str = ""
@@ -94,11 +100,25 @@ def system_blocks(materials: Materials, group: str) -> tuple[SystemBlock, ...]:
     A cache breakpoint stands behind each of the two, so that a provider's prompt cache hits within a
     place, and at least for the first block across places.
     """
-    identity = behaviour.IDENTITY.format(name=speaker(materials.me.name))
-    stable = "\n\n".join([identity, behaviour.RULES, *materials.content])
+    stable = "\n\n".join([*_who(materials), behaviour.RULES, *materials.content])
     notes = f"{titles.GROUP}\n{group}" if group else ""
     parts = [_place(materials.message.place), *materials.place_content, notes]
     return (SystemBlock(stable, cache=True), SystemBlock("\n\n".join(filter(None, parts)), cache=True))
+
+
+def _who(materials: Materials) -> list[str]:
+    """Who we are: the default identity, or the soul where it has one, and what else the soul says."""
+    hatched = any(title == titles.SOUL_IDENTITY for title, _ in materials.soul)
+    default = behaviour.ON_DISCORD if hatched else behaviour.IDENTITY
+    return [default.format(name=speaker(materials.me.name)), *map(_section, materials.soul)]
+
+
+def _section(section: Section) -> str:
+    """A title with its texts; what was stored is data, so nothing in it passes for structure."""
+    title, texts = section
+    if title == titles.TRAITS:
+        return "\n".join([title, *(f"- {quote_entry(text)}" for text in texts)])
+    return "\n".join([title, *map(quote, texts)])
 
 
 def _without_oldest(lines: list[str], excess: int) -> list[str]:

@@ -35,6 +35,11 @@ _TITLES = tuple(
         titles.TO_TIDY,
         titles.REMEMBERED,
         titles.AGAINST,
+        titles.SOUL_IDENTITY,
+        titles.SOUL_USER,
+        titles.SOUL_PHILOSOPHY,
+        titles.TRAITS,
+        titles.HATCHING,
     )
 )
 _FORGERY = re.compile(

@@ -28,7 +28,22 @@ SUMMARY_TITLES = ("Previous summary:", "New messages:", "Maximum length:")
 TIDY_TITLES = ("Today's date:", "Items to tidy:")
 QUESTION_TITLES = ("What is remembered:", "What stands against it:")
 GROUP_TITLE = "Notes about this channel:"
-ALL_TITLES = (*TURN_TITLES, *FACTS_TITLES, *SUMMARY_TITLES, *TIDY_TITLES, *QUESTION_TITLES, GROUP_TITLE)
+SOUL_TITLES = (
+    "Your Identity",
+    "About your human",
+    "Your philosophy",
+    "Learned traits",
+    "An interview about who you are to be:",
+)
+ALL_TITLES = (
+    *TURN_TITLES,
+    *FACTS_TITLES,
+    *SUMMARY_TITLES,
+    *TIDY_TITLES,
+    *QUESTION_TITLES,
+    GROUP_TITLE,
+    *SOUL_TITLES,
+)
 
 SEPARATOR = "---"
 SPEAKER = re.compile(r"\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: ")
