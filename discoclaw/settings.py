@@ -14,10 +14,13 @@ from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from discoclaw.core.autosave import AutoSave, auto_save
+from discoclaw.core.decay import Decay
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.history import MAIN, branch_name
 from discoclaw.core.policy import Allowlist, Personas, Policy, RespondMode
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.recall.rank import Fade
 
 
 def _ids(value: object) -> object:
@@ -78,8 +81,12 @@ Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+Saved = Annotated[
+    AutoSave, NoDecode, BeforeValidator(lambda value: auto_save(value) if isinstance(value, str) else value)
+]
 ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
 Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
+Store = Literal["files", "sqlite", "none"]
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LogLevel = Annotated[
     Literal["DEBUG", "INFO", "WARNING", "ERROR"],
@@ -142,6 +149,12 @@ class Settings(BaseSettings):
     context_history: int = _env("DISCOCLAW_CONTEXT_HISTORY", 20, ge=1, le=200)
     history_budget: int = _env("DISCOCLAW_MESSAGE_HISTORY_BUDGET", 3000, ge=0, le=200_000)
     prompt_budget: int = _env("DISCOCLAW_PROMPT_BUDGET", 48_000, ge=4000, le=4_000_000)
+    context_tokens: int = _env("DISCOCLAW_CONTEXT_TOKENS", 128_000, ge=4000, le=10_000_000)
+
+    # The cache of answers
+    response_cache: bool = _env("DISCOCLAW_RESPONSE_CACHE", False)
+    cache_ttl_s: int = _env("DISCOCLAW_CACHE_TTL", 3600, ge=1, le=31_536_000)
+    cache_max_entries: int = _env("DISCOCLAW_CACHE_MAX_ENTRIES", 100, ge=1, le=10_000)
 
     # Rolling summary
     summary_enabled: bool = _env("DISCOCLAW_SUMMARY_ENABLED", True)
@@ -165,7 +178,30 @@ class Settings(BaseSettings):
     personas: ChannelPersonas = _env("DISCOCLAW_CHANNEL_PERSONAS", Personas())
     receipts: bool = _env("DISCOCLAW_RECEIPTS", False)
 
+    # Knowledge: what is found of it, and what leaves
+    recall_limit: int = _env("DISCOCLAW_RECALL_LIMIT", 5, ge=1, le=50)
+    enrich_depth: int = _env("DISCOCLAW_ENRICH_DEPTH", 1, ge=0, le=2)
+    recency_half_life_s: float = _env("MEMORY_RECENCY_HALF_LIFE", 0.0, ge=0, le=3_153_600_000)
+    hygiene_max_age_s: int = _env("DISCOCLAW_HYGIENE_MAX_AGE", 604_800, ge=0, le=3_153_600_000)
+    knowledge_decay: bool = _env("DISCOCLAW_KNOWLEDGE_DECAY", False)
+    knowledge_max_idle_days: float = _env("DISCOCLAW_KNOWLEDGE_MAX_IDLE_DAYS", 30.0, ge=0, le=36_500)
+    knowledge_survival_chance: float = _env("DISCOCLAW_KNOWLEDGE_SURVIVAL_CHANCE", 0.05, ge=0, le=1)
+
+    # Vectors
+    embedding_provider: str = _env("EMBEDDING_PROVIDER", "")
+    embedding_model: str = _env("EMBEDDING_MODEL", "")
+    embedding_url: Address = _env("EMBEDDING_BASE_URL", None)
+    embedding_key: Secret = _env("EMBEDDING_API_KEY", None)
+    openai_key: Secret = _env("OPENAI_API_KEY", None)
+    embedding_auto: bool = _env("EMBEDDING_AUTO", False)
+    text_weight: float = _env("EMBEDDING_TEXT_WEIGHT", 0.4, ge=0, le=1)
+    vector_weight: float = _env("EMBEDDING_VECTOR_WEIGHT", 0.6, ge=0, le=1)
+
+    # The archive of talk
+    auto_save: Saved = _env("DISCOCLAW_AUTO_SAVE", AutoSave())
+
     # The program
+    store: Store = _env("DISCOCLAW_STORE", "files")
     data_dir: Path = _env("DISCOCLAW_DATA_DIR", Path("data"))
     content_dir: Path = _env("DISCOCLAW_CONTENT_DIR", Path("content"))
     concurrent_turns: int = _env("DISCOCLAW_MAX_CONCURRENT_INVOCATIONS", 16, ge=0, le=1000)
@@ -182,6 +218,17 @@ class Settings(BaseSettings):
     @property
     def policy(self) -> Policy:
         return Policy(self.respond_mode, self.context_history)
+
+    @property
+    def decay(self) -> Decay:
+        """By what rules items leave the memory."""
+        idle_days = self.knowledge_max_idle_days if self.knowledge_decay else 0
+        return Decay(self.hygiene_max_age_s, idle_days, self.knowledge_survival_chance)
+
+    @property
+    def fade(self) -> Fade:
+        """How time counts in recall; idle knowledge fades only where it also decays."""
+        return Fade(self.recency_half_life_s, self.decay.max_idle_days)
 
     @property
     def memory_dir(self) -> Path:

@@ -13,14 +13,16 @@ from discoclaw.cli.house import (
     BY_HAND,
     AsJson,
     Who,
+    all_held,
     changed,
     check_outside,
+    disks_of,
     everybody,
     looked,
     nobody,
     note,
+    note_elsewhere,
     now_ms,
-    rolling_of,
     save,
     say,
     say_json,
@@ -28,11 +30,12 @@ from discoclaw.cli.house import (
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
-from discoclaw.memory import exchange, ledger
+from discoclaw.memory import access, exchange, ledger
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk import CURSORS, ROLLING
 from discoclaw.memory.erase import Erased, person_of
 from discoclaw.memory.exchange import Content, Imported, Report
-from discoclaw.memory.inspect import Held, subject_named
+from discoclaw.memory.inspect import Held, subject_named, unfinished
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_of, user_subject
@@ -41,8 +44,13 @@ from discoclaw.show.words import count, line
 commands = typer.Typer()
 PANEL = "Bring in, erase (the bot has to be stopped)"
 
-Format = Literal["json", "markdown", "objects"]
-_NAMES: Mapping[Format, str] = {"json": "memories.json", "markdown": "memories.md", "objects": "memories"}
+Format = Literal["json", "markdown", "objects", "snapshot"]
+_NAMES: Mapping[Format, str] = {
+    "json": "memories.json",
+    "markdown": "memories.md",
+    "objects": "memories",
+    "snapshot": "snapshot.json",
+}
 
 
 # ---------------------------------------------------------------------- out
@@ -50,10 +58,15 @@ _NAMES: Mapping[Format, str] = {"json": "memories.json", "markdown": "memories.m
 
 @commands.command()
 def export(
-    who: Who,
+    who: Annotated[
+        str | None, typer.Argument(help="A Discord user id, or a subject as `memory list` shows it.")
+    ] = None,
+    everybody_: Annotated[
+        bool, typer.Option("--all", help="Everybody with their whole history, and all that the store holds.")
+    ] = False,
     format_: Annotated[
         Format,
-        typer.Option("--format", help="json and objects can be imported again; markdown is for reading."),
+        typer.Option("--format", help="All but markdown, which is for reading, can be imported again."),
     ] = "json",
     history: Annotated[
         bool, typer.Option("--history", help="Every commit too, not only what holds.")
@@ -65,10 +78,17 @@ def export(
 ) -> None:
     """Everything that is remembered of one person, private items too, as a file (memories.json).
 
-    Objects are a folder of events and commits, which are the whole history.
+    Objects are a folder of events and commits, which are the whole history; a snapshot is a plain list of
+    what holds now, for other programs. With --all it is a folder (everybody) from which `memory import` fills
+    another store, as DISCOCLAW_STORE names them.
 
     Example: discoclaw memory export 123456789012345678 --history --output ann.json
     """
+    if everybody_ == (who is not None):
+        raise typer.BadParameter("name one person, or say --all")
+    if who is None:
+        _export_all(output or Path("everybody"), format_)
+        return
     one = looked(who)
     if not one.history.records:
         raise Refused(nobody(one.subject, everybody(settings_module.load())))
@@ -86,9 +106,31 @@ def export(
     say(f"Exported {count(number, 'memory')} of {one.subject} to {path}.")
 
 
+def _export_all(folder: Path, format_: Format) -> None:
+    if format_ == "snapshot":
+        raise Refused("a snapshot is of one person; use --format json or objects with --all")
+    if format_ == "markdown":
+        raise Refused("markdown can not be imported again; use --format json or objects with --all")
+    check_outside(folder)
+    settings = settings_module.load()
+    disk = disks_of(settings).used
+    if waiting := sorted(unfinished(disk)):
+        raise Refused(
+            f"the erasing of {waiting[0]} was interrupted; `discoclaw memory erase {waiting[0]} --yes` "
+            "finishes it, and so does the bot's next start"
+        )
+    note_elsewhere(settings)
+    people = all_held(settings)
+    number = exchange.write_everybody(disk, people, folder, format_, now_ms=now_ms())
+    say(f"Exported {count(number, 'memory')} of {count(len(people), 'subject')} to {folder}.")
+
+
 def _exported(one: Held, format_: Format, history: bool) -> tuple[bytes, int]:
     if format_ == "objects":
         return exchange.export_objects(one.history)
+    if format_ == "snapshot":
+        cursors = disks_of(settings_module.load()).used.documents(CURSORS)
+        return exchange.export_snapshot(one.history, access.kept(cursors, one.subject))
     make = exchange.export_json if format_ == "json" else exchange.export_markdown
     return make(one.history, one.subject, history_too=history, now_ms=now_ms())
 
@@ -112,39 +154,79 @@ def import_(
 
     Example: discoclaw memory import ann.json --as 123456789012345678
     """
+    if exchange.is_everybody(path):
+        _import_all(path, who, as_json)
+        return
     imported = exchange.load_file(path)
     plan = _plan(imported, who)
     settings = settings_module.load()
-    max_items = settings.max_items
     summaries = imported.summaries if who is None else {}
     done: dict[str, Report] = {}
 
     async def work(memory: Memory) -> int:
-        for subject, content in plan.items():
-            await _try(memory, subject, content, max_items)
-        for subject, content in plan.items():
-            try:
-                done[subject] = await memory.act(subject, _Take(content, memory.erased_at(subject)))
-            except MemoryFault as fault:
-                raise MemoryFault(
-                    f"{fault}; {len(done)} of {count(len(plan), 'person')} came in before that: "
-                    "import once more when that is mended, nothing comes in twice"
-                ) from fault
+        await _take_all(memory, plan, done, settings.max_items)
         people = {user for subject in everybody(settings) if (user := user_of(subject)) is not None}
-        cursors = Cursors(settings.memory_dir / "cursors")
-        return await _bring_summaries(memory, rolling_of(settings), cursors, summaries, people)
+        return await _bring_summaries(memory, summaries, people)
 
     brought = changed(work)
+    _say_imported(imported.what, done, as_json, summaries=brought)
+    if summaries and not as_json:
+        say(f"{count(brought, 'summary')} of conversations imported, {len(summaries) - brought} left out.")
+
+
+def _import_all(path: Path, who: str | None, as_json: bool) -> None:
+    """Bring in a whole store, or one person of it."""
+    whole = exchange.load_everybody(path)
+    only = subject_named(who) if who is not None else None
+    plan = {subject: one for subject, one in whole.subjects.items() if only in (None, subject)}
+    if only is not None and not plan:
+        raise Refused(f"{whole.what} holds nothing of {only}")
+    max_items = settings_module.load().max_items
+    done: dict[str, Report] = {}
+
+    async def work(memory: Memory) -> tuple[int, int]:
+        if only is None:
+            try:
+                memory.bring_decisions(whole.disk)
+            except MemoryFault as fault:
+                note(str(fault))
+        await _take_all(memory, plan, done, max_items)
+        if only is not None:
+            return 0, 0
+        erased = memory.erased_anybody()
+        return exchange.take_texts(whole, memory.disk, memory.erased_at, any_erased=erased)
+
+    summaries, cursors = changed(work)
+    _say_imported(whole.what, done, as_json, summaries=summaries, cursors=cursors)
+    if only is None and not as_json:
+        say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
+
+
+async def _take_all(
+    memory: Memory, plan: Mapping[str, Content], done: dict[str, Report], max_items: int
+) -> None:
+    """Add to each subject what it gets; into `done` goes what came of it. Raises Refused and MemoryFault."""
+    for subject, content in plan.items():
+        await _try(memory, subject, content, max_items)
+    for subject, content in plan.items():
+        try:
+            done[subject] = await memory.act(subject, _Take(content, memory.erased_at(subject)))
+        except MemoryFault as fault:
+            raise MemoryFault(
+                f"{fault}; {len(done)} of {count(len(plan), 'person')} came in before that: "
+                "import once more when that is mended, nothing comes in twice"
+            ) from fault
+
+
+def _say_imported(what: str, done: Mapping[str, Report], as_json: bool, **more: int) -> None:
     if as_json:
         people = {subject: asdict(report) for subject, report in done.items()}
-        say_json({"what": imported.what, "people": people, "summaries": brought})
+        say_json({"what": what, "people": people, **more})
         return
     for subject, report in done.items():
         for told in (*report.notes, *report.rejected):
             note(f"{subject}: {told}")
         say(f"{subject}: {_told(subject, report)}")
-    if summaries:
-        say(f"{count(brought, 'summary')} of conversations imported, {len(summaries) - brought} left out.")
 
 
 def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
@@ -179,21 +261,21 @@ class _Take:
 
 async def _try(memory: Memory, subject: str, content: Content, max_items: int) -> None:
     """Raise whatever will stand against an import before the first record of anybody is written."""
-    path = memory.ledger_folder / f"{subject}.jsonl"
+    lines = memory.ledgers.log(subject)
     history = await memory.history(subject)
-    if damage := ledger.read(path).damage:
-        raise MemoryFault(f"{path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
+    if damage := ledger.read(lines).damage:
+        raise MemoryFault(f"{lines.path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
     _Take(content, memory.erased_at(subject))(history, now_ms(), max_items)
 
 
-async def _bring_summaries(
-    memory: Memory, rolling: RollingMemory, cursors: Cursors, summaries: Mapping[str, str], people: set[str]
-) -> int:
+async def _bring_summaries(memory: Memory, summaries: Mapping[str, str], people: set[str]) -> int:
     """Store summaries of conversations that have none; how many.
 
     Nobody knows whose words are in the summary of a channel. So it is as if everybody known here had part in
     it, for when one of them is erased, and it is left out where anybody was. Raises MemoryFault.
     """
+    rolling = RollingMemory(memory.disk.documents(ROLLING), clock=now_ms)
+    cursors = Cursors(memory.disk.documents(CURSORS))
     brought = 0
     for name, summary in summaries.items():
         person = person_of(name)
@@ -263,7 +345,8 @@ def erase(
         )
     what = f"{count(done.removed, 'file')} removed" if done.removed else "there was nothing to remove"
     outside = "; the bot removes what it showed in Discord when it next runs" if done.todo else ""
-    say(f"{subject} is erased: {what}{outside}.")
+    with_it = "; the bot's personality, which rested on their words, went with it" if done.soul else ""
+    say(f"{subject} is erased: {what}{with_it}{outside}.")
 
 
 def _ask(subject: str) -> None:

@@ -12,11 +12,13 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from discoclaw import settings as settings_module
 from discoclaw.core.draft import Origin, find
@@ -24,9 +26,10 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.text import normalise
+from discoclaw.memory.disk import Disk
+from discoclaw.memory.disks import Disks, disks
 from discoclaw.memory.files import write_atomic
 from discoclaw.memory.inspect import Held, held, subject_named, subjects, unfinished
-from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short
@@ -34,6 +37,7 @@ from discoclaw.show.words import line, quoted, short
 T = TypeVar("T")
 
 BY_HAND = Origin("stated", evidence="command line")
+_NO_TERMINAL = 4000
 BY = "cli"
 """What commits say of who made them."""
 
@@ -52,31 +56,39 @@ def now_ms() -> int:
 
 def everybody(settings: Settings) -> list[str]:
     """Every subject of the data folder."""
-    return subjects(settings.memory_dir, settings.durable_dir)
+    return subjects(disks_of(settings).used)
 
 
 def all_held(settings: Settings) -> list[Held]:
     """Every subject as it lies on disk; one that can not be read has that as its fault."""
-    return [held_or_why(settings, subject) for subject in everybody(settings)]
+    disk = disks_of(settings).used
+    return [held_or_why(disk, subject) for subject in subjects(disk)]
 
 
-def held_or_why(settings: Settings, subject: str) -> Held:
+def note_elsewhere(settings: Settings) -> None:
+    """Say that memories lie in another store than the one that is used, where that is so."""
+    with suppress(OSError):  # one that can not be read stops whatever writes; here it is only looked at
+        for told in disks_of(settings).elsewhere():
+            note(told)
+
+
+def held_or_why(disk: Disk, subject: str) -> Held:
     """One subject as it lies on disk, or an empty one with the reason why it can not be read."""
     try:
-        return held(settings.memory_dir, subject, settings.durable_dir)
+        return held(disk, subject)
     except MemoryFault as fault:
         return Held(subject, History(), (str(fault),))
 
 
 def looked(who: str) -> Held:
     """One subject as it lies on disk; its faults go to stderr. Raises Refused and MemoryFault."""
-    settings, subject = settings_module.load(), subject_named(who)
-    if subject in unfinished(settings.memory_dir):
+    disk, subject = disks_of(settings_module.load()).used, subject_named(who)
+    if subject in unfinished(disk):
         raise Refused(
             f"the erasing of {subject} was interrupted, so what is left of it is not shown; "
             f"`discoclaw memory erase {subject} --yes` finishes it, and so does the bot's next start"
         )
-    one = held(settings.memory_dir, subject, settings.durable_dir)
+    one = held(disk, subject)
     for fault in one.faults:
         note(fault)
     return one
@@ -115,14 +127,7 @@ async def _awaited(work: Awaitable[T]) -> T:
 @contextmanager
 def locked() -> Iterator[Memory]:
     """The memory, with the folder taken for this process; its warnings go to stderr meanwhile."""
-    settings = settings_module.load()
-    memory = Memory(
-        settings.memory_dir,
-        clock=now_ms,
-        durable_folder=settings.durable_dir,
-        max_items=settings.max_items,
-        rolling=rolling_of(settings),
-    )
+    memory = memory_of(settings_module.load())
     with _notes():
         memory.open()
         try:
@@ -131,9 +136,16 @@ def locked() -> Iterator[Memory]:
             memory.close()
 
 
-def rolling_of(settings: Settings) -> RollingMemory:
-    """The summaries of conversations."""
-    return RollingMemory(settings.summary_dir or settings.memory_dir / "rolling", clock=now_ms)
+def disks_of(settings: Settings) -> Disks:
+    """The stores as the settings have them."""
+    return disks(
+        settings.store, settings.memory_dir, durable=settings.durable_dir, rolling=settings.summary_dir
+    )
+
+
+def memory_of(settings: Settings) -> Memory:
+    """The memory, which is not open yet."""
+    return Memory(settings.memory_dir, clock=now_ms, disks=disks_of(settings), max_items=settings.max_items)
 
 
 class _Notes(logging.Handler):
@@ -204,6 +216,13 @@ def say_json(value: object) -> None:
     """Print JSON, in a form that also a terminal without UTF-8 takes."""
     plain = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
     typer.echo(json.dumps(value, ensure_ascii=plain, indent=2))
+
+
+def print_table(table: Table) -> None:
+    """A table as wide as the terminal; where the output goes elsewhere, no line of it is broken."""
+    out = Console(highlight=False, soft_wrap=True)
+    wide = Console(width=_NO_TERMINAL, highlight=False, soft_wrap=True)
+    (out if out.is_terminal else wide).print(table)
 
 
 def note(text: str) -> None:

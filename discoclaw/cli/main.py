@@ -19,6 +19,7 @@ from rich.logging import RichHandler
 from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli.memory import memory
+from discoclaw.cli.recall import recall
 from discoclaw.core.errors import DiscoClawError, SettingsError
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
@@ -62,6 +63,7 @@ cli = typer.Typer(
     rich_markup_mode="markdown",
 )
 cli.add_typer(memory, name="memory")
+cli.command()(recall)
 
 
 def _version(wanted: bool) -> None:

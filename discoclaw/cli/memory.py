@@ -26,6 +26,8 @@ from discoclaw.cli.house import (
     looked,
     nobody,
     note,
+    note_elsewhere,
+    print_table,
     save,
     say,
     say_json,
@@ -49,7 +51,6 @@ memory = typer.Typer(
     no_args_is_help=True,
 )
 
-_NO_TERMINAL = 4000
 Point = "A commit (id, its first digits, HEAD~2), a branch, or a time (2026-02-03, 2026-02-03T16:29, UTC)."
 
 
@@ -65,6 +66,7 @@ def list_(as_json: AsJson = False) -> None:
     settings = settings_module.load()
     there = all_held(settings)
     rows = [_summary(one) for one in there]
+    note_elsewhere(settings)
     for one in there:
         if not one.commits:
             for fault in one.faults:
@@ -79,7 +81,7 @@ def list_(as_json: AsJson = False) -> None:
     table = Table(*(column.replace("_", " ") for column in columns))
     for row in rows:
         table.add_row(*(Text(line(str(row[column]))) for column in columns))
-    _print(table)
+    print_table(table)
 
 
 @memory.command()
@@ -105,7 +107,7 @@ def show(who: Who, as_json: AsJson = False) -> None:
         row = [short(item.id), item.kind, item.text, date_of(item.updated_at), marks[item.id]]
         cells = [Text(line(cell)) for cell in row[: len(table.columns)]]
         table.add_row(*cells, style=None if item.active else "dim")
-    _print(table)
+    print_table(table)
 
 
 def _marks(item: Item) -> str:
@@ -332,12 +334,6 @@ def graph(
 
 
 # ---------------------------------------------------------------------- inside
-
-
-def _print(table: Table) -> None:
-    """A table as wide as the terminal; where the output goes elsewhere, no line of it is broken."""
-    wide = Console(width=_NO_TERMINAL, highlight=False, soft_wrap=True)
-    (out if out.is_terminal else wide).print(table)
 
 
 def _summary(one: Held) -> dict[str, Any]:

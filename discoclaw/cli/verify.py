@@ -9,19 +9,23 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.cli.house import (
     AsJson,
-    everybody,
+    disks_of,
     held_or_why,
     locked,
+    memory_of,
     nobody,
     note,
+    note_elsewhere,
     now_ms,
     say,
     say_json,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory import ledger
+from discoclaw.memory.disk import Disk
+from discoclaw.memory.disks import Disks
 from discoclaw.memory.files import in_thread, stamp_of
-from discoclaw.memory.inspect import Held, subject_named, unfinished
+from discoclaw.memory.inspect import Held, subject_named, subjects, unfinished
 from discoclaw.memory.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -37,20 +41,25 @@ def verify(
     """Hash every ledger anew, and compare the durable files with them. Exit code 1 when something is wrong.
 
     --repair keeps the lines that verify, accepts that commits on the others are lost, and brings the
-    durable file in line as the bot would. The bot has to be stopped for it.
+    durable file in line as the bot would. Of a database that is damaged it saves what can be read, and keeps
+    the damaged one. The bot has to be stopped for it.
 
     Example: discoclaw memory verify --repair
     """
     settings = settings_module.load()
     named = subject_named(who) if who is not None else None
-    checked = [_checked(settings, name) for name in _names(settings, named)]
+    stores = disks_of(settings)
+    disk = stores.used
+    _look_at_whole(settings, stores, repair)
+    note_elsewhere(settings)
+    checked = [_checked(disk, name) for name in _names(disk, named)]
     done: dict[str, list[str]] = {}
     if repair and any(one.faults for one in checked):
         with locked() as memory:
             for one in checked:
                 if one.faults:
                     done[one.subject] = asyncio.run(_repair(memory, one))
-        checked = [_checked(settings, one.subject) if one.faults else one for one in checked]
+        checked = [_checked(disk, one.subject) if one.faults else one for one in checked]
     if as_json:
         say_json([_json(one) | {"repaired": done.get(one.subject, [])} for one in checked])
     else:
@@ -59,17 +68,26 @@ def verify(
         raise typer.Exit(1)
 
 
-def _names(settings: Settings, who: str | None) -> list[str]:
+def _look_at_whole(settings: Settings, stores: Disks, repair: bool) -> None:
+    """Raise MemoryFault for a store that is damaged as a whole; or save what can be read of it."""
+    why = stores.check()
+    if why is not None and not repair:
+        raise MemoryFault(why)
+    for step in memory_of(settings).rescue() if why is not None else ():
+        note(step)
+
+
+def _names(disk: Disk, who: str | None) -> list[str]:
     """Who is to be checked. Raises Refused for somebody of whom there is nothing."""
-    there = sorted({*everybody(settings), *unfinished(settings.memory_dir)})
+    there = sorted({*subjects(disk), *unfinished(disk)})
     if who is not None and who not in there:
         raise Refused(nobody(who, there))
     return there if who is None else [who]
 
 
-def _checked(settings: Settings, subject: str) -> Held:
-    one = held_or_why(settings, subject)
-    if subject not in unfinished(settings.memory_dir):
+def _checked(disk: Disk, subject: str) -> Held:
+    one = held_or_why(disk, subject)
+    if subject not in unfinished(disk):
         return one
     fault = "its erasing was interrupted; the bot finishes it at its next start"
     return replace(one, faults=(*one.faults, fault))
@@ -77,14 +95,13 @@ def _checked(settings: Settings, subject: str) -> Held:
 
 async def _repair(memory: Memory, one: Held) -> list[str]:
     """Repair one subject; what was done, in sentences. What can not be repaired is a note."""
-    path = memory.ledger_folder / f"{one.subject}.jsonl"
-    now = now_ms()
+    lines, now = memory.ledgers.log(one.subject), now_ms()
     try:
-        mended = await in_thread(ledger.repair, path, now_ms=now, stamp=stamp_of(now))
+        mended = await in_thread(ledger.repair, lines, now_ms=now, stamp=stamp_of(now))
         await memory.view(one.subject)  # the durable file comes in line
-        after = await in_thread(ledger.read, path)
+        after = await in_thread(ledger.read, lines)
     except OSError as error:
-        note(f"{one.subject}: {path} can not be repaired: {error}")
+        note(f"{one.subject}: {lines.path} can not be repaired: {error}")
         return []
     except MemoryFault as fault:
         note(f"{one.subject}: {fault}")

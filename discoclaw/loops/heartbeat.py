@@ -8,14 +8,14 @@ that fails by itself waits for more rounds each time. Nothing here is needed for
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 from discoclaw.core.consolidate import Report
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
+from discoclaw.core.own import BOT
 from discoclaw.core.ports import Clock
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.schedule import SPOILED
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 MOST_IN_A_ROUND = 100
 """Subjects that are consolidated in one round; what changed longest ago comes first."""
+ALONE_S = 1_800.0
+"""Seconds between rounds when nothing is to be consolidated."""
 LONGEST_WAIT = 64
 """Rounds that a subject which keeps failing is left out."""
 
@@ -36,7 +38,8 @@ _CURSOR = "heartbeat"
 class Heartbeat:
     """Consolidates what changed, every `every_minutes` (0: never), and on demand.
 
-    `skip` says of a Discord user id whether nothing may be done with their memory.
+    `skip` says of a Discord user id whether nothing may be done with their memory. `first` is what needs no
+    model and comes before it in each round; with 0 minutes it is done alone, every `ALONE_S`.
     """
 
     def __init__(
@@ -48,13 +51,16 @@ class Heartbeat:
         clock: Clock,
         every_minutes: float,
         skip: Callable[[str], bool] = lambda user_id: False,
+        first: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._consolidator = consolidator
         self._memory = memory
         self._cursors = cursors
         self._clock = clock
-        self._every_s = every_minutes * 60
+        self._tidies = every_minutes > 0
+        self._every_s = every_minutes * 60 or (ALONE_S if first is not None else 0)
         self._skip = skip
+        self._first = first
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._failures: dict[str, int] = {}
         self._waits: dict[str, int] = {}  # rounds for which a subject that failed is left out
@@ -91,6 +97,16 @@ class Heartbeat:
         task.add_done_callback(self._asked.discard)
         return await task
 
+    async def round(self) -> None:
+        """What needs no model, and then, whatever became of that, the tidying."""
+        if self._first is not None:
+            try:
+                await self._first()
+            except Exception:  # a named edge: it may fail in any way, and the tidying goes on
+                log.exception("what comes before the tidying failed")
+        if self._tidies:
+            await self.beat()
+
     async def beat(self) -> None:
         """One round over all that changed. Ends early when the model fails, or when we are to stop."""
         for subject, left in list(self._waits.items()):
@@ -99,10 +115,10 @@ class Heartbeat:
             else:
                 del self._waits[subject]
         rest = MOST_IN_A_ROUND
-        for subject, size in await asyncio.to_thread(_by_age, self._memory.ledger_folder):
+        for subject, size in await asyncio.to_thread(self._memory.ledgers.by_age):
             if self._stop.is_set() or rest <= 0:
                 return
-            if subject in self._waits:
+            if subject in self._waits or subject == BOT:  # who we are is nobody's to tidy
                 continue
             try:
                 rest -= await self._look_at(subject, size)
@@ -131,7 +147,7 @@ class Heartbeat:
             pause = self._every_s
             try:
                 await self._cursors.put(_CURSOR, {"at": self._clock()})
-                await self.beat()
+                await self.round()
             except Exception:  # a named edge: a round may fail in any way, and the next one comes
                 log.exception("a round of tidying failed")
 
@@ -217,13 +233,3 @@ def _heads(known: Mapping[str, object]) -> dict[str, str]:
     if not isinstance(heads, dict):
         return {}
     return {str(name): head for name, head in heads.items() if isinstance(head, str)}
-
-
-def _by_age(folder: Path) -> list[tuple[str, int]]:
-    """The subjects that have a ledger, with its size (bytes), in the order in which they changed."""
-    found = []
-    for path in folder.glob("*.jsonl"):
-        with suppress(OSError):
-            status = path.stat()
-            found.append((status.st_mtime_ns, path.stem, status.st_size))
-    return [(subject, size) for _, subject, size in sorted(found)]

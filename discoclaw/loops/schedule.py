@@ -1,7 +1,8 @@
 """When the loops run: counters, early runs, one run at a time for each conversation and person.
 
     rolling summary   every N turns of a session, or when unseen messages are about to leave the window
-    extraction        every M turns of a person, counted apart, or when a lot of their talk is waiting
+    extraction        every M turns of a person, counted apart, or when a lot of their talk is waiting, or
+                      when words of theirs leave a window before they were learned from
 
 A turn is an answered message. Counters live in RAM and start at zero after a restart; what was said waits
 in the backlogs, so nothing is lost, only late. Nothing here blocks a reply: the work is done in tasks that
@@ -10,9 +11,10 @@ end by themselves, and a failure of any kind changes nothing but the log.
 
 import asyncio
 import logging
+from bisect import insort
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from discoclaw.core.errors import (
     MemoryFault,
@@ -46,7 +48,11 @@ class _Track:
 
     backlog: Backlog = field(default_factory=Backlog)
     recent: deque[Said] = field(default_factory=lambda: deque(maxlen=RECENT))
+    inside: list[tuple[int, str]] = field(default_factory=list)
+    """What the prompt's window holds of a conversation, oldest first: ids of messages and their authors."""
     turns: int = 0
+    slipped: int = 0
+    """Messages of a person that left a window since their last run, and that no run had seen."""
     failures: int = 0
     """Runs that failed in a row; early runs wait longer each time, so a dead model is not hammered."""
     takes_part: bool = False
@@ -108,6 +114,8 @@ class Loops:
             self._keep_newest(track.backlog, window)
         if self._facts is not None and not said.by_us and not said.guest:
             self._people.use(said.author_id, self._clock()).backlog.hear(heard)
+        for message_id, author_id in _leaving(track.inside, said, window):
+            self._slip(track, str(message_id), author_id)
 
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
         """The conversation's past, read from the chat after a start: what a loop has not seen waits again."""
@@ -147,6 +155,19 @@ class Loops:
         # Who never talked with us is not kept waiting for it: their next words begin anew.
         self._people.evict_idle(now, busy=lambda t: t.task is not None or (t.takes_part and t.busy()))
 
+    def force(self, user_id: str) -> None:
+        """Learn now from all of a person's talk that waits. Never blocks; a run at work is followed by it."""
+        track = self._people.use(user_id, self._clock())
+
+        def start(_: object = None) -> None:
+            if track.backlog.waiting:
+                self._start_facts(user_id, track)
+
+        if track.task is None:
+            start()
+        else:
+            track.task.add_done_callback(start)
+
     def forget(self, message_id: str) -> None:
         """A message was deleted in the chat: no loop sees it any more."""
         for tracks in (self._sessions, self._people):
@@ -161,6 +182,9 @@ class Loops:
         for track in (self._sessions.peek(session_key), self._people.peek(author_id)):
             if track is not None:
                 track.backlog.amend(message_id, text)
+                for place, said in enumerate(track.recent):
+                    if said.id == message_id:
+                        track.recent[place] = replace(said, text=text)
 
     def sessions_of(self, user_id: str) -> set[str]:
         """The conversations in which something of a person waits for a summary, or stands around others'."""
@@ -253,6 +277,18 @@ class Loops:
         for message_id in list(backlog.waiting)[:-window]:
             backlog.forget(message_id)
 
+    def _slip(self, session: _Track, message_id: str, author_id: str) -> None:
+        """A message left the window: what nobody learned from yet is learned from early.
+
+        Only where we take part and with people who talk with us, and less often the more runs have failed.
+        """
+        person = self._people.peek(author_id)
+        if person is None or not (session.takes_part and person.takes_part):
+            return
+        person.slipped += message_id in person.backlog.waiting
+        if person.slipped >= 1 << min(person.failures, 8):
+            self._start_facts(author_id, person)
+
     def _start_summary(self, session_key: str, track: _Track, user_id: str | None) -> None:
         loop = self._summary
         if loop is None:
@@ -288,7 +324,7 @@ class Loops:
     def _start(self, track: _Track, name: str, run: Callable[[], Awaitable[bool]], batch_chars: int) -> None:
         if track.task is not None or self._closed:
             return
-        track.turns = 0  # whatever comes of it: a failure is tried again a cadence later
+        track.turns = track.slipped = 0  # whatever comes of it: a failure is tried again a cadence later
 
         async def work() -> None:
             track.failures += 1
@@ -310,11 +346,25 @@ class Loops:
         track.task = asyncio.create_task(work(), name=name)
 
     def _context(self, user_id: str, track: _Track) -> list[Said]:
-        """What others said, and we answered, in the conversations the person's waiting messages are from."""
-        keys = {heard.session_key for heard in track.backlog.waiting.values()}
+        """What others said, and we answered, in the conversations that the next batch is from.
+
+        Not in those of all that waits: our answers in a DM do not belong beside what was said in the open.
+        """
+        keys = {heard.session_key for heard in track.backlog.oldest(FACTS_CHARS)}
         around: list[Said] = []
         for key in sorted(keys):
             session = self._sessions.peek(key)
             if session is not None:
                 around += [one for one in session.recent if one.author_id != user_id and self._may_hear(one)]
         return sorted(around, key=lambda said: int(said.id))[-40:]
+
+
+def _leaving(inside: list[tuple[int, str]], said: Said, window: int) -> list[tuple[int, str]]:
+    """Let a message into what the window holds; what that pushes out of it, oldest first."""
+    entry = (int(said.id), said.author_id)
+    if entry in inside or (len(inside) >= window and entry < inside[0]):
+        return []
+    insort(inside, entry)
+    gone = inside[:-window]
+    del inside[:-window]
+    return gone

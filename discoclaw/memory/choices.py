@@ -1,6 +1,6 @@
 """What people have chosen about being remembered: who opted out, and whose persona may switch by itself.
 
-One small file, `choices.json`, read at the start and then in RAM, since every message asks for it. It is
+One small text, `choices.json`, read at the start and then in RAM, since every message asks for it. It is
 apart from the ledgers because it outlives them: whoever had everything erased may still want no memory.
 A file that can not be read stops the start: nobody is remembered against their word because of a typing slip.
 """
@@ -14,35 +14,27 @@ from typing import Any
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.files import in_thread, render_json, write_atomic
+from discoclaw.memory.disk import Documents, FileDocuments
+from discoclaw.memory.files import in_thread, render_json
 
+FILE = "choices.json"
 VERSION = 1
 
 Chosen = dict[str, bool | int]
 
 
 class Choices:
-    """People's choices by Discord user id. `load` comes first."""
+    """People's choices by Discord user id, in a file of their own or among documents. `load` comes first."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, where: Path | Documents) -> None:
+        self._documents = FileDocuments(where.parent) if isinstance(where, Path) else where
+        self._path = where if isinstance(where, Path) else where.folder / FILE
         self._people: dict[str, Chosen] = {}
         self._lock = asyncio.Lock()
 
     def load(self) -> None:
         """Read the file. Raises MemoryFault when it is there and can not be understood."""
-        try:
-            value = json.loads(self._path.read_bytes())
-            if value["version"] != VERSION:
-                raise ValueError(f"version {value['version']}")
-            self._people = {str(user): _checked(chosen) for user, chosen in value["people"].items()}
-        except FileNotFoundError:
-            self._people = {}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise MemoryFault(
-                f"{self._path} can not be read ({error}); it says who opted out of memory, "
-                "so correct it, or move it away if nobody has"
-            ) from error
+        self._people = read(self._documents, self._path.name) or {}
 
     def opted_out(self, user_id: str) -> bool:
         """Whether nothing may be learned of a person, nor recalled."""
@@ -77,8 +69,48 @@ class Choices:
                 raise MemoryFault(f"{self._path.name} could not be written: {error}") from error
 
     def _write(self, people: dict[str, Chosen]) -> None:
-        write_atomic(self._path, render_json({"version": VERSION, "people": people}))
+        self._documents.write(self._path.name, render_json({"version": VERSION, "people": people}))
         self._people = people  # here, so that it holds also when whoever chose has given up waiting
+
+
+def bring(source: Documents, target: Documents) -> bool:
+    """Add the choices that lie in another place to those here; whether there were any.
+
+    Where both say something of a person, what is here counts, but for an opting out, which counts always.
+    Blocking. Raises MemoryFault when one of the two can not be read, OSError when ours can not be written.
+    """
+    theirs, ours = read(source), read(target)
+    if theirs is None:
+        return False
+    both = dict(ours or {})
+    for user, chosen in theirs.items():
+        mine = both.get(user, {})
+        out = {"opted_out": True} if chosen.get("opted_out") else {}
+        both[user] = {**chosen, **mine, **out}
+    if both != ours:
+        target.write(FILE, render_json({"version": VERSION, "people": both}))
+    return True
+
+
+def read(folder: Documents, name: str = FILE) -> dict[str, Chosen] | None:
+    """The choices in a folder, by user id; None when there are none. Blocking. Raises MemoryFault."""
+    try:
+        return people_of(folder.read(name))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise MemoryFault(
+            f"{folder.folder / name} can not be read ({error}); it says who opted out of memory, "
+            "so correct it, or move it away if nobody has"
+        ) from error
+
+
+def people_of(content: bytes) -> dict[str, Chosen]:
+    """The choices in a text, by user id. Raises ValueError, KeyError and others when it is none of ours."""
+    value = json.loads(content)
+    if value["version"] != VERSION:
+        raise ValueError(f"version {value['version']}")
+    return {str(user): _checked(chosen) for user, chosen in value["people"].items()}
 
 
 def _checked(chosen: Mapping[str, Any]) -> Chosen:

@@ -1,4 +1,4 @@
-"""How far a loop or follower has come: small files under `cursors/`, one a name. They can be lost.
+"""How far a loop or follower has come: small texts under `cursors/`, one a name. They can be lost.
 
 A lost cursor costs repeated work, never memory: loops and followers do the same thing twice without harm.
 The name of a cursor about one subject or person ends with "-" and theirs: by that an erasing finds it.
@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from discoclaw.memory.files import in_thread, render_json, session_file, write_atomic
+from discoclaw.memory.disk import Documents, documents_at
+from discoclaw.memory.files import in_thread, render_json, session_name
 
 log = logging.getLogger(__name__)
 
@@ -24,20 +25,22 @@ MOST_KNOWN = 10_000
 class Cursors:
     """Cursors by name, each a map of text to text, number or a list of texts. Read once, then in RAM."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, where: Path | Documents) -> None:
+        self.documents = documents_at(where)
+        self.folder = self.documents.folder
         self._known: dict[str, Mapping[str, object]] = {}
         self._writing = asyncio.Lock()
-        self._erasings = 0  # what was read before one is not what there is now
+        self.erasings = 0
+        """How many there were: what was read before one is not what there is now."""
 
     async def get(self, name: str) -> Mapping[str, object]:
         """The cursor, empty when there is none or it can not be read."""
         if len(self._known) > MOST_KNOWN:
             self._known.clear()  # they are on disk
         while (known := self._known.get(name)) is None:
-            erasings = self._erasings
-            value = await asyncio.to_thread(read, session_file(self.folder, name))
-            if erasings == self._erasings:
+            erasings = self.erasings
+            value = await asyncio.to_thread(read, self.documents, session_name(name))
+            if erasings == self.erasings:
                 self._known.setdefault(name, value)
         return known
 
@@ -65,7 +68,7 @@ class Cursors:
             try:
                 yield
             finally:
-                self._erasings += 1
+                self.erasings += 1
                 self._known.clear()
 
     def forget(self, name: str) -> None:
@@ -76,17 +79,17 @@ class Cursors:
         """Write a cursor. The caller is the one writer."""
         self._known[name] = value
         try:
-            await in_thread(write_atomic, session_file(self.folder, name), render_json(value))
+            await in_thread(self.documents.write, session_name(name), render_json(value))
         except OSError as error:
             log.warning("the cursor %s could not be written: %s", name, error)
             return False
         return True
 
 
-def read(path: Path) -> Mapping[str, object]:
-    """A cursor's file, empty when there is none or it can not be read. Blocking."""
+def read(folder: Documents, name: str) -> Mapping[str, object]:
+    """What a text says as a cursor, empty when there is none or it can not be read. Blocking."""
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(folder.read(name))
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

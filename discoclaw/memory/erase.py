@@ -9,9 +9,10 @@
                       again until it is done; the intent has only {subject, todo} by then
     6  the intent goes
 
-Each step can be done twice, and `resume` finishes at the start what was interrupted. Until 4 is done nothing
-is remembered of the person: what the disk does not give away could else be taken over as memory again. An
-intent that can not be written is a fault, and nothing has happened.
+Step 4 is done in every store that there is, used now or not. Each step can be done twice, and `resume`
+finishes at the start what was interrupted. Until 4 is done nothing is remembered of the person: what the
+disk does not give away could else be taken over as memory again. An intent that can not be written is a
+fault, and nothing has happened.
 
 Whose words are in a summary is known from the cursor `people-<session>` and, for one that an earlier version
 wrote, from the sessions in the person's own cursor. The cursors `summary-<session>` are not removed but
@@ -27,23 +28,16 @@ erased (see `subject`). Knows nothing about Discord.
 import contextlib
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import snowflake_at, valid_ms
 from discoclaw.memory import cursors as cursor_files
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.files import (
-    in_thread,
-    render_json,
-    safe_id,
-    session_file,
-    sync_folder,
-    write_atomic,
-)
+from discoclaw.memory.disk import CURSORS, INTENTS, LEDGERS, ROLLING, Disk, Documents, FileDocuments
+from discoclaw.memory.files import in_thread, render_json, safe_id, session_name
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.subject import user_of
 from discoclaw.memory.tombstones import Tombstones
@@ -55,6 +49,7 @@ OUTSIDE = ("transparency",)
 """Cursors that note something outside, by user id. A note goes only when that is gone, which is a step."""
 
 _DM = "discord:dm:"
+_JSON = ".json"
 
 
 def dm_of(user_id: str) -> str:
@@ -74,14 +69,31 @@ def people_of(cursor: Mapping[str, object]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The folders in which there may be something of a person."""
+    """The folders of one store in which there may be something of a person.
 
-    ledgers: Path
-    durable: Path
-    snapshots: Path
-    rolling: Path
-    cursors: Path
-    intents: Path
+    `wipe` destroys what is left of anything that was removed there. Raises OSError.
+    """
+
+    ledgers: Documents
+    durable: Documents | None
+    snapshots: Documents
+    rolling: Documents
+    cursors: Documents
+    intents: Documents
+    wipe: Callable[[], None]
+
+
+def places_of(disk: Disk, snapshots: Documents) -> Places:
+    """The folders of a store; `snapshots` lie beside all stores."""
+    return Places(
+        disk.documents(LEDGERS),
+        FileDocuments(disk.durable) if disk.durable is not None else None,
+        snapshots,
+        disk.documents(ROLLING),
+        disk.documents(CURSORS),
+        disk.documents(INTENTS),
+        disk.wipe,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +118,7 @@ class Erased:
     """What an erasing did. `removed` counts files and notes: 0 when there was nothing.
 
     `sessions` are the conversations whose summaries are gone, `left` what could not be removed and why,
-    `todo` the steps outside that are still to come.
+    `todo` the steps outside that are still to come. `soul`: the bot's personality went along.
     """
 
     subject: str
@@ -115,6 +127,7 @@ class Erased:
     sessions: tuple[str, ...]
     left: tuple[str, ...] = ()
     todo: tuple[str, ...] = ()
+    soul: bool = False
 
 
 class Eraser:
@@ -122,26 +135,38 @@ class Eraser:
 
     `told` are called with subject, time (ms) and sessions as soon as the erasing stands; `asked` are asked
     before it for further conversations of which a summary may have words of the subject; `outside` are steps
-    that every erasing has, beside those that a note asks for.
+    that every erasing has, beside those that a note asks for. `beside` are the stores that are not used now.
+    `also` remove what lies in no store (step 4): they return how many files there were, what stays, and why.
+    `held` are contexts, by subject, in which nobody writes that.
     """
 
     def __init__(
-        self, places: Places, tombstones: Tombstones, *, rolling: RollingMemory, cursors: Cursors
+        self,
+        places: Places,
+        tombstones: Tombstones,
+        *,
+        rolling: RollingMemory,
+        cursors: Cursors,
+        beside: Sequence[Places] = (),
     ) -> None:
         self.told: list[Callable[[str, int, frozenset[str]], None]] = []
         self.asked: list[Callable[[str], Iterable[str]]] = []
         self.outside: set[str] = set()
+        self.also: list[Callable[[str], tuple[int, list[str]]]] = []
+        self.held: list[Callable[[str], contextlib.AbstractAsyncContextManager[None]]] = []
         self.pending: dict[str, Intent] = {}
-        self._places = places
+        self._intents = places.intents
+        self._wipe = places.wipe
+        self._everywhere = (places, *beside)
         self._tombstones = tombstones
         self._rolling = rolling
         self._cursors = cursors
 
     def resume(self, now_ms: int) -> None:
         """Finish what was interrupted. Blocking; nobody else is at work yet. Raises MemoryFault."""
-        folder = self._places.intents
+        folder = self._intents
         try:
-            _unlink(folder.glob(".*.tmp"))  # of an erasing that was interrupted before it was noted
+            folder.remove(_half_written(folder))  # of an erasing that was interrupted before it was noted
             intents = list(_intents(folder, now_ms))
             for intent in intents:
                 self.pending[intent.subject] = intent
@@ -172,7 +197,9 @@ class Eraser:
         async with self._cursors.alone():
             intent = await in_thread(self._begin, subject, at, known)
             self._tell(intent, at)
-            async with self._rolling.cleared(intent.sessions):
+            async with self._rolling.cleared(intent.sessions), contextlib.AsyncExitStack() as stack:
+                for hold in self.held:
+                    await stack.enter_async_context(hold(subject))
                 return await in_thread(self._finish, intent, at)
 
     def step_done(self, subject: str, step: str) -> None:
@@ -189,8 +216,10 @@ class Eraser:
         """Note what is to be done, durably: from here on it will be done."""
         before = self.pending.get(subject, Intent(subject, None))
         try:
-            sessions = {*before.sessions, *known, *_sessions(self._places.cursors, subject)}
-            steps = {*before.todo, *self.outside, *_noted(self._places.cursors, subject)}
+            sessions, steps = {*before.sessions, *known}, {*before.todo, *self.outside}
+            for places in self._everywhere:
+                sessions |= _sessions(places.cursors, subject)
+                steps |= _noted(places.cursors, subject)
             intent = Intent(subject, at, tuple(sorted(sessions)), tuple(sorted(steps)))
             self._keep(intent)
         except OSError as error:
@@ -214,7 +243,14 @@ class Eraser:
 
     def _finish(self, intent: Intent, at: int) -> Erased:
         """Remove the files. The intent stays, with all it says, when the disk does not give them all away."""
-        removed, left = _remove(self._places, intent, at)
+        removed = 0
+        left: list[str] = []
+        for places in self._everywhere:
+            count, stays = _remove(places, intent, at)
+            removed, left = removed + count, left + stays
+        for remove in self.also:
+            count, stays = remove(intent.subject)
+            removed, left = removed + count, left + stays
         for one in left:
             log.error(
                 "%s: could not be erased, and is tried again at the next start: %s", intent.subject, one
@@ -231,27 +267,29 @@ class Eraser:
 
     def _keep(self, intent: Intent) -> None:
         """Have the intent on disk, or none when nothing is left of it. Raises OSError; it stays as it was."""
-        path = self._places.intents / f"{safe_id(intent.subject)}.json"
+        name = f"{safe_id(intent.subject)}.json"
         if intent.at is not None or intent.todo:
-            write_atomic(path, render_json(intent.to_json()))
+            self._intents.write(name, render_json(intent.to_json()))
             self.pending[intent.subject] = intent
             return
-        gone, left = _unlink([path, *_beside(self._places.intents, {path.name})])
+        _, left = self._intents.remove(_called(self._intents, {name}))
         if left:
             raise OSError("; ".join(left))
         self.pending.pop(intent.subject, None)
-        if gone:
-            sync_folder(self._places.intents)
+        try:
+            self._wipe()
+        except OSError as error:
+            log.warning("the bytes of the note that somebody was erased are left: %s", error)
 
 
 # ---------------------------------------------------------------------- what there is
 
 
-def _intents(folder: Path, now_ms: int) -> Iterator[Intent]:
+def _intents(folder: Documents, now_ms: int) -> Iterator[Intent]:
     """The intents on disk. One that can not be read is one all the same: its name says whom it is about."""
-    for path in sorted(folder.glob("*.json")):
-        subject = safe_id(path.stem)
-        value = cursor_files.read(path)
+    for name in _named(folder):
+        subject = safe_id(name.removesuffix(_JSON))
+        value = cursor_files.read(folder, name)
         at = value.get("at", None if value else now_ms)
         at = at if at is None or valid_ms(at) else now_ms
         yield Intent(subject, at, tuple(_texts(value.get("sessions"))), tuple(_texts(value.get("todo"))))
@@ -261,23 +299,33 @@ def _texts(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str) and one] if isinstance(value, list) else []
 
 
-def _sessions(folder: Path, subject: str) -> set[str]:
+def _named(folder: Documents) -> list[str]:
+    """The names of the JSON texts in a folder, without copies and leftovers. Raises OSError."""
+    return [name for name in folder.names() if name.endswith(_JSON)]
+
+
+def _half_written(folder: Documents) -> list[str]:
+    return [name for name in folder.names() if name.startswith(".") and name.endswith(".tmp")]
+
+
+def _sessions(folder: Documents, subject: str) -> set[str]:
     """The conversations whose summaries may have words of a subject. Raises OSError."""
     user = user_of(subject)
     if user is None:
         return set()
-    found = {dm_of(user), *cursor_files.read(session_file(folder, f"facts-{user}"))}
-    for value in map(cursor_files.read, folder.glob("people-*.json")):
+    found = {dm_of(user), *cursor_files.read(folder, session_name(f"facts-{user}"))}
+    for name in _named(folder):
+        value = cursor_files.read(folder, name) if name.startswith("people-") else {}
         session = value.get("session")
         if isinstance(session, str) and user in people_of(value):
             found.add(session)
     return found - {""}
 
 
-def _noted(folder: Path, subject: str) -> set[str]:
+def _noted(folder: Documents, subject: str) -> set[str]:
     """The steps outside that a note asks for."""
     user = user_of(subject)
-    return {step for step in OUTSIDE if user in cursor_files.read(session_file(folder, step))}
+    return {step for step in OUTSIDE if user in cursor_files.read(folder, session_name(step))}
 
 
 # ---------------------------------------------------------------------- what goes
@@ -286,46 +334,36 @@ def _noted(folder: Path, subject: str) -> set[str]:
 def _remove(places: Places, intent: Intent, at: int) -> tuple[int, list[str]]:
     """Remove every file and note of a subject. Returns how many there were, and what stays and why."""
     subject, user = intent.subject, user_of(intent.subject)
-    own = {places.ledgers: {f"{subject}.jsonl"}, places.snapshots: {f"{subject}.json"}}
+    own: dict[Documents, Collection[str]] = {
+        places.ledgers: {f"{subject}.jsonl"},
+        places.snapshots: {f"{subject}.json"},
+    }
     if user is not None:
-        own[places.durable] = {f"{user}.json"}
-        own[places.rolling] = {session_file(places.rolling, key).name for key in intent.sessions}
+        own[places.rolling] = {session_name(key) for key in intent.sessions}
+        if places.durable is not None:
+            own[places.durable] = {f"{user}.json"}
     removed = 0
     left: list[str] = []
     for folder, names in own.items():
         count, stays = _remove_named(folder, names)
         removed, left = removed + count, left + stays
     count, stays = _scrub(places.cursors, intent, at)
+    try:
+        places.wipe()
+    except OSError as error:
+        stays.append(str(error))
     return removed + count, left + stays
 
 
-def _remove_named(folder: Path, names: Collection[str]) -> tuple[int, list[str]]:
+def _remove_named(folder: Documents, names: Collection[str]) -> tuple[int, list[str]]:
     try:
-        paths = _beside(folder, names)
-        removed, left = _unlink(paths)
-        if removed:
-            sync_folder(folder)
+        return folder.remove(_called(folder, names))
     except OSError as error:
-        return 0, [f"{folder}: {error}"]
-    return removed, left
+        return 0, [f"{folder.folder}: {error}"]
 
 
-def _unlink(paths: Iterable[Path]) -> tuple[int, list[str]]:
-    removed = 0
-    left: list[str] = []
-    for path in paths:
-        try:
-            path.unlink()
-            removed += 1
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            left.append(f"{path}: {error.strerror or error}")
-    return removed, left
-
-
-def _beside(folder: Path, names: Collection[str]) -> list[Path]:
-    """The files of these names, and all that is called after them: copies kept aside, half-written files,
+def _called(folder: Documents, names: Collection[str]) -> list[str]:
+    """What has one of these names, and all that is called after them: copies kept aside, half-written files,
     what editors leave. Raises OSError.
 
     After a name stands nothing, or something that is no part of another id: "1.json.v1-2026",
@@ -335,55 +373,51 @@ def _beside(folder: Path, names: Collection[str]) -> list[Path]:
         return []
     either = "|".join(map(re.escape, sorted(names)))
     called = re.compile(rf"[.#~]{{0,2}}({either})([^A-Za-z0-9].*)?", re.DOTALL)
-    try:
-        return sorted(path for path in folder.iterdir() if called.fullmatch(path.name))
-    except FileNotFoundError:
-        return []
+    return [name for name in folder.names() if called.fullmatch(name)]
 
 
-def _scrub(folder: Path, intent: Intent, at: int) -> tuple[int, list[str]]:
+def _scrub(folder: Documents, intent: Intent, at: int) -> tuple[int, list[str]]:
     """Remove a subject from the cursors; nobody writes one meanwhile."""
     user = user_of(intent.subject)
     names = {intent.subject} if user is None else {intent.subject, user}
-    own = {session_file(folder, f"summary-{dm_of(name)}") for name in names}
-    gone = {path.name for path in own} | {
-        session_file(folder, f"people-{key}").name for key in intent.sessions
-    }
-    seen = {session_file(folder, f"summary-{key}") for key in intent.sessions} - own
-    kept = {session_file(folder, step) for step in intent.todo}
+    own = {session_name(f"summary-{dm_of(name)}") for name in names}
+    gone = own | {session_name(f"people-{key}") for key in intent.sessions}
+    seen = {session_name(f"summary-{key}") for key in intent.sessions} - own
+    kept = {session_name(step) for step in intent.todo}
+    ours = tuple(f"-{name}{_JSON}" for name in names)
     try:
-        ours = tuple(f"-{name}" for name in names)
-        gone |= {path.name for path in folder.glob("*.json") if path.stem.endswith(ours)}
+        gone |= {name for name in _named(folder) if name.endswith(ours)}
     except OSError as error:
-        return 0, [f"{folder}: {error}"]
+        return 0, [f"{folder.folder}: {error}"]
     removed, left = _remove_named(folder, gone)
     try:
-        half_written, stays = _unlink(folder.glob(".*.tmp"))
-        for path in sorted(folder.glob("*.json")):
-            if path in seen:
-                stays += _rewrite(path, _advanced, at)
-            elif path not in kept:
-                stays += _rewrite(path, _without, names)
-        if half_written:
-            sync_folder(folder)
+        _, stays = folder.remove(_half_written(folder))
+        for name in _named(folder):
+            if name in seen:
+                stays += _rewrite(folder, name, _advanced, at)
+            elif name not in kept:
+                stays += _rewrite(folder, name, _without, names)
     except OSError as error:
-        return removed, [*left, f"{folder}: {error}"]
+        return removed, [*left, f"{folder.folder}: {error}"]
     return removed, left + stays
 
 
 def _rewrite(
-    path: Path, change: Callable[[str, Mapping[str, object], T], Mapping[str, object]], by: T
+    folder: Documents,
+    name: str,
+    change: Callable[[str, Mapping[str, object], T], Mapping[str, object]],
+    by: T,
 ) -> list[str]:
     """Change one cursor. One that nobody can read goes: it can be lost, and may name anybody."""
-    before = cursor_files.read(path)
-    after = change(path.name, before, by)
+    before = cursor_files.read(folder, name)
+    after = change(name, before, by)
     if not after:
-        return _unlink([path])[1]
+        return folder.remove([name])[1]
     try:
         if after != before:
-            write_atomic(path, render_json(after))
+            folder.write(name, render_json(after))
     except OSError as error:
-        return [f"{path}: {error.strerror or error}"]
+        return [f"{folder.folder / name}: {error.strerror or error}"]
     return []
 
 

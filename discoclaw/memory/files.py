@@ -36,10 +36,15 @@ def safe_id(name: str) -> str:
     return name
 
 
-def session_file(folder: Path, session_key: str) -> Path:
-    """The file of a session in `folder`. Colons stay, but for Windows, where no file name may have one."""
+def session_name(session_key: str) -> str:
+    """The name of a session's file. Colons stay, but for Windows, where no file name may have one."""
     name = safe_key(session_key)
-    return folder / f"{name.replace(':', '-') if os.name == 'nt' else name}.json"
+    return f"{name.replace(':', '-') if os.name == 'nt' else name}.json"
+
+
+def session_file(folder: Path, session_key: str) -> Path:
+    """The file of a session in `folder`."""
+    return folder / session_name(session_key)
 
 
 def render_json(value: object) -> bytes:
@@ -47,16 +52,19 @@ def render_json(value: object) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-def write_atomic(path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True) -> Stamp:
+def write_atomic(
+    path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True, mode: int = 0o666
+) -> Stamp:
     """Replace a file's content, durably. Returns the new file's stamp; None when it was not replaced.
 
-    `still` is asked in the last moment whether the file may be replaced. Raises OSError; the old file is
-    then still whole.
+    `still` is asked in the last moment whether the file may be replaced. `mode` is who may use it, before
+    the umask, from its first byte on. Raises OSError; the old file is then still whole.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        with temporary.open("xb") as file:
+        with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk import Ledgers, ledgers_at
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +30,17 @@ class Follower:
     """
 
     def __init__(
-        self, name: str, mirror: Mirror, *, ledgers: Path, cursors: Cursors, retry_s: float = 30.0
+        self,
+        name: str,
+        mirror: Mirror,
+        *,
+        ledgers: Path | Ledgers,
+        cursors: Cursors,
+        retry_s: float = 30.0,
     ) -> None:
         self._name = f"follow-{name}"
         self._mirror = mirror
-        self._ledgers = ledgers
+        self._ledgers = ledgers_at(ledgers)
         self._cursors = cursors
         self._retry_s = retry_s
         self._waiting: dict[str, None] = {}  # in order of arrival, each subject once
@@ -45,8 +52,12 @@ class Follower:
     async def catch_up(self) -> None:
         """Queue every subject whose ledger is not as long as the cursor says."""
         done = await self._cursors.get(self._name)
-        sizes = await asyncio.to_thread(_sizes, self._ledgers)
-        for subject, size in sizes.items():
+        try:
+            there = await asyncio.to_thread(self._ledgers.by_age)
+        except OSError as error:
+            log.warning("%s: what changed meanwhile can not be found: %s", self._name, error)
+            return
+        for subject, size in there:
             if done.get(subject) != size:
                 self.touch(subject)
 
@@ -80,7 +91,7 @@ class Follower:
             while self._waiting:
                 subject = next(iter(self._waiting))
                 del self._waiting[subject]
-                size = await asyncio.to_thread(_size, self._ledgers / f"{subject}.jsonl")
+                size = await asyncio.to_thread(self._size, subject)
                 try:
                     await self._mirror(subject)
                 except Exception:  # a named edge: a mirror may fail in any way, and memory goes on
@@ -91,16 +102,29 @@ class Follower:
                 self._failed.pop(subject, None)
         finally:
             try:
-                await self._cursors.update(self._name, lambda known: self._noted(known, done))
+                await self._note(done)
             finally:
                 self._task = None
                 if self._waiting:  # touched while the cursor was saved
                     self._start()
 
-    def _noted(self, known: Mapping[str, object], done: Mapping[str, int]) -> dict[str, object]:
-        """The cursor with what was done; a subject whose ledger is gone (it was erased) leaves no trace."""
-        gone = {subject for subject in done if not _size(self._ledgers / f"{subject}.jsonl")}
-        return {subject: size for subject, size in {**known, **done}.items() if subject not in gone}
+    async def _note(self, done: Mapping[str, int]) -> None:
+        """Save what was done; a subject that is gone, or was erased meanwhile, leaves no trace."""
+        erasings = self._cursors.erasings
+        gone = await asyncio.to_thread(lambda: {subject for subject in done if not self._size(subject)})
+
+        def noted(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            if erasings != self._cursors.erasings:
+                return None  # all that is lost is that it is done again
+            return {subject: size for subject, size in {**known, **done}.items() if subject not in gone}
+
+        await self._cursors.update(self._name, noted)
+
+    def _size(self, subject: str) -> int:
+        try:
+            return self._ledgers.log(subject).size()
+        except OSError:
+            return 0
 
     def _later(self, subject: str) -> float:
         """Try a subject again after a pause (s), which is returned and doubles with each failure."""
@@ -113,14 +137,3 @@ class Follower:
 
         self._timers[subject] = asyncio.get_running_loop().call_later(pause, again)
         return pause
-
-
-def _sizes(folder: Path) -> dict[str, int]:
-    return {path.stem: _size(path) for path in folder.glob("*.jsonl")}
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -1,6 +1,7 @@
 """Looking at memory on disk without changing it, also while the bot runs: for the command line.
 
-Read-only: nothing is adopted, repaired or kept aside. Blocking.
+Read-only: nothing is adopted, repaired or kept aside. A path stands for the plain files below it (`root`,
+`data/memory`). Blocking.
 """
 
 import re
@@ -13,6 +14,7 @@ from discoclaw.core.history import History
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory import cursors, durable_file
+from discoclaw.memory.disk import INTENTS, Disk, disk_at
 from discoclaw.memory.files import safe_id
 from discoclaw.memory.ledger import Damage, read
 from discoclaw.memory.subject import user_of, user_subject
@@ -56,28 +58,38 @@ def subject_named(name: str) -> str:
     return safe_id(user_subject(plain) if plain.isdigit() else plain)
 
 
-def subjects(root: Path, durable_folder: Path | None = None) -> list[str]:
-    """Every subject with a ledger or a durable file below `root` (`data/memory`), sorted."""
-    ledgers = {path.stem for path in (root / "ledger").glob("*.jsonl")}
-    files = {user_subject(path.stem) for path in (durable_folder or root / "durable").glob("*.json")}
-    return sorted(ledgers | files)
+def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+    """Every subject with a ledger or a durable file, sorted. Raises MemoryFault."""
+    disk = disk_at(where, durable_folder)
+    try:
+        ledgers = {subject for subject, _ in disk.ledgers.by_age()}
+    except OSError as error:
+        raise MemoryFault(f"nobody's memory can be read: {error}") from error
+    files = disk.durable.glob("*.json") if disk.durable is not None else ()
+    return sorted(ledgers | {user_subject(path.stem) for path in files})
 
 
-def unfinished(root: Path) -> set[str]:
-    """Subjects whose erasing was interrupted: some of their files may still be there."""
+def unfinished(where: Path | Disk) -> set[str]:
+    """Subjects whose erasing was interrupted: some of their files may still be there. Raises MemoryFault."""
+    intents = disk_at(where).documents(INTENTS)
+    try:
+        names = [name for name in intents.names() if name.endswith(".json")]
+    except OSError as error:
+        raise MemoryFault(f"{intents.folder} can not be read: {error}") from error
     return {
-        path.stem for path in (root / "erasing").glob("*.json") if "at" in (cursors.read(path) or {"at": 0})
+        name.removesuffix(".json") for name in names if "at" in (cursors.read(intents, name) or {"at": 0})
     }
 
 
-def held(root: Path, subject: str, durable_folder: Path | None = None) -> Held:
+def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -> Held:
     """Read and verify one subject. A missing ledger is an empty memory. Raises MemoryFault.
 
     A running bot writes ledger and file one after the other: what looks wrong is looked at once more.
     """
+    disk = disk_at(where, durable_folder)
     try:
-        first = _held(root, subject, durable_folder)
-        return _held(root, subject, durable_folder) if first.faults else first
+        first = _held(disk, subject)
+        return _held(disk, subject) if first.faults else first
     except OSError as error:
         raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
 
@@ -122,9 +134,9 @@ def end_of(text: str) -> int | None:
     return start + (_SECOND_MS if found["s"] else _MINUTE_MS if found["m"] else _HOUR_MS) - 1
 
 
-def _held(root: Path, subject: str, durable_folder: Path | None) -> Held:
-    path = root / "ledger" / f"{subject}.jsonl"
-    loaded = read(path)
+def _held(disk: Disk, subject: str) -> Held:
+    lines = disk.ledgers.log(subject)
+    path, loaded = lines.path, read(lines)
     history = loaded.history
     faults = [f"{path.name}, {damage}" for damage in loaded.damage]
     if loaded.torn:
@@ -135,9 +147,10 @@ def _held(root: Path, subject: str, durable_folder: Path | None) -> Held:
             reason = f"commit {commit} follows {parent}, which is not here"
             faults += [f"{path.name}: {reason}"] if reason not in told else []
     user = user_of(subject)
-    durable = (durable_folder or root / "durable") / f"{user}.json"
-    if user is not None and not faults and (history.commits or durable.exists()):
-        faults += _faults_of_file(durable, history.shown(), known=bool(history.records))
+    if disk.durable is not None and user is not None and not faults:
+        durable = disk.durable / f"{user}.json"
+        if history.commits or durable.exists():
+            faults += _faults_of_file(durable, history.shown(), known=bool(history.records))
     return Held(subject, history, tuple(faults), loaded.damage, loaded.torn)
 
 

@@ -1,4 +1,4 @@
-"""The ledger of one subject: a file of records, commits and refs, one line each. The only writer of history.
+"""The ledger of one subject: a log of records, commits and refs, one line each. The only writer of history.
 
 Appending a line is the commit; a crash leaves all of it or none. A torn last line (no newline, or not
 parsable at the very end) is dropped on load and kept aside. A damaged line elsewhere is said, and all
@@ -8,7 +8,6 @@ for, which keeps the original. Knows nothing about views, Discord or who asks.
 
 import hashlib
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema
 from discoclaw.core.event import Commit, Record, Ref, decode_line, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.files import append_synced, keep_aside, write_atomic
+from discoclaw.memory.disk import Log, log_at
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a ledger file holds: its verified records in the file's order, its length in bytes, its faults.
+    """What a ledger holds: its verified records in the order of its lines, its length in bytes, its faults.
 
     `torn` counts the bytes of an unfinished last line, behind `size`.
     """
@@ -57,12 +56,9 @@ class Loaded:
         return History(self.records)
 
 
-def read(path: Path) -> Loaded:
-    """Load and verify a ledger; writes nothing. A missing file is an empty ledger. Raises OSError."""
-    try:
-        return decode(path.read_bytes())
-    except FileNotFoundError:
-        return Loaded((), 0)
+def read(where: Path | Log) -> Loaded:
+    """Load and verify a ledger; writes nothing. A missing one is an empty one. Raises OSError."""
+    return decode(log_at(where).read())
 
 
 def decode(content: bytes, *, known: frozenset[str] = frozenset()) -> Loaded:
@@ -110,13 +106,14 @@ class Repaired:
     kept_as: Path
 
 
-def repair(path: Path, *, now_ms: int, stamp: str) -> Repaired | None:
+def repair(where: Path | Log, *, now_ms: int, stamp: str) -> Repaired | None:
     """Write a ledger anew from the lines that verify; None when nothing is wrong with it.
 
     The original is kept beside it as `<name>.damaged-<stamp>`. A commit whose parent is lost stays, with a
     ref that says so. Raises MemoryFault when a line is of a newer version, OSError when the disk fails.
     """
-    loaded = read(path)
+    lines = log_at(where)
+    path, loaded = lines.path, read(lines)
     if not loaded.damage and not loaded.torn:
         return None
     newer = [one for one in loaded.damage if one.newer]
@@ -135,8 +132,8 @@ def repair(path: Path, *, now_ms: int, stamp: str) -> Repaired | None:
         )
         for number, parent in enumerate(lost)
     ]
-    aside = keep_aside(path, "damaged", stamp)
-    write_atomic(path, b"".join(encode_line(record) for record in (*loaded.records, *mends)))
+    aside = lines.keep_aside("damaged", stamp)
+    lines.replace(b"".join(encode_line(record) for record in (*loaded.records, *mends)))
     log.warning("%s: repaired; what was there is kept as %s", path, aside.name)
     return Repaired(loaded.damage, aside)
 
@@ -144,19 +141,22 @@ def repair(path: Path, *, now_ms: int, stamp: str) -> Repaired | None:
 class Ledger:
     """A subject's ledger, open for appending behind what was `loaded`. Callers hold the subject's lock.
 
-    `hashed` has been fed the file as far as it is sound; `digest` is that SHA-256, as a snapshot names it.
+    `hashed` has been fed the lines as far as they are sound; `digest` is that SHA-256, as snapshots name it.
     """
 
-    def __init__(self, path: Path, loaded: Loaded, hashed: "hashlib._Hash | None" = None) -> None:
-        self.path = path
+    def __init__(self, where: Path | Log, loaded: Loaded, hashed: "hashlib._Hash | None" = None) -> None:
+        self.lines = log_at(where)
+        self.path = self.lines.path
         self.damage = loaded.damage
         self.size = loaded.size
         self._torn = loaded.torn
         self._hash = hashed or hashlib.sha256()
         if loaded.torn:
-            log.warning("%s: a torn last line of %d bytes is left out", path, loaded.torn)
+            log.warning("%s: a torn last line of %d bytes is left out", self.path, loaded.torn)
         for one in loaded.damage:
-            log.error("%s, %s; the other lines are used and nothing is appended until repaired", path, one)
+            log.error(
+                "%s, %s; the other lines are used and nothing is appended until repaired", self.path, one
+            )
 
     @property
     def digest(self) -> str:
@@ -177,16 +177,14 @@ class Ledger:
         try:
             if self._torn:
                 self._drop_torn(stamp)
-            append_synced(self.path, lines, expected_size=self.size)
+            self.lines.append(lines, expected_size=self.size)
         except OSError as error:
             raise MemoryFault(f"{self.path.name} could not be written: {error}") from error
         self.size += len(lines)
         self._hash.update(lines)
 
     def _drop_torn(self, stamp: str) -> None:
-        aside = keep_aside(self.path, "torn", stamp)
-        with self.path.open("r+b") as file:
-            file.truncate(self.size)
-            os.fsync(file.fileno())
+        aside = self.lines.keep_aside("torn", stamp)
+        self.lines.cut(self.size)
         log.warning("%s: the torn last line is kept in %s", self.path, aside.name)
         self._torn = 0

@@ -1,6 +1,6 @@
 """Rolling summaries: `rolling/<safe-session-key>.json` = {summary, updatedAt}, exactly, one a conversation.
 
-Read from RAM; a file that can not be parsed is kept aside and counts as no summary. Summaries are lossy by
+Read from RAM; a text that can not be parsed is kept aside and counts as no summary. Summaries are lossy by
 design and have no history; durable memory is the ledger's.
 """
 
@@ -12,23 +12,18 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.files import (
-    in_thread,
-    keep_aside,
-    render_json,
-    session_file,
-    stamp_of,
-    sync_folder,
-    write_atomic,
-)
+from discoclaw.memory.disk import Documents, documents_at, drop
+from discoclaw.memory.files import in_thread, render_json, session_name, stamp_of
 
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +47,9 @@ class _Entry:
 class RollingMemory:
     """All conversations' summaries, loaded when used and evicted when idle."""
 
-    def __init__(self, folder: Path, *, clock: Clock, idle_ms: int = HOUR_MS) -> None:
-        self.folder = folder
+    def __init__(self, where: Path | Documents, *, clock: Clock, idle_ms: int = HOUR_MS) -> None:
+        self.documents = documents_at(where)
+        self.folder = self.documents.folder
         self._clock = clock
         self._generations = itertools.count()  # of all sessions, so that none comes back after an eviction
         self._entries: IdleMap[_Entry] = IdleMap(
@@ -85,7 +81,8 @@ class RollingMemory:
                 return False
             value = Rolling(summary, max(self._clock(), (entry.value or NOTHING).updated_at + 1))
             content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
-            await self._on_disk(write_atomic, session_file(self.folder, session_key), content)
+            name = session_name(session_key)
+            await self._on_disk(name, self.documents.write, name, content)
             entry.value, entry.generation = value, next(self._generations)
             self._hidden.discard(session_key)
             return True
@@ -95,7 +92,8 @@ class RollingMemory:
         entry = await self._loaded(session_key)
         async with entry.lock:
             entry.generation = next(self._generations)
-            await self._on_disk(_remove, session_file(self.folder, session_key))
+            name = session_name(session_key)
+            await self._on_disk(name, drop, self.documents, name)
             # Once more: a summary begun meanwhile was made from the one that is now gone.
             entry.value, entry.generation = NOTHING, next(self._generations)
             self._hidden.discard(session_key)
@@ -136,24 +134,23 @@ class RollingMemory:
         """What the session's file says. The caller holds the entry's lock."""
         if session_key in self._hidden:
             return NOTHING
-        path = session_file(self.folder, session_key)
+        name = session_name(session_key)
         try:
-            return await in_thread(_read, path, now)
+            return await in_thread(_read, self.documents, name, now)
         except OSError as error:
-            raise MemoryFault(f"{path} can not be read: {error}") from error
+            raise MemoryFault(f"{self.folder / name} can not be read: {error}") from error
 
-    @staticmethod
-    async def _on_disk(work: Callable[..., object], path: Path, *more: bytes) -> None:
+    async def _on_disk(self, name: str, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            await in_thread(work, path, *more)
+            await in_thread(work, *args, **kwargs)
         except OSError as error:
-            raise MemoryFault(f"{path} can not be written: {error}") from error
+            raise MemoryFault(f"{self.folder / name} can not be written: {error}") from error
 
 
-def _read(path: Path, now_ms: int) -> Rolling:
-    """The summary in a file. What else the TypeScript bot wrote there is ignored."""
+def _read(folder: Documents, name: str, now_ms: int) -> Rolling:
+    """The summary under a name. What else the TypeScript bot wrote there is ignored."""
     try:
-        content = path.read_bytes()
+        content = folder.read(name)
     except FileNotFoundError:
         return NOTHING
     try:
@@ -166,13 +163,7 @@ def _read(path: Path, now_ms: int) -> Rolling:
         and valid_ms(value.get("updatedAt"))
     ):
         return Rolling(scrub(value["summary"]), value["updatedAt"])
-    aside = keep_aside(path, "corrupt", stamp_of(now_ms))
-    log.error("%s is no rolling summary; it is kept as %s", path, aside.name)
-    _remove(path)
+    aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
+    log.error("%s is no rolling summary; it is kept as %s", folder.folder / name, aside.name)
+    drop(folder, name)
     return NOTHING
-
-
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    if path.parent.exists():
-        sync_folder(path.parent)

@@ -12,7 +12,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,16 +24,24 @@ from discoclaw.core.errors import FolderInUse, MemoryFault, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.item import tidy_tags
+from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory import holder, ledger
+from discoclaw.memory import holder, item_index, ledger
+from discoclaw.memory.archive import Archive
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erase import Erased, Eraser, Places
-from discoclaw.memory.files import in_thread, safe_id, to_its_end
+from discoclaw.memory.disk import CURSORS, LEDGERS, ROLLING, Disk, FileDocuments, Ledgers
+from discoclaw.memory.disks import Disks, bring_decisions
+from discoclaw.memory.disks import disks as disks_of
+from discoclaw.memory.erase import Erased, Eraser, places_of
+from discoclaw.memory.files import in_thread, safe_id, stamp_of, to_its_end
+from discoclaw.memory.responses import Responses
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.subject import SubjectFiles, user_of
 from discoclaw.memory.tombstones import Tombstones
+from discoclaw.memory.vectors import VectorCache
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -55,8 +64,9 @@ class Memory:
 
     `changed` is called with the subject after each record, `committed` with subject and commit after each
     commit that was asked for here (not for edits by hand). Idle subjects leave RAM after `idle_ms`.
-    `rolling` and `cursors` are where else there is something of a person, for an erasing; those below `root`
-    unless given. `eraser` says who else is told of one.
+    `disks` are the stores, plain files unless given; of `durable_folder` and `ledger_folder` only these know.
+    `rolling`, `cursors` and `responses` are where else there is something of a person, for an erasing; those
+    of the store, and of `cache` beside it, unless given. `eraser` says who else is told of one.
     """
 
     def __init__(
@@ -67,10 +77,15 @@ class Memory:
         durable_folder: Path | None = None,
         max_items: int = 200,
         idle_ms: int = HOUR_MS,
+        disks: Disks | None = None,
         rolling: RollingMemory | None = None,
         cursors: Cursors | None = None,
+        responses: Responses | None = None,
     ) -> None:
-        self.ledger_folder = root / "ledger"
+        self._disks = disks or disks_of("files", root, durable=durable_folder)
+        self.disk = self._disks.used
+        self.ledgers: Ledgers = self.disk.ledgers
+        self.ledger_folder = root / LEDGERS
         self.durable_folder = durable_folder or root / "durable"
         self.changed: list[Callable[[str], None]] = []
         self.committed: list[Callable[[str, Commit], None]] = []
@@ -86,18 +101,26 @@ class Memory:
         )
         self._swept = 0
         self._folder_lock = FileLock(root / ".lock", thread_local=False)
-        self._tombstones = Tombstones(root)
-        rolling = rolling or RollingMemory(root / "rolling", clock=clock)
-        cursors = cursors or Cursors(root / "cursors")
-        places = Places(
-            self.ledger_folder,
-            self.durable_folder,
-            self._snapshots,
-            rolling.folder,
-            cursors.folder,
-            root / "erasing",
+        self._tombstones = Tombstones(self.disk)
+        self.eraser = self._eraser(rolling, cursors)
+        responses = responses or Responses(root.parent / "cache" / "responses", clock=clock)
+        self.archive = Archive(root / "archive.sqlite", clock=clock)
+        self.vectors = VectorCache(root.parent / "cache" / "vectors.sqlite")
+        self.items_folder = root.parent / "cache" / "items"
+        self.eraser.also += [responses.erase, self.archive.erase_subject, self.vectors.erase]
+        self.eraser.also.append(partial(item_index.erase, self.items_folder))
+
+    def _eraser(self, rolling: RollingMemory | None, cursors: Cursors | None) -> Eraser:
+        used, snapshots = self.disk, FileDocuments(self._snapshots)
+        rolling = rolling or RollingMemory(used.documents(ROLLING), clock=self._clock)
+        cursors = cursors or Cursors(used.documents(CURSORS))
+        return Eraser(
+            replace(places_of(used, snapshots), rolling=rolling.documents, cursors=cursors.documents),
+            self._tombstones,
+            rolling=rolling,
+            cursors=cursors,
+            beside=[places_of(disk, snapshots) for disk in self._disks.beside],
         )
-        self.eraser = Eraser(places, self._tombstones, rolling=rolling, cursors=cursors)
 
     # ------------------------------------------------------------------ the folder
 
@@ -106,6 +129,41 @@ class Memory:
 
         Raises FolderInUse, naming who has it, or MemoryFault when it can not be made or used.
         """
+        self._take_folder()
+        try:
+            holder.note(self._root, self._clock())
+            self._disks.open()
+            self._tombstones.load()
+            self.eraser.resume(self._clock())
+        except OSError as error:
+            self.close()
+            raise MemoryFault(f"the memory can not be used: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def bring_decisions(self, source: Disk) -> None:
+        """Add who opted out and who was erased elsewhere to what is known here, durably. Blocking.
+
+        Raises MemoryFault.
+        """
+        bring_decisions(source, self.disk)
+        self._tombstones.load()
+
+    def rescue(self) -> list[str]:
+        """Save what can be read of a store that is damaged as a whole; what was done, in sentences.
+
+        Not while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
+        """
+        self._take_folder()
+        try:
+            return self._disks.rescue(stamp_of(self._clock()))
+        except OSError as error:
+            raise MemoryFault(f"what is damaged can not be mended: {error}") from error
+        finally:
+            self.close()
+
+    def _take_folder(self) -> None:
         try:
             self._root.mkdir(parents=True, exist_ok=True)
             self._folder_lock.acquire(timeout=0)
@@ -116,16 +174,12 @@ class Memory:
             ) from error
         except OSError as error:
             raise MemoryFault(f"{self._root} can not be used: {error}") from error
-        try:
-            holder.note(self._root, self._clock())
-            self._tombstones.load()
-            self.eraser.resume(self._clock())
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
         """Give the folder back."""
+        self.archive.close()
+        self.vectors.close()
+        self._disks.close()
         if self._folder_lock.is_locked:
             holder.leave(self._root)
             self._folder_lock.release()
@@ -208,7 +262,13 @@ class Memory:
             if name not in files.branches.all:
                 records.append(files.branches.create(name, "", now_ms=now_ms, start=view.head, **metadata))
                 now_ms += 1
-            draft = Draft(view, now_ms=now_ms, max_items=self._max_items, erased_at=self.erased_at(subject))
+            draft = Draft(
+                view,
+                now_ms=now_ms,
+                max_items=self._max_items,
+                erased_at=self.erased_at(subject),
+                own=subject == BOT,
+            )
             outcome = wish(draft)
             commit = draft.commit(why, branch=name, **metadata)
             if commit is not None:
@@ -252,9 +312,10 @@ class Memory:
 
         `asked_at` (ms) is when that was asked for by the chat's clock, which may be ahead of ours: what was
         said until then is not learned again. An erasing that was begun goes on though the caller gives up.
+        The bot's own memory goes along where anything in it rests on the person's words.
         Raises MemoryFault when it can not even be noted; nothing has happened then.
         """
-        return await to_its_end(self._erase(subject, asked_at))
+        return await to_its_end(self._erase_with_soul(subject, asked_at))
 
     def erased_at(self, subject: str) -> int:
         """When (ms) the subject was last erased; -1 when never."""
@@ -274,6 +335,31 @@ class Memory:
         async with _held(self._use(subject)):
             await in_thread(self.eraser.step_done, subject, step)
 
+    async def _erase_with_soul(self, subject: str, asked_at: int) -> Erased:
+        # Before, so that a kill in between leaves nothing of it; and behind, for what came in between.
+        before = await self._erase_soul_of(subject, asked_at)
+        erased = await self._erase(subject, asked_at)
+        soul = await self._erase_soul_of(subject, asked_at) or before
+        return erased if soul is None else replace(erased, left=(*erased.left, *soul.left), soul=True)
+
+    async def _erase_soul_of(self, subject: str, asked_at: int) -> Erased | None:
+        """Erase the bot's own memory, if anything in it rests on a person's words; else None."""
+        user = user_of(subject)
+        if user is None:
+            return None
+        known = self._entries.peek(BOT) is not None
+        try:
+            commits = (await self.history(BOT)).commits.values()
+            theirs = any(_rests_on(commit, user) for commit in commits)
+        except MemoryFault as fault:
+            log.error("the bot's own memory can not be read, so it goes along with %s: %s", subject, fault)
+            theirs = True
+        if theirs:
+            return await self._erase(BOT, asked_at)
+        if not known and self._use(BOT).users == 0:
+            self._entries.drop(BOT)  # it was only looked at
+        return None
+
     async def _erase(self, subject: str, asked_at: int) -> Erased:
         entry = self._use(subject)
         async with _held(entry):
@@ -291,7 +377,7 @@ class Memory:
     def _last_ms(self, subject: str) -> int:
         """The time of a subject's newest record, as far as it can be read."""
         try:
-            records = ledger.read(self.ledger_folder / f"{subject}.jsonl").records
+            records = ledger.read(self.ledgers.log(subject)).records
         except OSError:
             return 0
         return max((ms_of_iso(record.timestamp) for record in records), default=0)
@@ -368,11 +454,11 @@ class Memory:
         return entry.files
 
     def _open_files(self, subject: str) -> SubjectFiles:
-        user = user_of(subject)
-        durable = self.durable_folder / f"{user}.json" if user is not None else None
-        ledger, cached = self.ledger_folder / f"{subject}.jsonl", self._snapshots / f"{subject}.json"
-        erased_at = self.erased_at(subject)
-        return SubjectFiles(subject, ledger, durable, self._max_items, cached, erased_at=erased_at)
+        user, folder = user_of(subject), self.disk.durable
+        durable = folder / f"{user}.json" if user is not None and folder is not None else None
+        cached, erased_at = self._snapshots / f"{subject}.json", self.erased_at(subject)
+        lines = self.ledgers.log(subject)
+        return SubjectFiles(subject, lines, durable, self._max_items, cached, erased_at=erased_at)
 
     def _present(self, subject: str) -> int:
         """The time (ms) of a record made now: behind an erasing, even if the clock is not."""
@@ -381,6 +467,15 @@ class Memory:
     def _tell(self, subject: str) -> None:
         for tell in self.changed:
             tell(subject)
+
+
+def _rests_on(commit: Commit, user: str) -> bool:
+    """Whether a commit of the bot's own memory says that it rests on a person's words, or is about them.
+
+    One that was imported without its history says so only by the tag of an item, which is whose it is.
+    """
+    tagged = (tidy_tags(event.ext.get("item", {}).get("tags")) for event in commit.events)
+    return commit.metadata.get(HUMAN) == user or any(user in tags for tags in tagged)
 
 
 @asynccontextmanager

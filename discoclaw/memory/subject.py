@@ -1,11 +1,11 @@
 """One subject's two files and the view they give: the ledger, which is the truth, and the durable file.
 
-The durable file is a picture of what HEAD's branch says, and a person may edit it. When it differs from what
-we last wrote, `reconcile` finds out why: an edit becomes a commit, a picture of an older commit (a crash
-between the two writes) is renewed, an unreadable file is kept aside, and one of a newer version is left
-alone for ever. A file from before the memory was erased, which an editor saved late or a backup brought
-back, counts for what was added to it by hand: its items from before stay erased, and no copy of it is kept.
-To have such an item back, leave its `createdAt` out.
+Not every store has a durable file. It is a picture of what HEAD's branch says, and a person may edit it. When
+it differs from what we last wrote, `reconcile` finds out why: an edit becomes a commit, a picture of an older
+commit (a crash between the two writes) is renewed, an unreadable file is kept aside, and one of a newer
+version is left alone for ever. A file from before the memory was erased, which an editor saved late or a
+backup brought back, counts for what was added to it by hand: its items from before stay erased, and no copy
+of it is kept. To have such an item back, leave its `createdAt` out.
 Blocking; callers hold the subject's lock and hop to a thread.
 """
 
@@ -22,6 +22,7 @@ from discoclaw.core.history import MAIN, Branches, History, as_shown
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory import durable_file, snapshot
+from discoclaw.memory.disk import Log, log_at
 from discoclaw.memory.files import Stamp, keep_aside, stamp_now, stamp_of, sync_folder, write_atomic
 from discoclaw.memory.ledger import Ledger, decode, read
 
@@ -51,7 +52,7 @@ class SubjectFiles:
     def __init__(
         self,
         subject: str,
-        ledger: Path,
+        ledger: Path | Log,
         durable: Path | None,
         max_items: int,
         cached: Path | None = None,
@@ -70,7 +71,7 @@ class SubjectFiles:
         self._seen: Stamp = (-1, -1, -1)
         self._renderer = durable_file.Renderer()
         self._beside: View | None = None  # what the file alone says, beside a damaged ledger
-        self._ledger = self._load(ledger)
+        self._ledger = self._load(log_at(ledger))
 
     @property
     def view(self) -> View:
@@ -98,18 +99,15 @@ class SubjectFiles:
 
     def history(self) -> History:
         """All that ever was; read from disk, since it is not kept in RAM. Raises OSError."""
-        return read(self._ledger.path).history
+        return read(self._ledger.lines).history
 
     def next_ms(self, now_ms: int) -> int:
         """The time of the next record."""
         return self.branches.next_ms(now_ms)
 
-    def _load(self, path: Path) -> Ledger:
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            content = b""
-        ledger = self._continue(path, content)
+    def _load(self, lines: Log) -> Ledger:
+        content = lines.read()
+        ledger = self._continue(lines, content)
         if ledger is None:
             loaded = decode(content)
             history = loaded.history
@@ -117,11 +115,11 @@ class SubjectFiles:
             views = {branches.current: history.view(branches.all[branches.current].head)}
             # At once, for others read meanwhile.
             self.branches, self._views, self._unsaved = branches, views, len(loaded.records)
-            ledger = Ledger(path, loaded, hashlib.sha256(memoryview(content)[: loaded.size]))
+            ledger = Ledger(lines, loaded, hashlib.sha256(memoryview(content)[: loaded.size]))
         self._save_snapshot(ledger)
         return ledger
 
-    def _continue(self, path: Path, content: bytes) -> Ledger | None:
+    def _continue(self, lines: Log, content: bytes) -> Ledger | None:
         """Load from the snapshot and the lines behind it; None when that can not be done."""
         if self._cached is None or len(content) < 100_000 or (known := snapshot.load(self._cached)) is None:
             return None
@@ -141,7 +139,7 @@ class SubjectFiles:
             return None  # HEAD went to a branch whose view the snapshot does not have
         self.branches, self._views, self._unsaved = branches, views, len(rest.records)
         hashed.update(memoryview(content)[known.size : known.size + rest.size])
-        return Ledger(path, replace(rest, size=known.size + rest.size), hashed)
+        return Ledger(lines, replace(rest, size=known.size + rest.size), hashed)
 
     def _save_snapshot(self, ledger: Ledger) -> None:
         if self._cached is not None and self._unsaved >= SNAPSHOT_EVERY and not ledger.damage:
@@ -175,7 +173,7 @@ class SubjectFiles:
         self._unsaved += len(records)
         for record in records:
             if not _follows(record, self.branches):
-                self._ledger = self._load(self._ledger.path)  # of another replica: ordered anew
+                self._ledger = self._load(self._ledger.lines)  # of another replica: ordered anew
                 return
             self.branches = _apply(record, self.branches, self._views)
 
@@ -314,7 +312,7 @@ class SubjectFiles:
         replica's come late. Of several of that time it is the one that gives this very file, else the first:
         what a writer did not know is then not taken for forgotten. Without any, it is the newest view.
         """
-        lines = self._ledger.path.read_bytes()[: self._ledger.size]
+        lines = self._ledger.lines.read()[: self._ledger.size]
         last = decode(lines[lines.rfind(b"\n", 0, -1) + 1 :]).records
         in_time = [ms_of_iso(one.timestamp) for one in last] == [self.branches.last_ms]
         if in_time and file.updated_at == self.view.updated_at:

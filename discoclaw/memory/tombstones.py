@@ -9,32 +9,32 @@ a key that is missing or wrong stops the start, since what was erased could then
 Blocking. Knows nothing about what erasing does.
 """
 
-import contextlib
 import hashlib
 import hmac
 import json
 import logging
-import os
 import re
 import secrets
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.files import append_synced, sync_folder
+from discoclaw.memory.disk import Disk, Log, disk_at
 
 log = logging.getLogger(__name__)
 
+FILE, KEY = "tombstones.jsonl", "tombstone.key"
 KEY_BYTES = 32
 _MARK = re.compile(r"[0-9a-f]{64}")
 
 
 class Tombstones:
-    """The tombstones below `root` (`data/memory`), read once and then in RAM. `load` comes first."""
+    """The tombstones of a disk, or below `data/memory`, read once and then in RAM. `load` comes first."""
 
-    def __init__(self, root: Path) -> None:
-        self._path = root / "tombstones.jsonl"
-        self._key_path = root / "tombstone.key"
+    def __init__(self, where: Path | Disk) -> None:
+        disk = disk_at(where)
+        self._lines, self._documents = disk.log(FILE), disk.documents("")
+        self._path, self._key_path = self._lines.path, self._documents.folder / KEY
         self._key: bytes | None = None
         self._marks: dict[str, int] = {}
 
@@ -42,14 +42,12 @@ class Tombstones:
         """Read the files. Raises MemoryFault when they are there and can not be used."""
         self._key, self._marks = None, {}
         try:
-            lines = self._path.read_bytes().splitlines()
-        except FileNotFoundError:
-            lines = []
+            lines = self._lines.read().splitlines()
         except OSError as error:
             raise MemoryFault(f"{self._path} can not be read: {error}") from error
         for number, line in enumerate(lines, start=1):
             self._take(number, line)
-        self._key = self._read_key()
+        self._key = self.key()
         if self._marks and self._key is None:
             raise MemoryFault(
                 f"{self._key_path} is missing; without it nobody can tell who had their memory erased. "
@@ -74,8 +72,7 @@ class Tombstones:
             self._key = self._make_key()
         mark = _mark(self._key, subject)
         line = json.dumps({"mark": mark, "at": at}).encode() + b"\n"
-        size, torn = _ending(self._path)
-        append_synced(self._path, b"\n" + line if torn else line, expected_size=size)
+        _add(self._lines, line)
         self._marks[mark] = at
 
     def _take(self, number: int, line: bytes) -> None:
@@ -89,9 +86,10 @@ class Tombstones:
         elif line.strip():
             log.error("%s, line %d is no tombstone; it is left out", self._path, number)
 
-    def _read_key(self) -> bytes | None:
+    def key(self) -> bytes | None:
+        """The key on disk; None when there is none. Raises MemoryFault when it can not be used."""
         try:
-            key = self._key_path.read_bytes()
+            key = self._documents.read(KEY)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -102,23 +100,8 @@ class Tombstones:
 
     def _make_key(self) -> bytes:
         """A new key on disk, whole or not at all, that nobody else could ever read."""
-        path, key = self._key_path, secrets.token_bytes(KEY_BYTES)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            handle = os.open(
-                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
-            )
-            with os.fdopen(handle, "wb") as file:
-                file.write(key)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        sync_folder(path.parent)
+        key = secrets.token_bytes(KEY_BYTES)
+        self._documents.write(KEY, key, secret=True)
         return key
 
 
@@ -126,12 +109,42 @@ def _mark(key: bytes, subject: str) -> str:
     return hmac.new(key, subject.encode("utf-8"), hashlib.sha256).hexdigest()
 
 
-def _ending(path: Path) -> tuple[int, bool]:
-    """A file's length, and whether its last line is unfinished."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 1))
-            return size, file.read(1) not in (b"", b"\n")
-    except FileNotFoundError:
-        return 0, False
+def check(disk: Disk) -> None:
+    """Raise MemoryFault, or OSError, where marks lie on a disk that could not be used with its key."""
+    if _marks(disk) and Tombstones(disk).key() is None:
+        raise MemoryFault(
+            f"{disk.documents('').folder / KEY} is missing; without it nobody can tell who had their memory "
+            "erased, so put it back"
+        )
+
+
+def bring(source: Disk, target: Disk) -> bool:
+    """Add the tombstones of another store to those here; whether there were any.
+
+    Marks of another key say nothing here: MemoryFault, unless there are none yet. Raises OSError.
+    """
+    theirs, ours = _marks(source), _marks(target)
+    if not theirs:
+        return False
+    key = source.documents("").read(KEY)
+    if not ours:
+        target.documents("").write(KEY, key, secret=True)
+    elif target.documents("").read(KEY) != key:
+        raise MemoryFault(
+            f"{source.log(FILE).path} and {target.log(FILE).path} are of different keys and can not become "
+            "one; move one of them away with its key"
+        )
+    if new := [line for line in theirs if line not in ours]:
+        _add(target.log(FILE), b"".join(line + b"\n" for line in new))
+    return True
+
+
+def _add(to: Log, lines: bytes) -> None:
+    """Append lines, behind an unfinished one if need be."""
+    before = to.read()
+    torn = before and not before.endswith(b"\n")
+    to.append(b"\n" + lines if torn else lines, expected_size=len(before))
+
+
+def _marks(disk: Disk) -> list[bytes]:
+    return [line for line in disk.log(FILE).read().splitlines() if line.strip()]

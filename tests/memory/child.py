@@ -22,11 +22,12 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory import verbs
 from discoclaw.memory.choices import Choices
+from discoclaw.memory.disks import Store, disks
 from discoclaw.memory.files import append_synced, write_atomic
 from discoclaw.memory.ledger import repair
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
-from tests.memory.kit import ANN, NOW, STAMP, Clock, ledger_of, remember, texts
+from tests.memory.kit import ANN, NOW, STAMP, Clock, ledger_of, lines_of, remember, texts
 
 
 @contextlib.contextmanager
@@ -94,11 +95,11 @@ def hold(root: str) -> None:
     time.sleep(60)
 
 
-def commit_for_ever(root: str) -> None:
+def commit_for_ever(store: Store, root: str) -> None:
     """Commit item after item; say each one's id when the memory has acknowledged it."""
 
     async def work() -> None:
-        memory = Memory(Path(root), clock=Clock(), max_items=100_000)
+        memory = Memory(Path(root), clock=Clock(), max_items=100_000, disks=disks(store, Path(root)))
         memory.open()
         for number in range(sys.maxsize):
             say(await memory.change(ANN, "a test", remember(f"{os.getpid()} {number}")))
@@ -106,7 +107,7 @@ def commit_for_ever(root: str) -> None:
     asyncio.run(work())
 
 
-def live_for_ever(root: str, people: str) -> None:
+def live_for_ever(store: Store, root: str, people: str) -> None:
     """Do all that a memory can do, one thing after another, with one of so many people.
 
     Said are who it is and, after each act, where the branches stand: the time of the newest record, HEAD,
@@ -116,7 +117,7 @@ def live_for_ever(root: str, people: str) -> None:
     async def work() -> None:
         dice = random.Random(os.getpid())
         subject = f"user-{dice.randrange(int(people))}"
-        memory = Memory(Path(root), clock=Clock(), max_items=20)
+        memory = Memory(Path(root), clock=Clock(), max_items=20, disks=disks(store, Path(root)))
         memory.open()
         made: list[str] = []
         memory.committed.append(lambda subject, commit: made.append(commit.id))
@@ -152,19 +153,19 @@ async def _live(memory: Memory, subject: str, dice: random.Random, text: str) ->
             await memory.change(subject, "a test", remember(text))
 
 
-def commit_full(folder: str, *rooms: str) -> None:
+def commit_full(store: Store, folder: str, *rooms: str) -> None:
     """Commit onto disks with so many bytes left for the ledger, then again when there is space."""
-    say([asyncio.run(_commit_full(Path(folder) / room, int(room))) for room in rooms])
+    say([asyncio.run(_commit_full(store, Path(folder) / room, int(room))) for room in rooms])
 
 
-async def _commit_full(root: Path, room: int) -> dict[str, Any]:
-    memory = Memory(root, clock=Clock())
+async def _commit_full(store: Store, root: Path, room: int) -> dict[str, Any]:
+    memory = Memory(root, clock=Clock(), disks=disks(store, root))
+    grows = ledger_of(memory) if store == "files" else root / "memory.sqlite-wal"
     for number in range(5):
         await memory.change(ANN, "a test", remember(f"before {number}"))
-    ledger = ledger_of(memory)
-    view, content = await memory.view(ANN), ledger.read_bytes()
+    view, content = await memory.view(ANN), lines_of(memory).read()
     fault = ""
-    with full_at(len(content) + room):
+    with full_at(grows.stat().st_size + room):
         try:
             await memory.change(ANN, "a test", remember("lost"))
         except MemoryFault as error:
@@ -172,7 +173,7 @@ async def _commit_full(root: Path, room: int) -> dict[str, Any]:
     report = {
         "fault": "could not be written" in fault,
         "same view": (await memory.view(ANN)) == view,
-        "same ledger": ledger.read_bytes() == content,
+        "same ledger": lines_of(memory).read() == content,
     }
     with contextlib.suppress(MemoryFault):
         await memory.change(ANN, "a test", remember("after"))

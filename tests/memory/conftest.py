@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from discoclaw.memory.disks import Disks, Store, disks
 from discoclaw.memory.store import Memory
 from tests.memory.kit import Clock
 
@@ -20,15 +21,34 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "memory"
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module that sets BOTH_STORES is about every store that keeps something, but for some tests."""
+    plain = getattr(metafunc.function, "files_only", False) or getattr(metafunc.cls, "files_only", False)
+    if "store" in metafunc.fixturenames and getattr(metafunc.module, "BOTH_STORES", False) and not plain:
+        metafunc.parametrize("store", ["files", "sqlite"])
+
+
 @pytest.fixture
-def memory(root: Path, clock: Clock) -> Iterator[Memory]:
-    opened = Memory(root, clock=clock)
+def store() -> Store:
+    """Which store."""
+    return "files"
+
+
+@pytest.fixture
+def fresh(root: Path, store: Store) -> Callable[[], Disks]:
+    """The stores as a new process finds them."""
+    return lambda: disks(store, root)
+
+
+@pytest.fixture
+def memory(root: Path, clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Memory]:
+    opened = Memory(root, clock=clock, disks=fresh())
     opened.open()
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def restart(root: Path, clock: Clock) -> Callable[[], Memory]:
+def restart(root: Path, clock: Clock, fresh: Callable[[], Disks]) -> Callable[[], Memory]:
     """A memory that has just started on the same folder and knows only what is on disk."""
-    return lambda: Memory(root, clock=clock)
+    return lambda: Memory(root, clock=clock, disks=fresh())

@@ -10,19 +10,28 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.view import EMPTY
+from discoclaw.memory.disk import Log
+from discoclaw.memory.durable_file import render
 from discoclaw.memory.ledger import read
 from discoclaw.memory.store import Memory
 
 NOW = 1_770_136_175_000  # 2026-02-03T16:29:35Z
 STAMP = "20260203-162935"
 ANN, BOB = "user-123", "user-456"
+T = TypeVar("T")
 REPOSITORY = Path(__file__).parent.parent.parent
+
+
+def files_only(test: T) -> T:
+    """A test, or a class of them, about plain files, where the others of its module are about every store."""
+    test.files_only = True  # type: ignore[attr-defined]
+    return test
 
 
 class Clock:
@@ -78,13 +87,24 @@ def ledger_of(memory: Memory, subject: str = ANN) -> Path:
     return memory.ledger_folder / f"{subject}.jsonl"
 
 
+def lines_of(memory: Memory, subject: str = ANN) -> Log:
+    """A ledger, in whichever store."""
+    return memory.ledgers.log(subject)
+
+
+async def check_picture(memory: Memory, subject: str = ANN) -> None:
+    """The durable file, where the store has any, is what HEAD says."""
+    if memory.disk.durable is not None:
+        assert durable_of(memory, subject).read_bytes() == render(await memory.view(subject))
+
+
 def durable_of(memory: Memory, subject: str = ANN) -> Path:
     return memory.durable_folder / f"{subject.removeprefix('user-')}.json"
 
 
 def commits_of(memory: Memory, subject: str = ANN) -> tuple[Commit, ...]:
     """The commits on disk, all of them sound."""
-    loaded = read(ledger_of(memory, subject))
+    loaded = read(lines_of(memory, subject))
     assert (loaded.damage, loaded.torn) == ((), 0)
     return loaded.commits
 
@@ -111,7 +131,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): f"{path.stat().st_ino} {hashlib.sha256(path.read_bytes()).hexdigest()}"
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.name.endswith("-shm")  # who is reading, which is nobody's memory
     }
 
 

@@ -12,8 +12,10 @@ from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.memory import ledger, verbs
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk import CURSORS, LEDGERS, ROLLING
+from discoclaw.memory.disks import Store, disks
 from discoclaw.memory.erase import dm_of
-from discoclaw.memory.files import keep_aside, session_file
+from discoclaw.memory.files import keep_aside, session_file, session_name
 from discoclaw.memory.follow import Follower
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
@@ -36,6 +38,7 @@ class Shelves:
 
     data: Path
     clock: Clock
+    store: Store
     memory: Memory
     rolling: RollingMemory
     cursors: Cursors
@@ -52,11 +55,14 @@ class Shelves:
         return FactsLoop(model, self.memory, self.cursors, dm_privacy="balanced")
 
 
-def shelves(data: Path, clock: Clock | None = None) -> Shelves:
+def shelves(data: Path, clock: Clock | None = None, *, store: Store = "files") -> Shelves:
     clock = clock or Clock()
     root = data / "memory"
-    rolling, cursors = RollingMemory(root / "rolling", clock=clock), Cursors(root / "cursors")
-    return Shelves(data, clock, Memory(root, clock=clock, rolling=rolling, cursors=cursors), rolling, cursors)
+    kept = disks(store, root)
+    rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
+    cursors = Cursors(kept.used.documents(CURSORS))
+    memory = Memory(root, clock=clock, disks=kept, rolling=rolling, cursors=cursors)
+    return Shelves(data, clock, store, memory, rolling, cursors)
 
 
 def said(number: int, subject: str, text: str, *, sent_at: int = NOW - 1000) -> Said:
@@ -83,22 +89,22 @@ async def fill(house: Shelves) -> None:
     for subject, word in ((ANN, CANARY), (BOB, "coffee")):
         await _remember(house, subject, word)
         await _talk(house, subject, word)
-        _strew(house, subject, word)
+        (_strew if house.store == "files" else _strew_rows)(house, subject, word)
     await house.cursors.put("transparency", {"910000000000000177": "70", "820000000000000288": "80"})
 
 
 async def _remember(house: Shelves, subject: str, word: str) -> None:
     """A ledger long enough for a snapshot, branches, an unfinished line kept aside, and a damaged copy."""
-    path = house.memory.ledger_folder / f"{subject}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(map(encode_line, chain(*(f"{word} number {n}" for n in range(501))))))
-    with path.open("ab") as file:
-        file.write(f'{{"torn {word}'.encode())
+    lines = house.memory.ledgers.log(subject)
+    lines.replace(b"".join(map(encode_line, chain(*(f"{word} number {n}" for n in range(501))))))
+    if house.store == "files":
+        with lines.path.open("ab") as file:
+            file.write(f'{{"torn {word}'.encode())
     await house.memory.change(subject, f"why {word}", remember(f"I like {word}"))
     await verbs.create_branch(house.memory, subject, "coding", f"a persona of {word}")
     await house.memory.change(subject, "why", remember(f"more {word}"), branch="coding")
-    keep_aside(path, "damaged", STAMP)
-    assert ledger.read(path).torn == 0
+    lines.keep_aside("damaged", STAMP)
+    assert ledger.read(lines).torn == 0
 
 
 async def _talk(house: Shelves, subject: str, word: str) -> None:
@@ -111,7 +117,7 @@ async def _talk(house: Shelves, subject: str, word: str) -> None:
         waiting = backlog(place, message)
         model.summaries.append(lambda prompt: Summary(summary=f"They said: {prompt[-400:]}"))
         await house.summary_loop(model).run(place.session_key(message.author_id), waiting)
-    follower = Follower("board", _seen, ledgers=house.memory.ledger_folder, cursors=house.cursors)
+    follower = Follower("board", _seen, ledgers=house.memory.ledgers, cursors=house.cursors)
     await follower.catch_up()
     await follower.settle()
     await house.cursors.put(f"tidied-{subject}", {"heads": {word: "abc"}})
@@ -129,6 +135,9 @@ def _strew(house: Shelves, subject: str, word: str) -> None:
     edit(path, lambda file: file["items"].append({"kind": "nonsense", "text": f"rejected {word}"}))
     for label in ("rejected", "corrupt", "v1", "v2"):
         keep_aside(path, label, STAMP)
+    answers = house.data / "cache" / "responses" / f"{subject}.json"
+    answers.parent.mkdir(parents=True, exist_ok=True)
+    answers.write_text(json.dumps([{"key": "0", "response": word}]), encoding="utf-8")
     dm = session_file(house.rolling.folder, dm_of(user_id))
     keep_aside(dm, "corrupt", STAMP)
     left = [
@@ -136,12 +145,22 @@ def _strew(house: Shelves, subject: str, word: str) -> None:
         path.with_name(f"{path.name}~"),
         path.with_name(f".{path.name}.swp"),
         path.with_name(f"#{path.name}#"),
+        answers.with_name(f".{answers.name}.0a1b2c3d.tmp"),
         house.memory.ledger_folder / f".{subject}.jsonl.torn-{STAMP}.0a1b2c3d.tmp",
         dm.with_name(f".{dm.name}.0a1b2c3d.tmp"),
         house.cursors.folder / f".facts-{user_id}.json.0a1b2c3d.tmp",
     ]
     for one in left:
         one.write_text(json.dumps({"left": word}), encoding="utf-8")
+
+
+def _strew_rows(house: Shelves, subject: str, word: str) -> None:
+    """What a database keeps beside: copies kept aside, and long texts that were replaced by short ones."""
+    user_id = user_of(subject)
+    assert user_id is not None
+    house.rolling.documents.keep_aside(session_name(dm_of(user_id)), "corrupt", STAMP)
+    for size in (3000, 1):
+        house.cursors.documents.write(f"facts-{user_id}.json.old", json.dumps([word] * size).encode())
 
 
 def traces(data: Path, *words: str) -> list[str]:
@@ -161,11 +180,25 @@ def _forms(word: str) -> set[bytes]:
 
 
 def about(house: Shelves, subject: str) -> dict[str, bytes]:
-    """The bytes of every file that is one person's alone."""
+    """The bytes of everything that is one person's alone, by name."""
     user_id = user_of(subject)
     assert user_id is not None
-    return {
+    disk = house.memory.disk
+    rows = {
+        f"memory/{folder}/{name}": _content(house, folder, name)
+        for folder in (LEDGERS, ROLLING, CURSORS)
+        for name in disk.documents(folder).names()
+        if disk.durable is None and user_id in name
+    }
+    return rows | {
         str(path.relative_to(house.data)): path.read_bytes()
         for path in house.data.rglob("*")
         if path.is_file() and user_id in path.name and not path.name.endswith(".tmp")
     }
+
+
+def _content(house: Shelves, folder: str, name: str) -> bytes:
+    is_log = folder == LEDGERS and name.endswith(".jsonl")
+    if is_log:
+        return house.memory.ledgers.log(name.removesuffix(".jsonl")).read()
+    return house.memory.disk.documents(folder).read(name)

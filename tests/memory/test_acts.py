@@ -16,23 +16,25 @@ from discoclaw.core.item import Item
 from discoclaw.core.merge import Brought
 from discoclaw.core.times import iso_ms
 from discoclaw.memory import inspect, verbs
-from discoclaw.memory.durable_file import render
 from discoclaw.memory.ledger import read
 from discoclaw.memory.store import Memory
 from tests.memory.kit import (
     ANN,
     BOB,
     Clock,
+    check_picture,
     commits_of,
-    durable_of,
+    files_only,
     fingerprint,
     heard,
     ledger_of,
+    lines_of,
     remember,
     run_child,
     texts,
 )
 
+BOTH_STORES = True
 Restart = Callable[[], Memory]
 STATED = Origin("stated")
 
@@ -72,7 +74,7 @@ class TestAnAct:
         clock.forward(minutes=3)
 
         def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], str]:
-            assert history.records == read(ledger_of(known)).records
+            assert history.records == read(lines_of(known)).records
             return [], f"{now_ms - clock.now} {max_items}"
 
         assert await known.act(ANN, work) == "0 200"
@@ -169,7 +171,7 @@ class TestATurn:
 class TestLooking:
     async def test_the_history_is_what_is_on_disk(self, known: Memory) -> None:
         history = await known.history(ANN)
-        assert history.records == read(ledger_of(known)).records
+        assert history.records == read(lines_of(known)).records
         assert history.shown() == await known.view(ANN)
         assert (await known.history(BOB)).records == ()
 
@@ -193,6 +195,7 @@ class TestLooking:
         assert view is not None
         assert "plays chess" in [item.text for item in view.active()]
 
+    @files_only
     async def test_a_branch_that_is_not_head_is_read_once(self, known: Memory, restart: Restart) -> None:
         later = restart()
         await later.view(ANN)
@@ -219,6 +222,7 @@ class TestLooking:
         await known.act(ANN, work)
         assert seen == [view, branches]
 
+    @files_only
     async def test_a_history_that_can_not_be_read_is_a_fault(self, known: Memory) -> None:
         await known.view(ANN)
         ledger_of(known).unlink()
@@ -234,8 +238,8 @@ async def check(memory: Memory, restart: Restart, root: Path) -> None:
     assert await later.branches(ANN) == branches
     for name in branches.all:
         assert await later.view(ANN, name) == await memory.view(ANN, name)
-    assert durable_of(memory).read_bytes() == render(await memory.view(ANN))
-    assert inspect.held(root, ANN).faults == ()
+    await check_picture(memory)
+    assert inspect.held(memory.disk, ANN).faults == ()
 
 
 class TestTheVerbs:
@@ -388,7 +392,7 @@ class TestAllAtOnce:
         history = await known.history(ANN)
         assert set(done) | {one.id for one in merges} <= set(history.commits)
         assert len(done) == len(set(done)) == len(history.commits) - 4
-        times = [record.timestamp for record in read(ledger_of(known)).records]
+        times = [record.timestamp for record in read(lines_of(known)).records]
         assert times == sorted(set(times))  # each rests on the one before it: nobody wrote beside a writer
         assert await known.view(ANN) == history.shown()
         for name, branch in history.branches.all.items():

@@ -23,16 +23,19 @@ from tests.memory.kit import (
     Clock,
     added,
     asides,
+    check_picture,
     commits_of,
     durable_of,
     edit,
+    files_only,
     fingerprint,
-    ledger_of,
+    lines_of,
     remember,
     set_first,
     texts,
 )
 
+BOTH_STORES = True
 Restart = Callable[[], Memory]
 
 
@@ -46,11 +49,11 @@ async def check_agreed(memory: Memory, restart: Restart, root: Path) -> None:
     view, branches = await memory.view(ANN), await memory.branches(ANN)
     later = restart()
     assert await later.view(ANN) == view
-    assert await later.branches(ANN) == branches == read(ledger_of(memory)).history.branches
+    assert await later.branches(ANN) == branches == read(lines_of(memory)).history.branches
     for name in branches.all:
         assert await later.view(ANN, name) == await memory.view(ANN, name)
-    assert durable_of(memory).read_bytes() == render(view)
-    looked = inspect.held(root, ANN)
+    await check_picture(memory)
+    looked = inspect.held(memory.disk, ANN)
     assert (looked.view, looked.faults) == (view, ())
 
 
@@ -114,6 +117,7 @@ class TestABranchSurvivesARestart:
         await check_agreed(memory, restart, root)
 
 
+@files_only
 class TestTheDurableFileShowsHead:
     async def test_after_every_move(self, coding: Memory) -> None:
         main, other = ["likes tea", "works at Acme"], ["likes tea", "works at Acme", "uses vim"]
@@ -199,7 +203,7 @@ class TestAChangeThatNamesABranch:
         assert branches.current == "coding"
         assert branches.all["games"].base == branches.all[MAIN].head
         assert await texts(coding, branch="games") == ["likes tea", "works at Acme", "plays chess"]
-        *_, fork, commit = read(ledger_of(coding)).records
+        *_, fork, commit = read(lines_of(coding)).records
         assert isinstance(fork, Ref)
         assert isinstance(commit, Commit)
         assert (fork.action, fork.branch, fork.metadata) == ("create", "games", {"by": "routing"})
@@ -245,6 +249,7 @@ class TestAChangeThatNamesABranch:
         await check_agreed(coding, restart, root)
 
 
+@files_only
 class TestAHandEditLandsWhereTheFileWas:
     """The branch that the file pictures, not the one that is HEAD when the edit is found."""
 
@@ -369,6 +374,7 @@ def taken_in(records: list[Record]) -> Callable[..., tuple[list[Record], None]]:
     return work
 
 
+@files_only
 class TestOlderRecordsOfAReplicaAreAppended:
     """They come late and sort early: the file's time still tells which records its writer knew."""
 
@@ -418,7 +424,7 @@ class TestOlderRecordsOfAReplicaAreAppended:
         self, memory: Memory, known: bytes, restart: Restart, root: Path, lines: int
     ) -> None:
         foreign = replica("has a cat", "sings", start=NOW + 5 * 60_000)
-        Ledger(ledger_of(memory), read(ledger_of(memory))).append(*foreign[:lines], stamp=STAMP)
+        Ledger(lines_of(memory), read(lines_of(memory))).append(*foreign[:lines], stamp=STAMP)
         later = restart()
         assert len(await texts(later)) == 2 + lines
         assert len(commits_of(memory)) == 2 + lines
@@ -429,7 +435,7 @@ class TestOlderRecordsOfAReplicaAreAppended:
     ) -> None:
         await memory.change(ANN, "why", remember("uses vim"), branch="coding")
         late = Ref(action="create", branch="coding", timestamp=iso_ms(NOW + 90 * 60_000), persona="theirs")
-        Ledger(ledger_of(memory), read(ledger_of(memory))).append(late, stamp=STAMP)
+        Ledger(lines_of(memory), read(lines_of(memory))).append(late, stamp=STAMP)
         later = restart()
         assert (await texts(later, branch="coding"))[-1] == "uses vim"
         await check_agreed(later, restart, root)
@@ -456,8 +462,7 @@ class TestADamagedLedgerMovesNoBranch:
     async def test_nothing_is_created_switched_or_deleted(
         self, coding: Memory, restart: Restart, root: Path
     ) -> None:
-        with ledger_of(coding).open("ab") as file:
-            file.write(b"{}\n")
+        lines_of(coding).append(b"{}\n", expected_size=lines_of(coding).size())
         before = fingerprint(root)
         later = restart()
         for act in (

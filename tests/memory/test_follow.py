@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk import CURSORS
+from discoclaw.memory.disks import Disks
 from discoclaw.memory.follow import Follower
 from discoclaw.memory.store import Memory
-from tests.memory.kit import ANN, BOB, Clock, remember, texts
+from tests.memory.kit import ANN, BOB, Clock, files_only, remember, texts
 
+BOTH_STORES = True
 Follow = Callable[..., Follower]
 
 
@@ -39,15 +42,15 @@ class Board:
 
 
 @pytest.fixture
-def follow(memory: Memory, root: Path) -> Follow:
+def follow(memory: Memory) -> Follow:
     """A follower of the memory as a start makes it: it knows only the cursors on disk."""
 
     def start(board: Board, *, retry_s: float = 0.01) -> Follower:
         follower = Follower(
             "board",
             board.mirror,
-            ledgers=memory.ledger_folder,
-            cursors=Cursors(root / "cursors"),
+            ledgers=memory.ledgers,
+            cursors=Cursors(memory.disk.documents(CURSORS)),
             retry_s=retry_s,
         )
         memory.changed[:] = [follower.touch]
@@ -57,7 +60,7 @@ def follow(memory: Memory, root: Path) -> Follow:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not done():  # noqa: ASYNC110 - it is the mirror's own pace that is watched
             await asyncio.sleep(0.005)
 
@@ -91,9 +94,8 @@ class TestWhatChangesIsMirrored:
             if len(board.tried) == 1:
                 await memory.change(ANN, "why", remember("likes mate"))
 
-        follower = Follower(
-            "board", slow, ledgers=memory.ledger_folder, cursors=Cursors(memory.ledger_folder / "c")
-        )
+        cursors = Cursors(memory.disk.documents(CURSORS))
+        follower = Follower("board", slow, ledgers=memory.ledgers, cursors=cursors)
         memory.changed.append(follower.touch)
         await memory.change(ANN, "why", remember("likes tea"))
         await follower.settle()
@@ -174,21 +176,20 @@ class TestARestartCatchesUp:
         assert await self.caught_up(memory, follow) == []
 
     @pytest.mark.usefixtures("mirrored")
-    async def test_with_everything_when_the_cursor_is_lost(
-        self, memory: Memory, root: Path, follow: Follow
-    ) -> None:
-        (root / "cursors" / "follow-board.json").unlink()
+    async def test_with_everything_when_the_cursor_is_lost(self, memory: Memory, follow: Follow) -> None:
+        assert memory.disk.documents(CURSORS).remove(["follow-board.json"]) == (1, [])
         assert sorted(await self.caught_up(memory, follow)) == [ANN, BOB]
         assert await self.caught_up(memory, follow) == []
 
     @pytest.mark.usefixtures("mirrored")
     @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"[" * 100_000])
     async def test_with_everything_when_the_cursor_is_no_cursor(
-        self, memory: Memory, root: Path, follow: Follow, content: bytes
+        self, memory: Memory, follow: Follow, content: bytes
     ) -> None:
-        (root / "cursors" / "follow-board.json").write_bytes(content)
+        memory.disk.documents(CURSORS).write("follow-board.json", content)
         assert sorted(await self.caught_up(memory, follow)) == [ANN, BOB]
 
+    @files_only
     async def test_a_cursor_that_can_not_be_saved_is_only_more_work(
         self, memory: Memory, root: Path, follow: Follow
     ) -> None:
@@ -197,19 +198,16 @@ class TestARestartCatchesUp:
         assert await self.caught_up(memory, follow) == [ANN]
         assert await self.caught_up(memory, follow) == [ANN]
 
-    async def test_what_was_done_is_saved_before_closing_ends(
-        self, memory: Memory, root: Path, follow: Follow
-    ) -> None:
-        cursor = root / "cursors" / "follow-board.json"
-        cursor.parent.mkdir()
-        cursor.write_text(json.dumps({f"group-{number}": 1 for number in range(100_000)}))  # slow to save
+    async def test_what_was_done_is_saved_before_closing_ends(self, memory: Memory, follow: Follow) -> None:
+        slow_to_save = json.dumps({f"group-{number}": 1 for number in range(100_000)})
+        memory.disk.documents(CURSORS).write("follow-board.json", slow_to_save.encode())
         board = Board(memory)
         follower = follow(board)
         await memory.change(ANN, "why", remember("likes tea"))
         await until(lambda: ANN in board.shown)
         await follower.settle()
         await follower.close()
-        assert ANN in await Cursors(root / "cursors").get("follow-board")
+        assert ANN in await Cursors(memory.disk.documents(CURSORS)).get("follow-board")
 
     async def caught_up(self, memory: Memory, follow: Follow) -> list[str]:
         """Which subjects a new start mirrors."""
@@ -223,14 +221,14 @@ class TestARestartCatchesUp:
 
 
 class TestCursors:
-    async def test_what_was_put_is_there_now_and_after_a_restart(self, tmp_path: Path) -> None:
-        cursors = Cursors(tmp_path)
+    async def test_what_was_put_is_there_now_and_after_a_restart(self, fresh: Callable[[], Disks]) -> None:
+        cursors = Cursors(fresh().used.documents(CURSORS))
         await cursors.put("summary-discord:dm:1", {"upTo": "99"})
-        for now in (cursors, Cursors(tmp_path)):
+        for now in (cursors, Cursors(fresh().used.documents(CURSORS))):
             assert await now.get("summary-discord:dm:1") == {"upTo": "99"}
 
-    async def test_a_forgotten_one_is_read_again(self, tmp_path: Path, clock: Clock) -> None:
-        cursors = Cursors(tmp_path)
+    async def test_a_forgotten_one_is_read_again(self, fresh: Callable[[], Disks], clock: Clock) -> None:
+        cursors = Cursors(fresh().used.documents(CURSORS))
         await cursors.put("a", {"at": clock.now})
         cursors.forget("a")
         cursors.forget("never known")

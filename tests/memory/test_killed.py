@@ -1,43 +1,48 @@
 """Killed with SIGKILL at any moment, again and again: what was acknowledged is there, and all verifies."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory import inspect
-from discoclaw.memory.durable_file import render
+from discoclaw.memory.disks import Disks, Store
 from discoclaw.memory.ledger import read
 from discoclaw.memory.store import Memory
-from tests.memory.kit import ANN, Clock, Doomed, durable_of, ledger_of
+from tests.memory.kit import ANN, Clock, Doomed, check_picture, lines_of
+
+BOTH_STORES = True
+Fresh = Callable[[], Disks]
 
 ROUNDS = 8
 COMMITS = 1000
 
 
 class TestAKilledProcessTookNothingAcknowledgedWithIt:
-    async def test_after_every_kill(self, root: Path) -> None:
+    async def test_after_every_kill(self, root: Path, store: Store, fresh: Fresh) -> None:
         dice = random.Random(7)
         acknowledged: set[str] = set()
-        with Doomed("commit_for_ever", root) as doomed:
+        with Doomed("commit_for_ever", store, root) as doomed:
             for _ in range(ROUNDS):
                 acknowledged |= set(doomed.live_for(dice.uniform(0, 0.1)))
-                await self.check(root, acknowledged)
+                await self.check(root, fresh, acknowledged)
         assert len(acknowledged) >= ROUNDS
 
-    async def check(self, root: Path, acknowledged: set[str]) -> None:
+    async def check(self, root: Path, fresh: Fresh, acknowledged: set[str]) -> None:
         """A fresh start finds every acknowledged item, a sound ledger and, after one look, its picture."""
-        damage = [fault for fault in inspect.held(root, ANN).faults if ", line " in fault]
+        damage = [fault for fault in inspect.held(fresh().used, ANN).faults if ", line " in fault]
         assert damage == []
-        memory = Memory(root, clock=Clock(), max_items=100_000)
+        memory = Memory(root, clock=Clock(), max_items=100_000, disks=fresh())
         memory.open()
         view = await memory.view(ANN)
         memory.close()
         assert acknowledged <= set(view.items)
-        assert durable_of(memory).read_bytes() == render(view)
+        await check_picture(memory)
         assert len(view.items) == view.commits  # each commit added one: none is lost or there twice
-        assert [fault for fault in inspect.held(root, ANN).faults if "unfinished" not in fault] == []
+        looked = inspect.held(fresh().used, ANN)
+        assert [fault for fault in looked.faults if "unfinished" not in fault] == []
 
 
 class TestAThousandCommitsOnBranches:
@@ -45,22 +50,24 @@ class TestAThousandCommitsOnBranches:
 
     PEOPLE = 10
 
-    async def test_what_was_acknowledged_is_there_and_nothing_by_half(self, root: Path) -> None:
+    async def test_what_was_acknowledged_is_there_and_nothing_by_half(
+        self, root: Path, store: Store, fresh: Fresh
+    ) -> None:
         dice = random.Random(11)
         commits: dict[str, int] = {}
         kinds: set[str] = set()
-        with Doomed("live_for_ever", root, str(self.PEOPLE)) as doomed:
-            while sum(commits.values()) < COMMITS:
+        with Doomed("live_for_ever", store, root, str(self.PEOPLE)) as doomed:
+            while sum(commits.values()) < COMMITS // (1 if store == "files" else 2):
                 subject, *said = doomed.live_for(dice.uniform(0, 0.01), words=dice.randint(1, 100))
-                records = await self.check(root, subject, said)
+                records = await self.check(root, fresh, subject, said)
                 commits[subject] = sum(isinstance(one, Commit) for one in records)
                 kinds |= {kind_of(one) for one in records}
         assert kinds == {"commit", "merge", "create", "switch", "delete"}
 
-    async def check(self, root: Path, subject: str, said: list[Any]) -> tuple[Record, ...]:
+    async def check(self, root: Path, fresh: Fresh, subject: str, said: list[Any]) -> tuple[Record, ...]:
         """What a kill left of a ledger is sound, all that was said is in it, and the next start agrees."""
-        memory = Memory(root, clock=Clock(), max_items=20)
-        loaded = read(ledger_of(memory, subject))
+        memory = Memory(root, clock=Clock(), max_items=20, disks=fresh())
+        loaded = read(lines_of(memory, subject))
         assert loaded.damage == ()
         history = loaded.history
         assert {one for *_, made in said for one in made} <= history.commits.keys()
@@ -75,9 +82,10 @@ class TestAThousandCommitsOnBranches:
         assert await memory.view(subject) == history.shown()
         assert await memory.branches(subject) == history.branches
         if history.records:  # else it was killed before it did anything
-            assert durable_of(memory, subject).read_bytes() == render(history.shown())
+            await check_picture(memory, subject)
         memory.close()
-        assert [fault for fault in inspect.held(root, subject).faults if "unfinished" not in fault] == []
+        looked = inspect.held(fresh().used, subject)
+        assert [fault for fault in looked.faults if "unfinished" not in fault] == []
         return history.records
 
 

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.disk import ROLLING
+from discoclaw.memory.disks import Store, disks
 from discoclaw.memory.files import session_file
 from discoclaw.memory.rolling import NOTHING, Rolling, RollingMemory
-from tests.memory.kit import NOW, STAMP, Clock, run_child
+from tests.memory.kit import NOW, STAMP, Clock, files_only, run_child
 
+BOTH_STORES = True
 DM, CHANNEL = "discord:dm:12345", "discord:channel:678"
 Restart = Callable[[], RollingMemory]
 
@@ -23,9 +26,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def again(folder: Path, clock: Clock) -> Restart:
+def again(tmp_path: Path, store: Store, clock: Clock) -> Restart:
     """The summaries as a new start finds them."""
-    return lambda: RollingMemory(folder, clock=clock)
+    return lambda: RollingMemory(disks(store, tmp_path).used.documents(ROLLING), clock=clock)
 
 
 @pytest.fixture
@@ -46,6 +49,7 @@ def written(folder: Path, content: bytes, key: str = DM) -> Path:
 
 
 class TestASummaryIsAFile:
+    @files_only
     async def test_of_exactly_this_shape_under_exactly_this_name(
         self, rolling: RollingMemory, folder: Path
     ) -> None:
@@ -58,10 +62,12 @@ class TestASummaryIsAFile:
         await put(rolling, DM, "a talk")
         assert await again().get(DM) == await rolling.get(DM) == Rolling("a talk", NOW)
 
+    @files_only
     async def test_none_is_empty_and_writes_nothing(self, rolling: RollingMemory, folder: Path) -> None:
         assert await rolling.get(DM) == NOTHING
         assert not folder.exists()
 
+    @files_only
     async def test_it_leaves_ram_after_an_hour_unused_and_comes_back(
         self, rolling: RollingMemory, folder: Path, clock: Clock
     ) -> None:
@@ -86,6 +92,7 @@ class TestClearing:
             assert await now.get(DM) == NOTHING
             assert (await now.get(CHANNEL)).summary == "public talk"
 
+    @files_only
     async def test_of_nothing_is_no_error(self, rolling: RollingMemory, folder: Path) -> None:
         await rolling.clear(DM)
         assert not folder.exists()
@@ -127,6 +134,7 @@ class TestClearing:
         assert (await rolling.get(DM)).summary == "first"
 
 
+@files_only
 class TestWhatSomebodyElseWrote:
     async def test_what_the_typescript_bot_wrote_besides_is_ignored(
         self, rolling: RollingMemory, folder: Path
@@ -182,6 +190,7 @@ class TestWhatSomebodyElseWrote:
         assert [path.parent for path in tmp_path.rglob("*.json")] == [folder]
 
 
+@files_only
 class TestAFaultKeepsTheOldSummary:
     def test_a_full_disk(self, folder: Path) -> None:
         outcome: dict[str, Any] = run_child("summarise_full", folder)

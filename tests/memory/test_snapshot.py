@@ -26,8 +26,9 @@ from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import SNAPSHOT_EVERY, SubjectFiles
 from tests.memory.budgets import FEW
 from tests.memory.busy import busy
-from tests.memory.kit import ANN, NOW, Clock, ledger_of, remember, texts
+from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts
 
+BOTH_STORES = True
 Restart = Callable[[], Memory]
 
 RECORDS = busy(620)
@@ -432,8 +433,7 @@ class TestInTheStore:
 
     @pytest.fixture
     def cached(self, root: Path, memory: Memory) -> Path:
-        memory.ledger_folder.mkdir()
-        ledger_of(memory).write_bytes(b"".join(LINES[:510]))
+        lines_of(memory).replace(b"".join(LINES[:510]))
         return root.parent / "cache" / "views" / f"{ANN}.json"
 
     async def test_it_lies_in_the_cache_and_is_used_by_the_next_start(

@@ -12,6 +12,7 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Event, encode_line
 from discoclaw.core.view import EMPTY, View
+from discoclaw.memory.disks import Store
 from discoclaw.memory.durable_file import render
 from discoclaw.memory.inspect import subjects
 from discoclaw.memory.store import Memory
@@ -21,13 +22,16 @@ from tests.memory.kit import (
     Clock,
     commits_of,
     durable_of,
+    files_only,
     fingerprint,
     ledger_of,
+    lines_of,
     remember,
     run_child,
     texts,
 )
 
+BOTH_STORES = True
 Restart = Callable[[], Memory]
 
 
@@ -39,6 +43,7 @@ class TestAViewIsServedFromRam:
         assert await texts(later) == ["likes tea"]
         assert later.in_ram() == 1
 
+    @files_only
     async def test_a_second_look_needs_no_ledger(self, memory: Memory) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
         view = await memory.view(ANN)
@@ -116,10 +121,10 @@ class TestAChangeIsOneCommit:
         assert fingerprint(root) == files
         assert told == []
 
-    async def test_the_subjects_on_disk_are_listed(self, memory: Memory, root: Path) -> None:
+    async def test_the_subjects_on_disk_are_listed(self, memory: Memory) -> None:
         for subject in (BOB, "group-9", ANN):
             await memory.change(subject, "why", remember("likes tea"))
-        assert subjects(root) == ["group-9", ANN, BOB]
+        assert subjects(memory.disk) == ["group-9", ANN, BOB]
 
     async def test_a_group_has_no_durable_file(self, memory: Memory) -> None:
         await memory.change("group-9", "why", remember("likes tea"))
@@ -139,6 +144,7 @@ class TestManyAtOnceLoseNothing:
         assert len(commits_of(memory)) == 200
         assert await restart().view(ANN) == await memory.view(ANN)
 
+    @files_only
     async def test_a_subject_whose_disk_hangs_keeps_no_other_waiting(self, memory: Memory) -> None:
         memory.durable_folder.mkdir()
         os.mkfifo(durable_of(memory))  # reading it blocks until somebody writes
@@ -166,12 +172,13 @@ class TestManyAtOnceLoseNothing:
 
 
 class TestAFaultLosesNothing:
-    def test_a_full_disk_is_a_fault_until_there_is_space(self, tmp_path: Path) -> None:
+    def test_a_full_disk_is_a_fault_until_there_is_space(self, tmp_path: Path, store: Store) -> None:
         rooms = ["0", "1", "100", "400"]  # of the nearly 700 bytes the line needs
-        outcomes = dict(zip(rooms, run_child("commit_full", tmp_path, *rooms), strict=True))
+        outcomes = dict(zip(rooms, run_child("commit_full", store, tmp_path, *rooms), strict=True))
         expected = {"fault": True, "same view": True, "same ledger": True, "last": "after"}
         assert outcomes == dict.fromkeys(rooms, expected)
 
+    @files_only
     async def test_a_ledger_that_can_not_be_written(self, memory: Memory, root: Path) -> None:
         (root / "ledger").symlink_to(root / "gone" / "away")
         with pytest.raises(MemoryFault):
@@ -181,6 +188,7 @@ class TestAFaultLosesNothing:
         await memory.change(ANN, "why", remember("likes tea"))
         assert await texts(memory) == ["likes tea"]
 
+    @files_only
     async def test_a_ledger_that_can_not_be_read(self, memory: Memory, root: Path) -> None:
         (root / "ledger").write_text("a file where the folder should be")
         with pytest.raises(MemoryFault, match="can not be read"):
@@ -190,14 +198,15 @@ class TestAFaultLosesNothing:
 
     async def test_a_ledger_that_grew_behind_our_back_takes_nothing(self, memory: Memory) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
-        content = ledger_of(memory).read_bytes() + b"mine\n"
-        ledger_of(memory).write_bytes(content)
+        content = lines_of(memory).read() + b"mine\n"
+        lines_of(memory).replace(content)
         with pytest.raises(MemoryFault, match="changed by somebody else"):
             await memory.change(ANN, "why", remember("likes coffee"))
         assert await texts(memory) == ["likes tea"]
-        assert ledger_of(memory).read_bytes() == content
+        assert lines_of(memory).read() == content
 
 
+@files_only
 class TestADurableFileThatCanNotBeWritten:
     """The commit stands, and the file follows when it can."""
 
@@ -253,7 +262,6 @@ class TestALineThatVerifiesAndMakesNoSense:
         given = {"event_type": "add", "subject": "user", "predicate": "p", "object": "o", "timestamp": when}
         event = Event(**{**given, **fields})  # type: ignore[arg-type]
         commit = Commit(branch="main", events=(event,), message="", parent_id=None, timestamp=when)
-        memory.ledger_folder.mkdir()
-        ledger_of(memory).write_bytes(encode_line(commit))
+        lines_of(memory).replace(encode_line(commit))
         with contextlib.suppress(MemoryFault):
             await memory.view(ANN)

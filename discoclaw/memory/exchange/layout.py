@@ -42,11 +42,13 @@ class Items:
     """Memories without a history. `rejected` says which entries can not be taken, and why.
 
     `redacted` counts the entries out of which a secret was taken. A time of 0 stands for one not given.
+    `skips_known`: what is held already by id, by key or in these words is passed over without a question.
     """
 
     items: tuple[Item, ...]
     rejected: tuple[str, ...] = ()
     redacted: int = 0
+    skips_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

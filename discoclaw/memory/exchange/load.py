@@ -27,6 +27,7 @@ from discoclaw.core.redact import redact
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
 from discoclaw.memory import durable_file, ledger
+from discoclaw.memory.exchange.entries import is_snapshot, read_snapshot
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
@@ -45,7 +46,9 @@ from discoclaw.memory.exchange.objects import check_version, read_objects, recor
 from discoclaw.memory.exchange.tree import Folder, Tree, Zip, read_whole, too_large
 from discoclaw.memory.subject import user_of
 
-_KNOWN = "a memories.json, a folder or zip of objects, a durable file, or a data folder of DiscoClaw"
+_KNOWN = (
+    "a memories.json, a snapshot, a folder or zip of objects, a durable file, or a data folder of DiscoClaw"
+)
 _FOLDERS = (EVENTS, COMMITS, "durable", "rolling", "ledger")
 _ABOVE = ("", "memory/", "data/memory/")
 _SESSION = re.compile(r"[A-Za-z0-9:_-]{1,200}")
@@ -76,6 +79,8 @@ def load_bytes(name: str, content: bytes) -> Imported:
     if name.endswith(".jsonl"):
         return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): _ledger(name, content)})
     value = parse_json(name, content)
+    if is_snapshot(value):
+        return Imported(f"the snapshot {name}", {None: _clean(name, read_snapshot(name, value))})
     if isinstance(value, Mapping) and ("format" in value or "memories" in value):
         return _ours(name, value)
     if isinstance(value, Mapping) and "items" in value:
@@ -222,10 +227,14 @@ def _durable(name: str, content: bytes, value: Any) -> Items:
         raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
     except Refused as error:
         raise Refused(f"{name} is no durable file: {error}; correct it, or move it away") from error
+    return _clean(name, Items(file.items, tuple(f"{name}, {why}" for why in file.rejected)))
+
+
+def _clean(name: str, found: Items) -> Items:
+    """The same memories without secrets."""
     items: list[Item] = []
-    rejected = [f"{name}, {why}" for why in file.rejected]
-    redacted = 0
-    for one in file.items:
+    rejected, redacted = list(found.rejected), 0
+    for one in found.items:
         try:
             item, clean = _redacted(one)
         except Refused as refusal:
@@ -233,7 +242,7 @@ def _durable(name: str, content: bytes, value: Any) -> Items:
             continue
         redacted += not clean
         items.append(item)
-    return Items(tuple(items), tuple(rejected), redacted)
+    return replace(found, items=tuple(items), rejected=tuple(rejected), redacted=redacted)
 
 
 def _check_count(name: str, count: int) -> None:

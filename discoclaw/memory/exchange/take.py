@@ -240,7 +240,7 @@ def _one_commit(
     before = len(draft.view.conflicts)
     met: dict[str, str] = {}
     for other, item in held:
-        if other.id not in draft.items:
+        if content.skips_known or other.id not in draft.items:
             continue
         ours, words = draft.items[other.id], normalise(item.text)
         asks = ours.active and item.active and words != normalise(ours.text)

@@ -1,0 +1,130 @@
+"""`discoclaw recall`: what memory would bring into a prompt for a question, and why, or why not.
+
+Reads the files and changes nothing, so it works while the bot runs. It ranks by words, links and time, as a
+reply does; vectors are the running bot's.
+"""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.house import (
+    AsJson,
+    OnBranch,
+    Who,
+    disks_of,
+    everybody,
+    looked,
+    nobody,
+    now_ms,
+    print_table,
+    say,
+    say_json,
+)
+from discoclaw.core.errors import Refused
+from discoclaw.core.item import Item
+from discoclaw.core.ports import Signals
+from discoclaw.core.privacy import may_show
+from discoclaw.memory import access
+from discoclaw.memory.disk import CURSORS
+from discoclaw.recall.rank import Ranked, Ranker
+from discoclaw.recall.select import Chosen, asked, asks_for_everything, choose, is_standing
+from discoclaw.show.words import line, short
+
+LONGEST = 90
+
+
+def recall(
+    who: Who,
+    query: Annotated[str, typer.Argument(help="What somebody says or asks.")],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Every candidate, with what each step gave.")
+    ] = False,
+    public: Annotated[
+        bool, typer.Option("--public", help="As in a channel, where nothing private is shown.")
+    ] = False,
+    branch: OnBranch = None,
+    as_json: AsJson = False,
+) -> None:
+    """What would be remembered of a person when this is said.
+
+    Example: discoclaw recall 123456789012345678 "where does my sister live?" --explain
+    """
+    settings, one, now = settings_module.load(), looked(who), now_ms()
+    if not one.history.records:
+        raise Refused(nobody(one.subject, everybody(settings)))
+    name = one.history.branches.named(branch).name if branch is not None else None
+    view = one.view if name is None else one.history.view(one.history.branches.all[name].head)
+    items = tuple(item for item in view.active() if may_show(item, in_dm=not public))
+    found = Ranker(settings.fade, depth=settings.enrich_depth)
+    known = Signals(accessed=access.kept(disks_of(settings).used.documents(CURSORS), one.subject))
+    shown = choose(found, query, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
+    everything = asks_for_everything(query)
+    candidates = [] if everything else found.consider(asked(query), items, now_ms=now, signals=known)
+    if as_json:
+        say_json([_json(*row) for row in _rows(items, shown, candidates)])
+    elif explain:
+        _table(_rows(items, shown, candidates))
+    elif shown:
+        say("\n".join(line(chosen.line, settings.inject_max_chars) for chosen in shown))
+    else:
+        say("Nothing.")
+
+
+Row = tuple[Item, Ranked | None, str]
+
+
+def _rows(items: tuple[Item, ...], shown: tuple[Chosen, ...], candidates: list[Ranked]) -> list[Row]:
+    """Every item that was looked at: what is shown first, in its order, and what became of each."""
+    ranked = {one.item.id: one for one in candidates}
+    why = {chosen.item.id: f"shown: {chosen.why}" for chosen in shown}
+    rows: list[Row] = [(chosen.item, ranked.get(chosen.item.id), why[chosen.item.id]) for chosen in shown]
+    for one in candidates:
+        if one.item.id not in why:
+            rows.append((one.item, one, f"left out: {one.dropped or 'said already, or no room'}"))
+    rows += [
+        (item, None, "left out: standing, no room")
+        for item in items
+        if is_standing(item) and item.id not in why and item.id not in ranked
+    ]
+    return rows
+
+
+def _json(item: Item, one: Ranked | None, what: str) -> dict[str, Any]:
+    facets = item.facets
+    return {
+        "id": item.id,
+        "key": facets.key,
+        "content": item.text,
+        "category": facets.category,
+        "timestamp": item.updated_at // 1000,
+        "links": sorted(facets.links),
+        "score": round(one.score, 6) if one is not None else None,
+        "matched": one.why if one is not None else "",
+        "parts": {name: round(part, 6) for name, part in one.parts.items()} if one is not None else {},
+        "outcome": what,
+    }
+
+
+def _table(rows: list[Row]) -> None:
+    table = Table("id", "score", "parts", "matched", "text", "outcome")
+    table.columns[0].no_wrap = True
+    table.columns[1].justify = "right"
+    for item, one, what in rows:
+        parts = ", ".join(f"{name} {part:.2f}" for name, part in one.parts.items()) if one is not None else ""
+        cells = [
+            short(item.id),
+            f"{one.score:.3f}" if one is not None else "",
+            parts,
+            line(one.why) if one is not None else "",
+            line(item.text, LONGEST),
+            what,
+        ]
+        table.add_row(*map(Text, cells), style="dim" if what.startswith("left out") else None)
+    if rows:
+        print_table(table)
+    else:
+        say("No candidates.")

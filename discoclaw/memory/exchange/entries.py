@@ -1,0 +1,160 @@
+"""Snapshots: what holds on the current branch as a plain list of entries, for other programs and back.
+
+An entry is {id, key, content, category, timestamp, last_accessed, session_id, links}: times in seconds,
+`last_accessed` only when it is known, `key` the item's or else its id, `links` the keys of others, and
+`session_id` where it was learned ("discord:<channel>/<message>", or "" by hand). What would be lost by that
+and matters, a kind other than "fact" and what is not open to everybody, is added. Vectors are no part of it:
+they are computed anew, and ignored where a file has them.
+Reading is all or nothing where the shape is wrong; single entries that no item can be made of are rejected.
+Knows nothing about what is held already: that is `take`, which skips it.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast, get_args
+
+from discoclaw.core.decay import CONVERSATION, CORE, KNOWLEDGE
+from discoclaw.core.errors import Refused
+from discoclaw.core.history import History
+from discoclaw.core.item import MANUAL, Facets, Item, Sensitivity, Source, new_item
+from discoclaw.core.privacy import sensitivity, stricter
+from discoclaw.core.text import collapse, scrub
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.exchange.layout import MOST_ITEMS, Items
+from discoclaw.memory.files import render_json
+
+_CATEGORIES = (CORE, KNOWLEDGE, CONVERSATION)
+_LONGEST_NAME = 200
+_MILLISECONDS = 10**11
+"""A time beyond this is in milliseconds: in seconds it would be in the year 5138."""
+_SAID_IN = re.compile(r"discord:([0-9A-Za-z_-]{1,40})/([0-9A-Za-z_-]{1,40})")
+_TEXTS = ("id", "key", "category", "session_id", "kind", "sensitivity")
+
+
+def export_snapshot(history: History, accessed: Mapping[str, int]) -> tuple[bytes, int]:
+    """A JSON list (UTF-8) of the entries, and how many they are. `accessed`: last uses (ms), by item id."""
+    items = history.shown().active()
+    names = {item.id: item.facets.key or item.id for item in items}
+    return render_json([_entry(item, names, accessed.get(item.id, 0)) for item in items]), len(items)
+
+
+def _entry(item: Item, names: Mapping[str, str], accessed: int) -> dict[str, Any]:
+    facets = item.facets
+    return {
+        "id": item.id,
+        "key": names[item.id],
+        "content": item.text,
+        "category": facets.category,
+        "timestamp": item.updated_at // 1000,
+        **({"last_accessed": accessed // 1000} if accessed >= 1000 else {}),
+        "session_id": "" if item.source == MANUAL else str(item.source),
+        "links": sorted(names[one] for one in facets.links if one in names),
+        **({"kind": item.kind} if item.kind != "fact" else {}),
+        **({"sensitivity": facets.sensitivity} if facets.sensitivity != "normal" else {}),
+    }
+
+
+def is_snapshot(value: object) -> bool:
+    """Whether decoded JSON is one: a list with something in it, or an object with a list of "entries"."""
+    if isinstance(value, list):
+        return bool(value)
+    return isinstance(value, Mapping) and isinstance(value.get("entries"), list)
+
+
+def read_snapshot(name: str, value: Any) -> Items:
+    """The memories of a snapshot, secrets not yet taken out. Raises Refused, naming the entry, when anything
+    in it has a wrong shape."""
+    entries = value if isinstance(value, list) else value["entries"]
+    if len(entries) > MOST_ITEMS:
+        raise Refused(
+            f"{name} holds {len(entries):,} entries, and {MOST_ITEMS:,} are the most; nothing is imported"
+        )
+    for number, entry in enumerate(entries, start=1):
+        _check(f"{name}, entry {number}", entry)
+    ids: dict[str, str] = {}
+    items: list[Item] = []
+    rejected: list[str] = []
+    for number, entry in enumerate(entries, start=1):
+        try:
+            item = _item(entry)
+        except Refused as refusal:
+            rejected.append(f"{name}, entry {number}: {refusal}")
+            continue
+        ids.setdefault(_word(entry, "key") or item.id, item.id)
+        items.append(item)
+    linked = (_linked(item, ids) for item in items)
+    return Items(tuple(linked), tuple(rejected), skips_known=True)
+
+
+def _check(where: str, entry: Any) -> None:
+    """Raise Refused when an entry has not the shape of one."""
+    if not isinstance(entry, dict):
+        raise Refused(f"{where} is no JSON object; nothing is imported, correct it or leave it out")
+    if not isinstance(entry.get("content"), str):
+        raise Refused(f'{where} has no text as "content"; nothing is imported, correct it or leave it out')
+    wrong = [name for name in _TEXTS if not isinstance(entry.get(name), str | None)]
+    wrong += [name for name in ("timestamp", "last_accessed") if not _is_number(entry.get(name, 0))]
+    links = entry.get("links", [])
+    if not isinstance(links, list) or not all(isinstance(one, str) for one in links):
+        wrong.append("links")
+    if wrong:
+        raise Refused(
+            f"{where} has a wrong type of {wrong[0]!r}; nothing is imported, correct it or leave it out"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _item(entry: Mapping[str, Any]) -> Item:
+    """The item of an entry. Raises Refused when none can be made of it.
+
+    An entry does not say who stated it, so it counts as inferred; nor where it was learned, if not by us, so
+    it counts as learned in private.
+    """
+    session, category = _word(entry, "session_id"), _word(entry, "category").lower()
+    found = _SAID_IN.fullmatch(session)
+    source = Source("discord", *found.groups()) if found is not None else MANUAL
+    marked = _word(entry, "sensitivity") or "normal"
+    if marked not in get_args(Sensitivity):
+        raise Refused(f'"sensitivity" is one of {", ".join(get_args(Sensitivity))}, not {marked[:60]!r}')
+    item = new_item(
+        _word(entry, "kind") or "fact",
+        entry["content"],
+        source=source,
+        now_ms=_ms(entry.get("timestamp", 0)),
+        facets=Facets(category=category if category in _CATEGORIES else KNOWLEDGE),
+    )
+    given, key = _word(entry, "id") or item.id, _word(entry, "key")
+    if max(len(given), len(key)) > _LONGEST_NAME:
+        raise Refused(f"its id or key is longer than {_LONGEST_NAME} characters")
+    secret = sensitivity(
+        item.kind, item.text, learned_privately=bool(session), marked="normal", rule="balanced"
+    )
+    facets = replace(
+        item.facets,
+        key=key if key not in ("", given) else None,
+        links=frozenset(collapse(scrub(one)) for one in entry.get("links", ())),
+        sensitivity=stricter(secret, cast(Sensitivity, marked)),
+    )
+    return replace(item, id=given, facets=facets)
+
+
+def _word(entry: Mapping[str, Any], name: str) -> str:
+    """A text of an entry on one line; "" when it has none."""
+    return collapse(scrub(entry.get(name) or ""))
+
+
+def _ms(time: float) -> int:
+    """A time of an entry in ms; 0 when it says none."""
+    when = int(time if time >= _MILLISECONDS else time * 1000)
+    return when if valid_ms(when) else 0
+
+
+def _linked(item: Item, ids: Mapping[str, str]) -> Item:
+    """The item with the ids of what it is linked with, which entries name by key."""
+    links = frozenset(ids.get(one, one) for one in item.facets.links)
+    return replace(item, facets=replace(item.facets, links=links))

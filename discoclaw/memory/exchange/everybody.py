@@ -1,0 +1,243 @@
+"""Everything that a store holds, as one folder, and back: how people's memories move to another store.
+
+    everybody.json         {format, version, exported_at, subjects}; written last: it vouches for the rest
+    people/<subject>/      objects, or people/<subject>.json with its history
+    rolling/, cursors/     as they lie in a store of plain files
+    choices.json, tombstones.jsonl, tombstone.key
+
+A history comes back record for record, so ledgers and durable files have the same bytes as before, unless
+records of several replicas were united in one: they then stand in their order in time. What is here already
+is never replaced, but for choices and tombstones, which are added up. Not carried: copies kept aside,
+snapshots and other caches, and the archive of talk, which is beside all stores. Blocking.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
+from discoclaw.memory import choices, tombstones
+from discoclaw.memory.disk import CURSORS, ROLLING, Disk, Documents, FileDocuments, FilesDisk
+from discoclaw.memory.erase import people_of, person_of
+from discoclaw.memory.exchange.export import export_json, write_objects
+from discoclaw.memory.exchange.layout import Content, parse_json
+from discoclaw.memory.exchange.load import load_file
+from discoclaw.memory.exchange.objects import check_version
+from discoclaw.memory.files import render_json, safe_id, sync_folder
+from discoclaw.memory.inspect import Held
+from discoclaw.memory.subject import user_subject
+
+FORMAT = "discoclaw-everybody"
+VERSION = 1
+LIST, PEOPLE = "everybody.json", "people"
+
+ErasedAt = Callable[[str], int]
+"""When (ms) a subject was last erased; -1 when never."""
+
+_TEXT = re.compile(r"[A-Za-z0-9:_-]{1,200}\.json")
+_LONGEST_SUMMARY = 20_000
+
+
+# ---------------------------------------------------------------------- out
+
+
+def write_everybody(
+    disk: Disk, people: list[Held], folder: Path, format_: Literal["json", "objects"], *, now_ms: int
+) -> int:
+    """Write a folder that holds a whole store, or nothing; returns the number of memories.
+
+    `people` are all of the store. Raises Refused when something is there already, or somebody's memory is
+    not as it should be; MemoryFault when the disk fails.
+    """
+    if faulty := [one for one in people if one.faults]:
+        raise Refused(
+            f"{faulty[0].subject}: {faulty[0].faults[0]}; "
+            "`discoclaw memory verify --repair` brings it in line, so that nothing is lost on the way"
+        )
+    try:
+        if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+            raise Refused(f"{folder} is there already; name a new folder, or empty it first")
+        return _write(disk, people, folder.absolute(), format_, now_ms)
+    except OSError as error:
+        raise MemoryFault(f"{folder} could not be written: {error}") from error
+
+
+def _write(disk: Disk, people: list[Held], folder: Path, format_: str, now_ms: int) -> int:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+    temporary.mkdir(mode=0o700)
+    try:
+        target, memories = FilesDisk(temporary), 0
+        people = [one for one in people if one.history.records]
+        for one in people:
+            place = temporary / PEOPLE / one.subject
+            if format_ == "objects":
+                memories += write_objects(one.history, place)
+            else:
+                content, count = export_json(one.history, one.subject, history_too=True, now_ms=now_ms)
+                FileDocuments(place.parent).write(f"{place.name}.json", content)
+                memories += count
+        for part in (ROLLING, CURSORS):
+            source = disk.documents(part)
+            for name in filter(_TEXT.fullmatch, source.names()):
+                target.documents(part).write(name, source.read(name))
+        _write_decisions(disk, target)
+        subjects = [one.subject for one in people]
+        head = {"format": FORMAT, "version": VERSION, "exported_at": iso_ms(now_ms), "subjects": subjects}
+        target.documents("").write(LIST, render_json(head))
+        if folder.exists():
+            folder.rmdir()  # empty, or somebody was quicker and this fails
+        os.rename(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+    return memories
+
+
+def _write_decisions(disk: Disk, target: Disk) -> None:
+    here, there = disk.documents(""), target.documents("")
+    for name in (choices.FILE, tombstones.KEY):
+        if name in here.names():
+            there.write(name, here.read(name), secret=name == tombstones.KEY)
+    if marks := disk.log(tombstones.FILE).read():
+        target.log(tombstones.FILE).append(marks, expected_size=0)
+
+
+# ---------------------------------------------------------------------- in
+
+
+@dataclass(frozen=True, slots=True)
+class Everybody:
+    """A folder that was read. `exported_at` in ms; `disk` has the rest of it as it lies there."""
+
+    what: str
+    exported_at: int
+    subjects: Mapping[str, Content]
+    disk: Disk
+
+
+def is_everybody(path: Path) -> bool:
+    """Whether a path is a folder of this kind."""
+    return path.is_dir() and (path / LIST).is_file()
+
+
+def load_everybody(folder: Path) -> Everybody:
+    """Read and check a folder. Raises Refused, naming what is wrong, and MemoryFault. Writes nothing."""
+    try:
+        _refuse_links(folder)
+        head = parse_json(LIST, (folder / LIST).read_bytes())
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise Refused(f"{LIST} is not of the format {FORMAT!r}; export it anew")
+        check_version(LIST, head.get("version"))
+        names, when = head.get("subjects"), head.get("exported_at")
+        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            raise Refused(f"{LIST} has no list of subjects; export it anew")
+        try:
+            at = ms_of_iso(when) if isinstance(when, str) else -1
+        except ValueError:
+            at = -1
+        if at < 0:
+            raise Refused(f"{LIST} does not say when it was exported; export it anew")
+        subjects = {safe_id(name): _content(folder / PEOPLE, name) for name in names}
+        for part in (ROLLING, CURSORS):
+            _check_texts(FileDocuments(folder / part), _summary if part == ROLLING else _cursor)
+        _check_decisions(FilesDisk(folder))
+    except OSError as error:
+        raise MemoryFault(f"{folder} can not be read: {error}") from error
+    return Everybody(f"the store in {folder.name}", at, subjects, FilesDisk(folder))
+
+
+def _content(people: Path, name: str) -> Content:
+    path = people / safe_id(name)
+    imported = load_file(path if path.is_dir() else path.with_name(f"{name}.json"))
+    return imported.content()
+
+
+def _refuse_links(folder: Path) -> None:
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if os.path.islink(os.path.join(place, name)):
+                raise Refused(f"{place}/{name} is a symbolic link; put a copy of the file in its place")
+
+
+def _check_texts(texts: Documents, read: Callable[[str, bytes], object]) -> None:
+    for name in texts.names():
+        if not _TEXT.fullmatch(name):
+            raise Refused(f"{texts.folder / name} has no name of ours; move it out of the folder")
+        read(f"{texts.folder.name}/{name}", texts.read(name))
+
+
+def _check_decisions(disk: Disk) -> None:
+    """Raise MemoryFault where it can not be told who opted out or was erased: they would be remembered."""
+    choices.read(disk.documents(""))
+    tombstones.check(disk)
+
+
+def _cursor(name: str, content: bytes) -> dict[str, Any]:
+    value = parse_json(name, content)
+    if not isinstance(value, dict):
+        raise Refused(f"{name} is no cursor; move it out of the folder")
+    return value
+
+
+def _summary(name: str, content: bytes) -> dict[str, Any]:
+    value = _cursor(name, content)
+    text = value.get("summary")
+    if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY or not valid_ms(value.get("updatedAt")):
+        raise Refused(f"{name} is no rolling summary; move it out of the folder")
+    return value
+
+
+def take_texts(everybody: Everybody, disk: Disk, erased_at: ErasedAt, *, any_erased: bool) -> tuple[int, int]:
+    """Bring summaries and cursors into a store that nobody writes meanwhile; how many of each are new.
+
+    Left out is what tells of somebody who was erased here since. Raises OSError.
+    """
+    cursors, taken = everybody.disk.documents(CURSORS), disk.documents(CURSORS)
+    brought, known = 0, set(taken.names())
+    for name in cursors.names():
+        value = _without_erased(_cursor(name, cursors.read(name)), everybody.exported_at, erased_at)
+        whose = user_subject(name.removesuffix(".json").rpartition("-")[2])
+        if name not in known and value and erased_at(whose) < everybody.exported_at:
+            same = value == json.loads(cursors.read(name))
+            taken.write(name, cursors.read(name) if same else render_json(value))
+            brought += 1
+    summaries, kept = everybody.disk.documents(ROLLING), disk.documents(ROLLING)
+    stored, known = 0, set(kept.names())
+    for name in summaries.names():
+        content = summaries.read(name)
+        told = _people(cursors, name)
+        said = _summary(name, content)["updatedAt"]
+        gone = any_erased if told is None else any(erased_at(user_subject(one)) >= said for one in told)
+        if name not in known and not gone:
+            kept.write(name, content)
+            stored += 1
+    return stored, brought
+
+
+def _people(cursors: Documents, name: str) -> set[str] | None:
+    """Whose words are in a summary, by user id; None when nobody knows."""
+    person = person_of(name.removesuffix(".json"))
+    if person is not None:
+        return {person}
+    try:
+        return people_of(_cursor(name, cursors.read(f"people-{name}"))) or None
+    except FileNotFoundError:
+        return None
+
+
+def _without_erased(value: Mapping[str, Any], exported_at: int, erased_at: ErasedAt) -> dict[str, Any]:
+    """A cursor without the people, as its keys may be, who were erased since it was exported."""
+    return {
+        key: one
+        for key, one in value.items()
+        if max(erased_at(key), erased_at(user_subject(key))) < exported_at
+    }

@@ -1,0 +1,94 @@
+"""What the archive keeps of the talk, and how: rules and values. Knows nothing of files or of Discord."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from discoclaw.core.autosave import AutoSave
+from discoclaw.core.entry import Entry
+from discoclaw.core.message import Place, Said
+from discoclaw.core.redact import redact
+from discoclaw.memory.archive_look import Visible
+from discoclaw.memory.archive_rows import Amend, Change, Drop, Indexed, Only, Put
+from discoclaw.memory.choices import Choices
+from discoclaw.memory.erase import person_of
+from discoclaw.recall.document import indexed, of_entry
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is kept: where, how long (ms; 0 for ever), and until when (ms) nothing of a person (-1: never)."""
+
+    auto_save: AutoSave
+    max_age_ms: int
+    unwanted_until: Callable[[str], int]
+
+    def keeps(self, entry: Entry) -> bool:
+        """Whether an entry may be kept, and shown: its person is known, and does not mind."""
+        person = entry.to_id if entry.by_us else entry.author_id
+        return bool(person) and self.unwanted_until(person) < entry.sent_at
+
+
+def rules_of(auto_save: AutoSave, max_age_s: int, choices: Choices, erased_at: Callable[[str], int]) -> Rules:
+    """The rules for people who may opt out, or have themselves erased (`erased_at`: ms, by user id)."""
+
+    def unwanted_until(user_id: str) -> int:
+        return max(choices.unheard_until(user_id), erased_at(user_id))
+
+    return Rules(auto_save, max_age_s * 1000, unwanted_until)
+
+
+def visible_at(place: Place, author_id: str) -> Visible:
+    """What somebody may be told of where they speak: their DM, or the channel with its open threads."""
+    if place.kind == "dm":
+        return Visible(dm_of=author_id)
+    return Visible(frozenset(filter(None, [place.group_id, place.channel_id if place.closed else None])))
+
+
+def entry_of(said: Said, place: Place, session_key: str) -> Entry:
+    """A message as the archive keeps it. A private thread is its own channel: others may not find it."""
+    in_dm = place.kind == "dm"
+    return Entry(
+        id=said.id,
+        session_key=session_key,
+        channel_id=place.channel_id,
+        group_id=None if in_dm else place.channel_id if place.closed else place.group_id,
+        guild_id=place.guild_id,
+        author_id=said.author_id,
+        name=said.name,
+        text=redact(said.text).text if said.by_us else said.text,
+        sent_at=said.sent_at,
+        by_us=said.by_us,
+        to_id=((person_of(session_key) or "") if in_dm else said.to_id) if said.by_us else "",
+    )
+
+
+def words_of(entry: Entry) -> Indexed:
+    """What the index keeps of an entry."""
+    document = of_entry(entry)
+    own, dates = sum(document.bag.values()), len(document.dates)
+    terms = indexed(document)
+    return Indexed(terms, document.length, own, len(terms) - own - dates)
+
+
+def people_of(entry: Entry) -> set[str | None]:
+    """Whom an entry is about: who said it, to whom, in whose direct messages."""
+    return {entry.author_id, entry.to_id, person_of(entry.session_key)}
+
+
+def id_of(change: Change) -> str:
+    """The message that changes, or the conversation."""
+    if isinstance(change, Only):
+        return change.session_key
+    return change.entry.id if isinstance(change, Put) else change.id
+
+
+def joined(before: Change, after: Change) -> Change:
+    """Two changes of one message as one. What is gone stays gone."""
+    if isinstance(before, Drop):
+        return before
+    if isinstance(before, Put) and isinstance(after, Amend):
+        mine = before.entry.author_id == after.author_id
+        return replace(before, entry=replace(before.entry, text=after.text)) if mine else before
+    if isinstance(before, Put) and isinstance(after, Put) and after.fresh:
+        return before
+    return after

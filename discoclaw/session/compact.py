@@ -1,0 +1,208 @@
+"""The transcript of an answer, kept within what the model can read at once. Pure.
+
+A transcript grows with every round of tools. When it is too long, its beginning (the prompt) and its last
+messages stay, and one line says what was left out between them. Calls and their results are never torn
+apart: every provider refuses that. What a single tool returns is cut to a share of the context, so that no
+result fills it alone. Knows nothing about any tool, nor about where the turns come from: a long interview
+is compacted in the same way.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    ToolResult,
+    ToolTurn,
+    Turn,
+    Usage,
+    UserTurn,
+)
+from discoclaw.core.text import clip, scrub
+
+MOST_MESSAGES = 50
+FULL = 0.75
+"""The share of the context above which a transcript is compacted."""
+FEWEST_MESSAGES = 12
+"""A transcript of so many messages, or fewer, is left as it is."""
+KEPT = 10
+"""So many of the last messages stay."""
+TOKENS_A_WORD = 1.3
+
+_BYTES_A_TOKEN = 6  # for text without spaces, of which the words say little
+_RESULTS_SHARE = 10  # the results of one round take at most this part (1/10) of the context
+_RESULT_BYTES_A_TOKEN = 3  # scripts other than Latin, and JSON, come near this
+_CALLS_SHOWN = 10
+_OUTCOME_MAX = 80
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call that was left out: the tool's name, the beginning of what it answered, whether it failed."""
+
+    name: str
+    outcome: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(UserTurn):
+    """The line in place of `count` messages. A type of its own: no text can pass for one, and be counted."""
+
+    count: int
+    calls: tuple[Called, ...] = ()
+
+
+def word_tokens(text: str) -> float:
+    """Tokens by the rule of thumb: 1.3 a word, a word being what stands between white space."""
+    return len(text.split()) * TOKENS_A_WORD
+
+
+def estimate(text: str) -> float:
+    """Tokens of a text nobody has counted: by its words, or by its bytes where it has few spaces."""
+    return max(word_tokens(text), len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
+
+
+def estimate_turns(turns: Iterable[Turn]) -> float:
+    """Tokens of turns nobody has counted."""
+    return sum(estimate(text) for turn in turns for text in _texts(turn))
+
+
+def counted(usage: Usage) -> int | None:
+    """Tokens of a request and its answer, as the provider counted them; None where it did not."""
+    asked = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return asked + usage.output_tokens if asked > 0 else None
+
+
+def compact(turns: Sequence[Turn], tokens: float, context_tokens: int) -> tuple[Turn, ...]:
+    """The turns, or fewer when they are over 50 or take over 75 % of the context, and are more than 12.
+
+    The first message stays, and the last 10; a cut between calls and their results moves to before the
+    calls. The result is never longer, and compacting it once more changes nothing.
+    """
+    turns = tuple(turns)
+    too_many = len(turns) > MOST_MESSAGES or tokens > FULL * context_tokens
+    if not too_many or len(turns) <= FEWEST_MESSAGES:
+        return turns
+    begin = 1
+    while isinstance(turns[begin], ToolTurn) and begin < len(turns) - KEPT:
+        begin += 1
+    end = len(turns) - KEPT
+    while isinstance(turns[end], ToolTurn) and end > begin:
+        end -= 1
+    if end - begin < 2:
+        return turns  # a line in place of one message is no gain
+    return (*turns[:begin], left_out(turns[begin:end]), *turns[end:])
+
+
+def left_out(turns: Sequence[Turn]) -> LeftOut:
+    """The line in place of these turns; a line among them is counted with what it stands for."""
+    count = sum(turn.count if isinstance(turn, LeftOut) else 1 for turn in turns)
+    calls = tuple(_calls(turns))
+    said = [
+        f"{call.name}{' failed' if call.failed else ''} → {json.dumps(call.outcome, ensure_ascii=False)}"
+        for call in calls[-_CALLS_SHOWN:]
+    ]
+    if len(calls) > len(said):
+        said.insert(0, f"{len(calls) - len(said)} calls of tools")
+    messages = "1 earlier message" if count == 1 else f"{count} earlier messages"
+    return LeftOut(f"[{messages} left out{': ' if said else ''}{'; '.join(said)}]", count, calls)
+
+
+def clipped(turn: ToolTurn, context_tokens: int) -> ToolTurn:
+    """The results, each cut to its part of what one round may take of the context; a cut is said."""
+    room = context_tokens * _RESULT_BYTES_A_TOKEN // (_RESULTS_SHARE * max(1, len(turn.results)))
+    return ToolTurn(tuple(_clipped(result, room) for result in turn.results))
+
+
+class Transcript:
+    """The turns of one answer so far, in a context of so many tokens."""
+
+    def __init__(self, request: ModelRequest, context_tokens: int) -> None:
+        self._request = request
+        self._context_tokens = context_tokens
+        self._counted: int | None = None
+        self._since: list[Turn] = []  # what was appended after the provider counted
+
+    @property
+    def tokens(self) -> float:
+        """How long it is: as the provider counted, with an estimate of what came since; else an estimate."""
+        if self._counted is not None:
+            return self._counted + estimate_turns(self._since)
+        fixed = sum(estimate(block.text) for block in self._request.system) + sum(
+            estimate(f"{tool.name} {tool.description} {json.dumps(tool.schema, default=str)}")
+            for tool in self._request.tools
+        )
+        return fixed + estimate_turns(self._request.turns)
+
+    def request(self, *, may_call: bool) -> ModelRequest:
+        """What the model is asked next."""
+        return replace(self._request, may_call=may_call)
+
+    def compact(self) -> bool:
+        """Leave out what has to be. Whether anything was."""
+        if len(self._request.turns) <= FEWEST_MESSAGES:
+            return False  # nearly always: nothing has to be counted then
+        turns = compact(self._request.turns, self.tokens, self._context_tokens)
+        if len(turns) == len(self._request.turns):
+            return False
+        self._request, self._counted = replace(self._request, turns=turns), None
+        return True
+
+    def add(self, finished: Finished, results: ToolTurn) -> None:
+        """The model's turn, and what its calls returned."""
+        results = clipped(results, self._context_tokens)
+        self._request = replace(self._request, turns=(*self._request.turns, finished.turn, results))
+        known = counted(finished.usage)
+        if known is not None:
+            self._counted, self._since = known, [results]
+        elif self._counted is not None:
+            self._since += [finished.turn, results]
+
+
+def _texts(turn: Turn) -> Iterable[str]:
+    match turn:
+        case UserTurn(text):
+            yield text
+        case AssistantTurn(text, calls):
+            yield text
+            for call in calls:
+                yield f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, default=str)}"
+        case ToolTurn(results):
+            for result in results:
+                yield result.text
+
+
+def _calls(turns: Sequence[Turn]) -> Iterable[Called]:
+    names: dict[str, str] = {}
+    for turn in turns:
+        match turn:
+            case LeftOut(calls=calls):
+                yield from calls
+            case AssistantTurn(calls=made):
+                names = {call.id: call.name for call in made}
+            case ToolTurn(results):
+                for result in results:
+                    yield _called(names.get(result.call_id, ""), result)
+
+
+def _called(name: str, result: ToolResult) -> Called:
+    """A call in a few words. Names come from the model, and need not be those of any tool."""
+    outcome = clip(" ".join(scrub(result.text[: _OUTCOME_MAX * 4]).split()), _OUTCOME_MAX)
+    return Called(clip(_NO_NAME.sub("-", name), 64) or "a tool", outcome, result.failed)
+
+
+def _clipped(result: ToolResult, room: int) -> ToolResult:
+    text = scrub(result.text)
+    content = text.encode()
+    if len(content) <= room:
+        return result
+    note = "\n[the last {} of {} characters are left out: the result was too long; ask for less]"
+    longest = len(note.format(len(text), len(text)))
+    kept = content[: max(0, room - longest)].decode("utf-8", "ignore")
+    return replace(result, text=kept + note.format(len(text) - len(kept), len(text)))

@@ -1,0 +1,224 @@
+"""Which of a person's items are ranked for a message: all of them, or of a big memory the candidates.
+
+Up to some thousand items ranking them all is quick. Above, a full-text index on disk names those that may
+be meant; what it does not know yet is added as it is, so that nothing just said is missed, and standing items
+are always there. Who may see an item is decided before: only items that are given here come back. A reply
+waits for the index two seconds at most; without it the newest items are ranked. Never raises.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
+from types import MappingProxyType
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.item import Item, by_newest
+from discoclaw.core.ports import Clock, Corpus
+from discoclaw.core.words import others_for
+from discoclaw.memory.item_index import ItemIndex
+from discoclaw.memory.store import Memory
+from discoclaw.recall.corpus import Counted
+from discoclaw.recall.document import indexed, of_item
+from discoclaw.recall.query import read
+from discoclaw.recall.select import MOST_STANDING, asked, asks_for_everything, is_standing
+from discoclaw.recall.spelling import Vocabulary
+
+log = logging.getLogger(__name__)
+
+LARGE = 2_000
+"""A memory of more active items is asked through its index."""
+MOST_FRESH = 0.1
+"""Of a large memory, the share that is ranked beside the candidates since the index does not have it yet."""
+NEAREST = 50
+"""So many items that are near by their vectors are ranked, whatever their words."""
+MOST_LATELY = 8
+"""So many lists of items stay sorted out for the next message."""
+WAIT_S = 2.0
+REST_MS = 60_000
+"""After a failure an index is left alone so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The items to rank. `corpus` are the statistics of all items, where these are only candidates."""
+
+    items: Sequence[Item]
+    corpus: Corpus | None = None
+
+
+def words_of(item: Item) -> tuple[list[str], int]:
+    """What an item is found by in a full-text index: its tokens, and its length in terms."""
+    document = of_item(item)
+    return indexed(document), document.length
+
+
+class _Spellings:
+    """What to look for instead of a term that no item has. `near` keeps what other spellings are found."""
+
+    def __init__(self) -> None:
+        self.near: dict[str, tuple[tuple[str, float], ...]] = {}
+
+    def __call__(self, term: str, alike: Sequence[str]) -> list[str]:
+        self.near[term] = Vocabulary(alike).near(term)
+        return [*others_for(term), *(name for name, _ in self.near[term])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What somebody may see of a branch, by id, while the index has it as `held`.
+
+    `fresh` are the items that it does not have as they are, `standing` the newest of those that always are
+    there.
+    """
+
+    items: Sequence[Item]
+    held: Mapping[str, Item]
+    known: Mapping[str, Item]
+    fresh: Sequence[Item]
+    standing: Sequence[Item]
+
+
+class Finder:
+    """Brings indices in line with `memory`, each at its next use, and asks them."""
+
+    def __init__(
+        self, memory: Memory, index: ItemIndex, *, clock: Clock, large: int = LARGE, wait_s: float = WAIT_S
+    ) -> None:
+        self._memory = memory
+        self._index = index
+        self._clock = clock
+        self._large = large
+        self._wait_s = wait_s
+        self._looks: set[asyncio.Task[Pool | None]] = set()
+        self._syncs: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._rest_until: dict[tuple[str, str], int] = {}
+        self._lately: deque[_Given] = deque(maxlen=MOST_LATELY)
+        self._closed = False
+        memory.eraser.held.append(index.cleared)
+        memory.eraser.told.append(lambda subject, at, sessions: self._lately.clear())
+
+    async def pool(
+        self,
+        subject: str,
+        branch: str | None,
+        items: Sequence[Item],
+        message: str,
+        *,
+        recent: str = "",
+        cosines: Mapping[str, float] = MappingProxyType({}),
+    ) -> Pool:
+        """What to rank for a message among `items`, which are active items of a subject's branch.
+
+        `recent` is what was said just before, as `choose` has it. `cosines` say, by id, how near items are to
+        what is meant; the nearest are there whatever their words.
+        """
+        if len(items) <= self._large:
+            return Pool(items)
+        if branch is None or self._closed or asks_for_everything(message):
+            return self._newest(items)
+        terms = read(asked(message, recent)).wanted
+        nearest = heapq.nlargest(NEAREST, cosines, key=lambda one: cosines[one])
+        looking = asyncio.create_task(self._look(subject, branch, items, terms, nearest))
+        self._looks.add(looking)
+        looking.add_done_callback(self._looks.discard)
+        await asyncio.wait([looking], timeout=self._wait_s)
+        found = looking.result() if looking.done() and not looking.cancelled() else None
+        return found or self._newest(items)
+
+    def _newest(self, items: Sequence[Item]) -> Pool:
+        newest = sorted(items, key=by_newest)
+        standing = list(filter(is_standing, newest))[:MOST_STANDING]
+        return Pool(list({item.id: item for item in (*newest[: self._large], *standing)}.values()))
+
+    # ------------------------------------------------------------------ looking
+
+    async def _look(
+        self, subject: str, branch: str, items: Sequence[Item], terms: Sequence[str], also: Sequence[str]
+    ) -> Pool | None:
+        try:
+            return await self._candidates(subject, branch, items, terms, also)
+        except (MemoryFault, OSError) as fault:
+            log.warning("%s: the newest items are looked at alone: %s", subject, fault)
+        except Exception:  # a named edge: a reply goes on without the index, whatever fails there
+            log.exception("%s: the newest items are looked at alone", subject)
+        return None
+
+    async def _candidates(
+        self, subject: str, branch: str, items: Sequence[Item], terms: Sequence[str], also: Sequence[str]
+    ) -> Pool | None:
+        given = self._given(subject, branch, items)
+        if given is None:
+            if (syncing := self._sync(subject, branch)) is not None:
+                await asyncio.wait([syncing])
+            if (given := self._given(subject, branch, items)) is None:
+                return None
+        elif given.fresh or self._behind(subject, branch):
+            self._sync(subject, branch)
+        spellings, known, fresh = _Spellings(), given.known, given.fresh
+        found = await self._index.candidates(subject, branch, terms, among=known, instead=spellings)
+        if found is None:
+            return None
+        linked = (other for item in fresh for other in item.facets.links)
+        ids = (*found.ids, *(item.id for item in (*fresh, *given.standing)), *linked, *also)
+        pool = [known[one] for one in dict.fromkeys(ids) if one in known]
+        counted = Counter(found.frequencies)  # and what the index does not have yet
+        counted.update(term for item in fresh for term in counted.keys() & set(words_of(item)[0]))
+        return Pool(pool, Counted(found.total + len(fresh), found.average, counted, spellings.near))
+
+    def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _Given | None:
+        """The items sorted out; None when the index does not help."""
+        held = self._index.indexed(subject, branch)
+        if held is None:
+            return None
+        for given in self._lately:
+            if given.held is held and len(given.items) == len(items) and all(map(is_, given.items, items)):
+                return given
+        fresh = [item for item in items if held.get(item.id) is not item]
+        if len(fresh) > MOST_FRESH * self._large:
+            return None
+        known = {item.id: item for item in items}
+        standing = heapq.nsmallest(MOST_STANDING, filter(is_standing, items), key=by_newest)
+        given = _Given(items, held, known, fresh, standing)
+        self._lately.append(given)
+        return given
+
+    def _behind(self, subject: str, branch: str) -> bool:
+        """Whether something else changed: what is gone need not be in the index."""
+        view = self._memory.view_in_ram(subject, branch)
+        return view is not None and view.head != self._index.head(subject, branch)
+
+    # ------------------------------------------------------------------ keeping up
+
+    def _sync(self, subject: str, branch: str) -> asyncio.Task[None] | None:
+        """The work on an index, begun if need be; None while it is left alone."""
+        key = (subject, branch)
+        if key not in self._syncs and not self._closed and self._clock() >= self._rest_until.get(key, 0):
+            self._syncs[key] = asyncio.create_task(self._bring(subject, branch))
+        return self._syncs.get(key)
+
+    async def _bring(self, subject: str, branch: str) -> None:
+        key = (subject, branch)
+        try:
+            await self._index.sync(subject, branch, await self._memory.view(subject, branch))
+            self._rest_until.pop(key, None)
+        except Exception as fault:  # a named edge: nobody needs the index, and nobody else awaits this
+            self._rest_until[key] = self._clock() + REST_MS
+            expected = isinstance(fault, MemoryFault | OSError)
+            log.warning("%s: no index of the items: %s", subject, fault, exc_info=not expected)
+        finally:
+            del self._syncs[key]
+
+    async def settle(self) -> None:
+        """Wait until no index is at work."""
+        while tasks := [*self._looks, *self._syncs.values()]:
+            await asyncio.wait(tasks)
+
+    async def close(self) -> None:
+        """Stop. Indices that are being made are continued at their next use."""
+        self._closed = True
+        self._index.stop()
+        await self.settle()

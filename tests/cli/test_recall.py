@@ -1,0 +1,67 @@
+"""`discoclaw recall`: what would be remembered at a question, and why."""
+
+import json
+
+from typer.testing import CliRunner, Result
+
+from discoclaw.cli.main import cli
+from tests.cli.shell import Shell
+from tests.memory.kit import ANN, BOB
+
+
+def run(shell: Shell, *words: str) -> Result:
+    return CliRunner().invoke(cli, ["recall", *words], env={**shell.settings, "COLUMNS": "200"})
+
+
+def says(shell: Shell, *words: str) -> str:
+    result = run(shell, *words)
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    return result.stdout
+
+
+class TestWhatWouldBeInThePrompt:
+    def test_standing_items_and_what_the_question_is_about(self, shell: Shell) -> None:
+        shown = says(shell, ANN, "what do you know of Acme?").splitlines()
+        assert [line.split(" (src")[0] for line in shown] == [
+            "- [preference] User prefers tabs, 8 wide.",
+            "- [fact] User works at Acme.",
+        ]
+
+    def test_another_persona_has_other_memories(self, shell: Shell) -> None:
+        assert "Rust" in says(shell, ANN, "do I write Rust?", "--branch", "coding")
+        assert "Rust" not in says(shell, ANN, "do I write Rust?")
+
+    def test_nothing_is_said_when_there_is_nothing(self, shell: Shell) -> None:
+        assert says(shell, BOB, "what of zeppelins?") == "Nothing.\n"
+
+
+class TestExplained:
+    def test_every_candidate_stands_with_its_parts(self, shell: Shell) -> None:
+        table = says(shell, ANN, "where is Acme?", "--explain")
+        assert "words" in table
+        assert "coverage 1.00" in table
+        assert "shown: acm" in table
+        assert "shown: standing" in table
+
+    def test_programs_get_the_fields_of_an_entry(self, shell: Shell) -> None:
+        rows = json.loads(says(shell, ANN, "where is Acme?", "--json"))
+        acme = next(row for row in rows if "Acme" in row["content"])
+        assert acme.keys() >= {"id", "key", "content", "category", "timestamp", "links", "score", "parts"}
+        assert acme["score"] > 0
+        assert acme["parts"]["coverage"] == 1
+
+    def test_what_is_left_out_says_why(self, shell: Shell) -> None:
+        rows = json.loads(says(shell, ANN, "who works near the harbour at noon in Oslo?", "--json"))
+        assert [row["outcome"] for row in rows if "Acme" in row["content"]] == ["left out: no real evidence"]
+
+
+class TestWrongUse:
+    def test_nobody_is_said_to_be_nobody(self, shell: Shell) -> None:
+        result = run(shell, "user-999", "anything")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "nothing is remembered of user-999" in result.stderr
+
+    def test_an_unknown_persona_is_named(self, shell: Shell) -> None:
+        result = run(shell, ANN, "anything", "--branch", "nope")
+        assert result.exit_code == 1
+        assert "nope" in result.stderr

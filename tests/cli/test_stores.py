@@ -1,0 +1,304 @@
+"""The commands on every store, and the way from one store to another."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from discoclaw.memory.choices import Choices
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk import CURSORS, ROLLING
+from discoclaw.memory.disks import disks
+from discoclaw.memory.rolling import RollingMemory
+from discoclaw.memory.store import Memory
+from tests.cli.shell import Shell
+from tests.memory.kit import ANN, BOB, Clock, remember
+
+TALK = "discord:channel:55"
+
+
+@pytest.fixture
+def house(shell: Shell) -> Shell:
+    """Ann with two personas, Bob, and beside them all else that a store holds."""
+    asyncio.run(_furnish(shell.memory_folder))
+    return shell
+
+
+async def _furnish(root: Path) -> None:
+    clock = Clock()
+    kept = disks("files", root)
+    rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
+    cursors = Cursors(kept.used.documents(CURSORS))
+    memory = Memory(root, clock=clock, disks=kept, rolling=rolling, cursors=cursors)
+    memory.open()
+    choices = Choices(kept.used.documents(""))
+    choices.load()
+    await memory.change("bot", "why", remember("I am a heron"))
+    await memory.change("user-9", "why", remember("goes away"))
+    await memory.erase("user-9")
+    await choices.choose("77", opted_out=True)
+    await cursors.put(f"people-{TALK}", {"session": TALK, "people": ["123"]})
+    await cursors.put("transparency", {"123": "70", "456": "80"})
+    await cursors.put("facts-456", {TALK: "77"})
+    for session in (TALK, "discord:dm:456"):
+        assert await rolling.put(session, f"talk of {session}", generation=await rolling.generation(session))
+    memory.close()
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a memory folder but locks and notes, by name."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+Moved = Callable[[str, str, str], Shell]
+
+
+class TestFromFilesToTheDatabaseAndBack:
+    @pytest.mark.parametrize("form", ["json", "objects"])
+    def test_every_file_has_the_bytes_it_had(self, house: Shell, tmp_path: Path, form: str) -> None:
+        database, back = Shell(tmp_path / "database"), Shell(tmp_path / "back")
+        sqlite = {"DISCOCLAW_STORE": "sqlite"}
+        out, again = str(tmp_path / "out"), str(tmp_path / "again")
+        assert house.says("export", "--all", "--format", form, "-o", out) == (
+            f"Exported 7 memories of 3 subjects to {out}.\n"
+        )
+        database.says("import", out, **sqlite)
+        assert set(tree(database.memory_folder)) == {"memory.sqlite"}
+        database.says("export", "--all", "--format", form, "-o", again, **sqlite)
+        told = back.says("import", again).splitlines()
+        assert told[0] == "bot: 1 record imported (1 commit)."
+        assert told[-1] == "2 summaries of conversations and 3 cursors imported."
+        before = tree(house.memory_folder)
+        assert len(before) == 13
+        assert tree(back.memory_folder) == before
+
+    def test_twice_is_once(self, house: Shell, tmp_path: Path) -> None:
+        out, other = str(tmp_path / "out"), Shell(tmp_path / "other")
+        house.says("export", "--all", "-o", out)
+        other.says("import", out)
+        before = tree(other.memory_folder)
+        assert "nothing new" in other.says("import", out)
+        assert tree(other.memory_folder) == before
+
+    def test_in_the_same_folder_what_was_decided_has_moved_and_memories_are_noted(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        out = str(tmp_path / "out")
+        house.says("export", "--all", "-o", out)
+        result = house.run("import", out, DISCOCLAW_STORE="sqlite")
+        assert result.exit_code == 0
+        assert "3 memories lie in the store 'files', which is not used" in result.stderr
+        assert not (house.memory_folder / "choices.json").exists()
+        both = [house.says("show", ANN, DISCOCLAW_STORE=store) for store in ("files", "sqlite")]
+        assert both[0] == both[1]
+
+
+class TestWhatIsLeftOutAndRefused:
+    @pytest.fixture
+    def out(self, house: Shell, tmp_path: Path) -> Path:
+        house.says("export", "--all", "-o", str(tmp_path / "out"))
+        return tmp_path / "out"
+
+    def test_one_person_of_it_can_be_brought_in_alone(self, out: Path, tmp_path: Path) -> None:
+        other = Shell(tmp_path / "other")
+        other.says("import", str(out), "--as", "456")
+        assert [one["subject"] for one in other.json("list")] == [BOB]
+        assert not (other.memory_folder / "choices.json").exists()
+        assert "holds nothing of user-5" in other.refuses("import", str(out), "--as", "5")
+
+    def test_who_was_erased_since_does_not_come_back(self, house: Shell, out: Path) -> None:
+        house.says("erase", "123", "--yes")
+        house.says("import", str(out))
+        held = tree(house.memory_folder)
+        assert [name for name in held if "123" in name] == [f"erasing/{ANN}.json"]  # its message in the chat
+        assert f"rolling/{TALK}.json" not in held  # their words were in it
+        assert "rolling/discord:dm:456.json" in held
+        assert json.loads(held["cursors/transparency.json"]).keys() >= {"456"}
+
+    def test_what_is_here_already_stays(self, out: Path, tmp_path: Path) -> None:
+        other = Shell(tmp_path / "other")
+        (other.memory_folder / "rolling").mkdir(parents=True)
+        (other.memory_folder / "rolling" / f"{TALK}.json").write_text('{"summary": "mine", "updatedAt": 5}')
+        assert "1 summary of conversations" in other.says("import", str(out))
+        assert "mine" in (other.memory_folder / "rolling" / f"{TALK}.json").read_text()
+
+    @pytest.mark.parametrize(
+        ("name", "content", "said"),
+        [
+            ("everybody.json", "{}", "is not of the format"),
+            ("everybody.json", '{"format": "discoclaw-everybody", "version": 2}', "newer discoclaw"),
+            ("everybody.json", '{"format": "discoclaw-everybody", "version": 1}', "no list of subjects"),
+            ("people/user-123.json", "{", "is not JSON"),
+            ("rolling/x.json", '{"summary": 7}', "rolling/x.json is no rolling summary"),
+            ("rolling/a b.json", "{}", "has no name of ours"),
+            ("cursors/x.json", "[]", "cursors/x.json is no cursor"),
+        ],
+    )
+    def test_what_can_not_be_trusted_brings_nothing_in(
+        self, out: Path, tmp_path: Path, name: str, content: str, said: str
+    ) -> None:
+        (out / name).write_text(content)
+        other = Shell(tmp_path / "other")
+        assert said in other.refuses("import", str(out))
+        assert not other.memory_folder.exists()
+
+    @pytest.mark.parametrize(
+        ("name", "content", "said"),
+        [
+            ("choices.json", "{", "it says who opted out of memory"),
+            ("choices.json", '{"version": 1, "people": {"7": {"opted_out": "yes"}}}', "says who opted out"),
+            ("tombstone.key", "x", "is no key: it has 1 bytes"),
+            ("tombstone.key", None, "tombstone.key is missing"),
+        ],
+    )
+    @pytest.mark.parametrize("store", ["files", "sqlite"])
+    def test_nobody_comes_in_while_it_can_not_be_told_who_wanted_no_memory(
+        self, out: Path, tmp_path: Path, name: str, content: str | None, said: str, store: str
+    ) -> None:
+        if content is None:
+            (out / name).unlink()
+        else:
+            (out / name).write_text(content)
+        other = Shell(tmp_path / "other")
+        assert said in other.refuses("import", str(out), DISCOCLAW_STORE=store)
+        assert not other.memory_folder.exists()
+
+    def test_a_link_in_it_is_not_followed(self, out: Path, tmp_path: Path) -> None:
+        (out / "rolling" / "x.json").symlink_to("/etc/passwd")
+        assert "is a symbolic link" in Shell(tmp_path / "other").refuses("import", str(out))
+
+    def test_somebody_who_is_missing_is_named(self, out: Path, tmp_path: Path) -> None:
+        (out / "people" / "user-123.json").unlink()
+        assert "user-123.json" in Shell(tmp_path / "other").refuses("import", str(out))
+
+    def test_a_memory_that_is_not_as_it_should_be_is_not_left_behind_silently(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        path = house.memory_folder / "durable" / "456.json"
+        path.write_text(path.read_text().replace("a cat", "a dog"))
+        out = tmp_path / "out"
+        assert "456.json was edited" in house.refuses("export", "--all", "-o", str(out))
+        assert not out.exists()
+        assert house.run("verify", "--repair").exit_code in (0, 1)
+        house.says("export", "--all", "-o", str(out))
+
+    def test_a_folder_that_is_there_is_not_written_into(self, house: Shell, out: Path) -> None:
+        before = tree(out)
+        assert "is there already" in house.refuses("export", "--all", "-o", str(out))
+        assert tree(out) == before
+
+    def test_one_or_all_has_to_be_said(self, house: Shell) -> None:
+        for words in (["export"], ["export", "123", "--all"]):
+            assert house.run(*words).exit_code == 2
+        assert "can not be imported" in house.refuses("export", "--all", "--format", "markdown")
+
+
+class TestTheCommandsOnTheDatabase:
+    @pytest.fixture
+    def database(self, house: Shell, tmp_path: Path) -> Shell:
+        house.says("export", "--all", "-o", str(tmp_path / "out"))
+        there = Shell(tmp_path / "database")
+        there.says("import", str(tmp_path / "out"), DISCOCLAW_STORE="sqlite")
+        return there
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["list"],
+            ["show", "123"],
+            ["log", "123", "--oneline"],
+            ["branches", "123"],
+            ["stats", "123"],
+            ["diff", "123", "HEAD~1"],
+            ["export", "123", "--format", "markdown", "-o", "-"],
+        ],
+        ids=" ".join,
+    )
+    def test_say_what_they_say_on_files(self, house: Shell, database: Shell, words: list[str]) -> None:
+        said = database.run(*words, DISCOCLAW_STORE="sqlite")
+        assert (said.exit_code, said.stderr) == (0, "")
+        assert said.stdout_bytes == house.run(*words).stdout_bytes
+
+    def test_change_it(self, database: Shell) -> None:
+        sqlite = {"DISCOCLAW_STORE": "sqlite"}
+        assert b"Acme" in (database.memory_folder / "memory.sqlite").read_bytes()
+        database.says("edit", "123", "5793b1ae", "User works at Ajax.", **sqlite)
+        assert "User works at Ajax." in database.says("show", "123", **sqlite)
+        database.says("erase", "123", "--yes", **sqlite)
+        content = (database.memory_folder / "memory.sqlite").read_bytes()
+        assert b"Acme" not in content
+        assert b"Ajax" not in content
+        assert "2 memories with 2 commits checked, none" in database.says("verify", **sqlite)
+
+    def test_a_damaged_one_is_said_by_all_and_mended_by_verify(self, database: Shell) -> None:
+        sqlite = {"DISCOCLAW_STORE": "sqlite"}
+        file = database.memory_folder / "memory.sqlite"
+        content = bytearray(file.read_bytes())
+        content[4096 * 4 : 4096 * 6] = b"\xff" * 8192
+        file.write_bytes(content)
+        assert "memory.sqlite is damaged" in database.refuses("verify", **sqlite)
+        assert "memory.sqlite is damaged" in database.refuses("erase", "123", "--yes", **sqlite)
+        assert file.read_bytes() == content
+        mended = database.run("verify", "--repair", **sqlite)
+        assert "is written anew; what was there is kept as" in mended.stderr
+        (aside,) = database.memory_folder.glob("memory.sqlite.corrupt-*")
+        assert aside.read_bytes() == content
+        database.says("erase", "5", "--yes", **sqlite)
+        assert not aside.exists()
+
+
+class TestAnotherStoreIsUsed:
+    @pytest.mark.parametrize("store", ["files", "none"])
+    def test_a_database_beside_that_is_damaged_can_be_mended_too(self, house: Shell, store: str) -> None:
+        """The bot does not start with it, since it may say who opted out."""
+        used = {"DISCOCLAW_STORE": store}
+        file = house.memory_folder / "memory.sqlite"
+        file.write_bytes(b"no database" * 1000)
+        assert "let `discoclaw memory verify --repair`" in house.refuses("verify", **used)
+        assert "memory.sqlite is damaged" in house.refuses("erase", "5", "--yes", **used)
+        mended = house.run("verify", "--repair", **used)
+        assert "is written anew; what was there is kept as" in mended.stderr
+        house.says("erase", "5", "--yes", **used)
+
+    def test_whoever_looks_is_told_that_memories_lie_in_the_other_one(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        told = "3 memories lie in the store 'files', which is not used"
+        export = ["export", "--all", "-o", str(tmp_path / "a")]
+        for words in (["list"], ["list", "--json"], ["verify"], export):
+            result = house.run(*words, DISCOCLAW_STORE="sqlite")
+            assert (result.exit_code, result.stderr.count(told)) == (0, 1), words
+        assert house.run("list").stderr == ""
+
+    def test_also_where_one_of_them_is_here_already_and_no_more_when_all_are(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        sqlite, out = {"DISCOCLAW_STORE": "sqlite"}, str(tmp_path / "out")
+        house.says("export", "--all", "-o", out)
+        house.run("import", out, "--as", "456", **sqlite)
+        assert "2 memories lie in the store 'files'" in house.run("list", **sqlite).stderr
+        assert "2 memories lie in the store 'files'" in house.run("import", out, **sqlite).stderr
+        assert house.run("list", **sqlite).stderr == ""
+
+
+class TestNone:
+    def test_nobody_is_there_and_nothing_is_written(self, house: Shell, tmp_path: Path) -> None:
+        none, before = {"DISCOCLAW_STORE": "none"}, tree(house.memory_folder)
+        assert json.loads(house.says("list", "--json", **none)) == []
+        assert "nothing is remembered of user-123" in house.refuses("export", "123", **none)
+        house.says("export", "--all", "-o", str(tmp_path / "all"))
+        assert "memory is off" in house.refuses("import", str(tmp_path / "all"), "--as", "456", **none)
+        house.says("export", "--all", "-o", str(tmp_path / "out"), **none)
+        assert json.loads((tmp_path / "out" / "everybody.json").read_bytes())["subjects"] == []
+        assert tree(house.memory_folder) == before
+
+
+def test_an_unknown_store_is_named_with_what_is_allowed(shell: Shell) -> None:
+    said = shell.refuses("list", DISCOCLAW_STORE="postgres")
+    assert said == "DISCOCLAW_STORE=postgres: input should be 'files', 'sqlite' or 'none'"

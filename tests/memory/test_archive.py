@@ -1,0 +1,493 @@
+"""The archive: rows and index stay one, what is deleted is gone from the bytes, and faults are faults."""
+
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discoclaw.core.entry import Entry
+from discoclaw.core.errors import MemoryFault, NewerSchema
+from discoclaw.memory.archive import Archive
+from discoclaw.memory.archive_look import CANDIDATES, MOST_SCORED, Looked, Visible, holding, look, present
+from discoclaw.memory.archive_rows import Amend, Change, Drop, Indexed, Put
+from discoclaw.memory.store import Memory
+from discoclaw.session.archive_rules import words_of
+from tests.memory.kit import NOW, Clock
+
+CANARY = "Kanarienvogel4711"
+ANN, BOB, US = "910000000000000177", "820000000000000288", "730000000000000399"
+GENERAL = Visible(frozenset({"55"}))
+
+
+def said(number: int, text: str, author: str = ANN, **given: object) -> Entry:
+    """A message in the channel 55 of server 9."""
+    entry = Entry(
+        id=str(number),
+        session_key="discord:channel:55",
+        channel_id="55",
+        group_id="55",
+        guild_id="9",
+        author_id=author,
+        name={ANN: "Ann", BOB: "Bob"}.get(author, "DiscoClaw"),
+        text=text,
+        sent_at=NOW + number,
+    )
+    return replace(entry, **given)  # type: ignore[arg-type]
+
+
+def in_dm(number: int, text: str, person: str = ANN, author: str = ANN, **given: object) -> Entry:
+    place = {"session_key": f"discord:dm:{person}", "channel_id": "66", "group_id": None, "guild_id": None}
+    return said(number, text, author, **{**place, **given})
+
+
+def write(archive: Archive, *changes: Change) -> None:
+    archive.write(changes, words=words_of, keeps=lambda entry: True)
+
+
+def found(archive: Archive, *terms: str, visible: Visible = GENERAL) -> list[str]:
+    """The texts that terms bring, with what stands beside them."""
+    looked = archive.read(lambda connection: look(connection, terms, visible), Looked())
+    return [entry.text for entry in looked.entries]
+
+
+def sound(path: Path) -> tuple[int, int]:
+    """Check the index against the rows; returns the totals as they are kept, checked against the rows too."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+        totals = connection.execute("SELECT entries, terms FROM totals").fetchone()
+        counted = connection.execute("SELECT count(*), coalesce(sum(length), 0) FROM entries").fetchone()
+        assert totals == counted
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return int(totals[0]), int(totals[1])
+
+
+def files_with(folder: Path, word: str) -> list[str]:
+    """The files below a folder that have a word in their bytes, in whatever case."""
+    return [
+        path.name
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and word.lower().encode() in path.read_bytes().lower()
+    ]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    made = Archive(tmp_path / "archive.sqlite", clock=Clock())
+    yield made
+    made.close()
+
+
+class TestRowsAndIndex:
+    def test_there_is_no_file_before_the_first_entry_and_nothing_is_found(self, archive: Archive) -> None:
+        assert found(archive, "tea") == []
+        assert archive.purge(NOW) == archive.erase(ANN) == archive.drop_channel("55") == 0
+        assert archive.sweep(lambda user: NOW) == 0
+        assert not archive.path.exists()
+
+    def test_what_is_written_is_found_edited_and_gone(self, archive: Archive) -> None:
+        write(archive, Put(said(1, "I like zebras")))
+        assert found(archive, "zebra") == ["I like zebras"]
+        write(archive, Amend("1", ANN, "I like lions"))
+        assert found(archive, "zebra") == []
+        assert found(archive, "lion") == ["I like lions"]
+        write(archive, Drop("1"))
+        assert found(archive, "lion") == []
+        assert sound(archive.path) == (0, 0)
+
+    def test_nobody_edits_somebody_elses_words(self, archive: Archive) -> None:
+        write(archive, Put(said(1, "I like zebras")))
+        write(archive, Amend("1", BOB, "I hate zebras"), Put(said(1, "I hate zebras", BOB)))
+        assert found(archive, "zebra") == ["I like zebras"]
+
+    def test_two_of_one_millisecond_are_both_there(self, archive: Archive) -> None:
+        write(archive, *[Put(said(number, f"zebra {number}", sent_at=NOW)) for number in range(1, 51)])
+        assert len(found(archive, "zebra")) == 50
+
+    def test_the_history_brings_nothing_over_what_was_heard_whole(self, archive: Archive) -> None:
+        write(archive, Put(said(1, "the whole long answer", US, by_us=True, to_id=ANN)))
+        write(archive, Put(said(1, "the whole", US, by_us=True, to_id=ANN), fresh=True))
+        assert found(archive, "answer") == ["the whole long answer"]
+
+    def test_a_message_stays_where_it_was_said(self, archive: Archive) -> None:
+        """A thread's history begins with the message it grew out of, which is of the channel."""
+        write(archive, Put(said(1, "a plan")))
+        write(archive, Put(said(1, "a better plan", session_key="discord:thread:1", channel_id="1")))
+        looked = archive.read(lambda connection: look(connection, ["plan"], GENERAL), Looked())
+        assert [(one.text, one.channel_id) for one in looked.entries] == [("a better plan", "55")]
+
+    def test_what_has_no_id_is_left_out_and_the_others_are_kept(self, archive: Archive) -> None:
+        entries = [
+            replace(said(1, f"zebra {bad}"), id=bad) for bad in ("", "x", "-1", "9" * 20, "1; DROP", "٣")
+        ]
+        write(archive, *map(Put, entries), Drop("nonsense"), Amend("x", ANN, "y"), Put(said(2, "zebra fine")))
+        assert found(archive, "zebra") == ["zebra fine"]
+
+    def test_odd_texts_are_kept(self, archive: Archive) -> None:
+        odd = [
+            "",
+            "\x00",
+            "\ud800 zebra",
+            "zebra " * 5000,
+            'zebra" OR "x',
+            "👍 zebra",
+            "NEAR(zebra)",
+            "zebra*",
+        ]
+        write(archive, *[Put(said(number, text)) for number, text in enumerate(odd, start=1)])
+        assert sound(archive.path)[0] == len(odd)
+        assert len(found(archive, "zebra")) == len(odd)  # those without are near one that has it
+
+    def test_one_that_may_not_be_kept_any_more_is_not(self, archive: Archive) -> None:
+        changes = [Put(said(1, "zebra one")), Put(said(2, "zebra two", BOB))]
+        archive.write(changes, words=words_of, keeps=lambda entry: entry.author_id == BOB)
+        assert found(archive, "zebra") == ["zebra two"]
+
+    def test_a_batch_is_written_whole_or_not_at_all(self, archive: Archive) -> None:
+        def words(entry: Entry) -> Indexed:
+            if "boom" in entry.text:
+                raise ZeroDivisionError
+            return words_of(entry)
+
+        with pytest.raises(ZeroDivisionError):
+            archive.write(
+                [Put(said(1, "zebra")), Put(said(2, "boom"))], words=words, keeps=lambda entry: True
+            )
+        assert found(archive, "zebra") == []
+        write(archive, Put(said(3, "zebra")))
+        assert found(archive, "zebra") == ["zebra"]
+
+    texts = st.text(alphabet=st.sampled_from("ab é\"'*木語👍\x00\ud800-"), max_size=12)
+    ids = st.integers(1, 6).map(str)
+    people = st.sampled_from([ANN, BOB])
+    puts = st.builds(
+        lambda number, text, person, fresh: Put(said(int(number), text, person), fresh),
+        ids,
+        texts,
+        people,
+        st.booleans(),
+    )
+    changes = st.one_of(puts, st.builds(Amend, ids, people, texts), st.builds(Drop, ids))
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+    @given(
+        batches=st.lists(
+            st.one_of(
+                st.lists(changes, max_size=6),
+                st.sampled_from(["purge", "erase", "sweep", "channel"]),
+            ),
+            max_size=8,
+        )
+    )
+    def test_rows_and_index_are_one_after_anything(
+        self, tmp_path: Path, batches: Sequence[list[Change] | str]
+    ) -> None:
+        archive = Archive(tmp_path / "any.sqlite", clock=Clock())
+        write(archive, Drop("1"))
+        archive.drop_channel("55")
+        kept: dict[str, Entry] = {}
+        for batch in batches:
+            if isinstance(batch, list):
+                write(archive, *batch)
+                for change in batch:
+                    _expect(kept, change)
+            elif batch == "purge":
+                archive.purge(NOW + 4)
+                kept = {key: one for key, one in kept.items() if one.sent_at >= NOW + 4}
+            elif batch == "channel":
+                archive.drop_channel("55")
+                kept = {}
+            else:
+                archive.erase(ANN) if batch == "erase" else archive.sweep(
+                    lambda user: NOW * 2 * (user == ANN) - 1
+                )
+                kept = {key: one for key, one in kept.items() if one.author_id != ANN}
+        assert sound(archive.path)[0] == len(kept)
+        rows = archive.read(lambda one: one.execute("SELECT id, text FROM entries").fetchall(), [])
+        clean = {key: one.text.replace("\x00", "").replace("\ud800", "\ufffd") for key, one in kept.items()}
+        assert {str(key): text for key, text in rows} == clean
+        archive.close()
+
+
+def _expect(kept: dict[str, Entry], change: Change) -> None:
+    """What a change does to the entries, by their ids; written without a database."""
+    if isinstance(change, Drop):
+        kept.pop(change.id, None)
+    elif isinstance(change, Amend):
+        if change.id in kept and kept[change.id].author_id == change.author_id:
+            kept[change.id] = replace(kept[change.id], text=change.text)
+    else:
+        known = kept.get(change.entry.id)
+        if known is None or (not change.fresh and known.author_id == change.entry.author_id):
+            kept[change.entry.id] = change.entry
+
+
+class TestWhoSeesWhat:
+    def everywhere(self, archive: Archive) -> None:
+        write(
+            archive,
+            Put(said(1, "zebra open")),
+            Put(said(2, "zebra thread", channel_id="56", session_key="discord:thread:56")),
+            Put(said(3, "zebra closed", channel_id="57", group_id="57", session_key="discord:thread:57")),
+            Put(said(4, "zebra other", channel_id="58", group_id="58", session_key="discord:channel:58")),
+            Put(in_dm(5, "zebra ann")),
+            Put(in_dm(6, "zebra bob", BOB, BOB)),
+        )
+
+    def test_only_what_is_named_is_found(self, archive: Archive) -> None:
+        self.everywhere(archive)
+        for visible, expected in (
+            (Visible(), []),
+            (GENERAL, ["open", "thread"]),
+            (Visible(frozenset({"55", "57"})), ["closed", "open", "thread"]),
+            (Visible(frozenset({"58"})), ["other"]),
+            (Visible(dm_of=ANN), ["ann"]),
+            (Visible(frozenset({ANN})), []),
+            (Visible(dm_of="55"), []),
+        ):
+            wanted = [f"zebra {one}" for one in expected]
+            assert sorted(found(archive, "zebra", visible=visible)) == wanted
+            held = archive.read(lambda one, seen=visible: holding(one, "zebra", seen, limit=9), [])  # type: ignore[misc]
+            assert sorted(entry.text for entry in held) == wanted
+
+    @pytest.mark.parametrize(
+        "hostile", ['55" OR "@g58', "*", "", "@g55", "55 OR 58", "%", "55') OR ('1'='1", "٥٥", "9" * 40]
+    )
+    def test_a_hostile_id_opens_nothing(self, archive: Archive, hostile: str) -> None:
+        self.everywhere(archive)
+        assert found(archive, "zebra", visible=Visible(frozenset({hostile}), dm_of=hostile)) == []
+        assert archive.read(lambda connection: present(connection, [hostile, "58"]), frozenset()) == {"58"}
+
+    def test_a_common_word_is_looked_for_where_one_may_look(self, archive: Archive) -> None:
+        """What is said everywhere must not fill all places of what may be seen."""
+        elsewhere = {"channel_id": "58", "group_id": "58", "session_key": "discord:channel:58"}
+        many = MOST_SCORED + 50
+        write(archive, Put(said(1, "zebra here")))
+        write(archive, *[Put(said(number, "zebra there", **elsewhere)) for number in range(2, many)])
+        assert found(archive, "zebra") == ["zebra here"]
+        assert len(found(archive, "zebra", visible=Visible(frozenset({"58"})))) == CANDIDATES
+
+    def test_rare_terms_choose_and_common_ones_fill_up(self, archive: Archive) -> None:
+        crowd = [Put(said(number, f"zebra {number}")) for number in range(1, MOST_SCORED + 50)]
+        write(archive, *crowd, Put(said(90_000, "a quagga alone")))
+        texts = found(archive, "zebra", "quagga")
+        assert texts[0] == "a quagga alone"
+        assert len(texts) >= CANDIDATES
+
+    def test_those_beside_come_along_and_know_of_each_other(self, archive: Archive) -> None:
+        write(
+            archive,
+            Put(said(10, "before")),
+            Put(said(20, "how was the concert")),
+            Put(said(30, "they played my song", BOB)),
+            Put(said(40, "and what an evening")),
+            Put(said(50, "far away")),
+            Put(said(25, "elsewhere", session_key="discord:thread:56", channel_id="56")),
+        )
+        looked = archive.read(lambda connection: look(connection, ["concert"], GENERAL), Looked())
+        assert {entry.id for entry in looked.entries} == {"10", "20", "30", "40"}
+        beside = {key: sorted(others) for key, others in looked.neighbours.items()}
+        assert beside == {"10": ["20"], "20": ["10", "30"], "30": ["20", "40"], "40": ["30"]}
+        assert (looked.total, looked.frequencies) == (6, {"concert": 1})
+
+
+class TestBytes:
+    """What is erased is in no file any more, however it got there."""
+
+    def full(self, archive: Archive) -> None:
+        for begin in range(0, 600, 100):  # many parts of the index, and pages that are split
+            write(
+                archive,
+                *[
+                    Put(said(number, f"{CANARY} {number} " + "x" * (number % 90), ANN if number % 3 else BOB))
+                    if number % 3
+                    else Put(said(number, f"other words {number}", BOB))
+                    for number in range(begin + 1, begin + 101)
+                ],
+            )
+        write(archive, *[Amend(str(number), ANN, f"again {CANARY}") for number in range(1, 200, 7)])
+        write(archive, Put(in_dm(900, CANARY)), Put(in_dm(901, CANARY, author=US, by_us=True, to_id=ANN)))
+        write(archive, Put(said(902, f"you like {CANARY}", US, by_us=True, to_id=ANN)))
+        write(archive, *[Drop(str(number)) for number in range(1, 300, 5)])
+
+    @pytest.mark.parametrize("reopened", [False, True], ids=["while it is used", "by another process later"])
+    def test_erasing_leaves_no_byte_of_a_person(self, archive: Archive, reopened: bool) -> None:
+        self.full(archive)
+        folder = archive.path.parent
+        assert found(archive, CANARY.lower())  # a reader is open too
+        assert files_with(folder, CANARY) and files_with(folder, ANN)
+        if reopened:
+            archive.close()
+            archive = Archive(archive.path, clock=Clock())
+        assert archive.erase(ANN) > 300
+        assert files_with(folder, CANARY) == []
+        assert files_with(folder, ANN) == []
+        kept = {f"other words {n}" for n in range(3, 601, 3) if n > 300 or n % 5 != 1}
+        assert found(archive, "word")
+        assert set(found(archive, "word")) <= kept
+        archive.close()
+        sound(archive.path)
+
+    def test_again_is_fine_and_nothing_more(self, archive: Archive) -> None:
+        self.full(archive)
+        archive.erase(ANN)
+        before = sound(archive.path)
+        assert archive.erase(ANN) == 0
+        assert sound(archive.path) == before
+
+    def test_one_cut_off_behind_its_deleting_is_completed(self, archive: Archive) -> None:
+        self.full(archive)
+        archive.close()
+        with closing(sqlite3.connect(archive.path)) as connection:  # a process that is killed right here
+            connection.execute(
+                "DELETE FROM entries WHERE author_id = ? OR to_id = ? OR place = ?", (ANN, ANN, f"@d{ANN}")
+            )
+            connection.commit()
+        assert files_with(archive.path.parent, CANARY)
+        archive.erase(ANN)
+        assert files_with(archive.path.parent, CANARY) == []
+
+    def test_purging_takes_words_out_of_the_index_too(self, archive: Archive) -> None:
+        write(archive, Put(said(1, f"old {CANARY}")), Put(said(100, "new words")))
+        assert archive.purge(NOW + 100) == 1
+        assert files_with(archive.path.parent, CANARY) == []
+        assert found(archive, "word") == ["new words"]
+
+    async def test_a_whole_erasing_takes_the_archive_along(self, tmp_path: Path) -> None:
+        memory = Memory(tmp_path / "memory", clock=Clock())
+        memory.open()
+        try:
+            write(memory.archive, Put(said(1, CANARY)), Put(said(2, "marbles", BOB)))
+            erased = await memory.erase(f"user-{ANN}")
+            assert (erased.left, erased.removed) == ((), 1)
+            assert files_with(tmp_path, CANARY) == files_with(tmp_path, ANN) == []
+            assert found(memory.archive, "marbl") == ["marbles"]
+        finally:
+            memory.close()
+
+    async def test_one_that_is_locked_is_erased_at_the_next_start(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        memory = Memory(tmp_path / "memory", clock=Clock())
+        memory.open()
+        write(memory.archive, Put(said(1, CANARY)))
+        memory.archive.close()
+        with closing(sqlite3.connect(memory.archive.path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            (left,) = (await memory.erase(f"user-{ANN}")).left
+            assert "archive.sqlite can not be used: database is locked" in left
+        memory.close()
+        again = Memory(tmp_path / "memory", clock=Clock())
+        again.open()
+        again.close()
+        assert files_with(tmp_path, CANARY) == []
+
+    def test_sweeping_removes_what_was_said_until_then(self, archive: Archive) -> None:
+        write(
+            archive,
+            Put(said(1, "zebra old")),
+            Put(said(2, "zebra answer", US, by_us=True, to_id=ANN)),
+            Put(said(3, "zebra bob", BOB)),
+            Put(said(9, "zebra new")),
+        )
+        assert archive.sweep(lambda user: NOW + 5 if user == ANN else -1) == 2
+        assert sorted(found(archive, "zebra")) == ["zebra bob", "zebra new"]
+
+
+class TestFaults:
+    @pytest.mark.parametrize("size", [0, 100, 5000])
+    def test_a_damaged_file_is_kept_aside_and_a_new_one_begun(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, size: int
+    ) -> None:
+        path = tmp_path / "archive.sqlite"
+        path.write_bytes(b"no database at all. " * size)
+        archive = Archive(path, clock=Clock())
+        write(archive, Put(said(1, "zebra")))
+        assert found(archive, "zebra") == ["zebra"]
+        copies = [one.name for one in tmp_path.glob("*.corrupt-*")]
+        assert len(copies) == (1 if size else 0)
+        errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+        assert len(errors) == (1 if size else 0)
+        archive.close()
+
+    def test_one_that_is_damaged_meanwhile_is_a_fault_to_who_reads_and_then_new(
+        self, archive: Archive, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        write(archive, *[Put(said(number, f"zebra {number}")) for number in range(1, 400)])
+        archive.purge(0)
+        archive.close()
+        content = bytearray(archive.path.read_bytes())
+        content[4096:] = b"\xa5" * (len(content) - 4096)
+        archive.path.write_bytes(content)
+        with pytest.raises(MemoryFault, match="can not be read"):
+            found(archive, "zebra")
+        assert found(archive, "zebra") == []
+        write(archive, Put(said(1, "zebra again")))
+        assert found(archive, "zebra") == ["zebra again"]
+        assert caplog.text.count("is damaged") == 1
+
+    def test_one_of_which_even_the_names_of_its_tables_are_damaged_is_damaged(
+        self, archive: Archive, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        write(archive, Put(said(1, "zebra")))
+        archive.close()
+        content = archive.path.read_bytes().replace(b"CREATE TABLE", b"CR\xc8ATE TABLE")
+        for act in (lambda: archive.sweep(lambda user: -1), lambda: archive.erase(ANN)):
+            archive.path.write_bytes(content)
+            act()
+            archive.close()
+        archive.path.write_bytes(content)
+        with pytest.raises(MemoryFault, match="can not be read"):
+            found(archive, "zebra")
+        write(archive, Put(said(2, "zebra again")))
+        assert found(archive, "zebra") == ["zebra again"]
+        assert caplog.text.count("is damaged") == 3
+
+    def test_damaged_copies_go_with_an_erasing_and_with_age(self, tmp_path: Path) -> None:
+        archive = Archive(tmp_path / "archive.sqlite", clock=Clock())
+        copy = tmp_path / "archive.sqlite.corrupt-20260203-162935"
+        for act in (lambda: archive.erase(ANN), lambda: archive.purge(2**45)):
+            copy.write_text(f"damaged {CANARY}")
+            archive.write([Put(said(1, "zebra"))], words=words_of, keeps=lambda entry: True)
+            act()
+            assert not copy.exists()
+        copy.write_text("young")
+        archive.purge(0)
+        assert copy.exists()
+        archive.close()
+
+    def test_a_newer_file_is_left_as_it_is(self, archive: Archive) -> None:
+        write(archive, Put(said(1, "zebra")))
+        archive.close()
+        with closing(sqlite3.connect(archive.path)) as connection:
+            connection.execute("PRAGMA user_version = 9")
+        before = archive.path.read_bytes()
+        with pytest.raises(NewerSchema):
+            write(archive, Put(said(2, "zebra")))
+        with pytest.raises(NewerSchema):
+            found(archive, "zebra")
+        assert archive.erase_subject(f"user-{ANN}")[1] != []
+        assert archive.path.read_bytes() == before
+
+    def test_a_folder_that_is_none_is_a_fault(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        archive = Archive(tmp_path / "file" / "archive.sqlite", clock=Clock())
+        with pytest.raises(MemoryFault):
+            write(archive, Put(said(1, "zebra")))
+
+    def test_a_full_disk_is_a_fault_and_what_was_there_stays(self, archive: Archive) -> None:
+        write(archive, Put(said(1, "zebra")))
+        connection = archive._writing  # the limit is a setting of this very connection
+        assert connection is not None
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        with pytest.raises(MemoryFault, match="full"):
+            write(archive, *[Put(said(number, "zebra " * 900)) for number in range(2, 99)])
+        assert found(archive, "zebra") == ["zebra"]
+        write(archive, Put(said(2, "zebra two")))
+        assert len(found(archive, "zebra")) == 2

@@ -1,0 +1,185 @@
+"""The port to the disk: plain files and the database take the same acts, and say the same of them."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.disk import CURSORS, LEDGERS, ROLLING, Disk, Log, drop
+from discoclaw.memory.disks import Store, disks
+from discoclaw.memory.files import session_name
+from tests.memory.budgets import FEW
+from tests.memory.kit import ANN, BOB, STAMP
+
+BOTH_STORES = True
+
+
+@pytest.fixture
+def disk(root: Path, store: Store) -> Disk:
+    return disks(store, root).used
+
+
+@pytest.fixture
+def again(root: Path, store: Store) -> Disk:
+    """The same as another process has it."""
+    return disks(store, root).used
+
+
+class TestALog:
+    @pytest.fixture
+    def log(self, disk: Disk) -> Log:
+        return disk.ledgers.log(ANN)
+
+    def test_that_is_not_there_is_empty_and_reading_makes_none(self, log: Log, root: Path) -> None:
+        assert (log.read(), log.size()) == (b"", 0)
+        assert not root.exists()
+
+    def test_is_read_whole_and_by_others(self, log: Log, again: Disk) -> None:
+        log.append(b"one\ntwo\n", expected_size=0)
+        log.append(b"three\n", expected_size=8)
+        for one in (log, again.ledgers.log(ANN)):
+            assert (one.read(), one.size()) == (b"one\ntwo\nthree\n", 14)
+
+    def test_of_another_length_takes_nothing(self, log: Log, again: Disk) -> None:
+        log.append(b"one\n", expected_size=0)
+        again.ledgers.log(ANN).append(b"theirs\n", expected_size=4)
+        for expected in (0, 4, 12):
+            with pytest.raises(MemoryFault, match=r"user-123\.jsonl was changed by somebody else \(11 bytes"):
+                log.append(b"ours\n", expected_size=expected)
+        assert log.read() == b"one\ntheirs\n"
+
+    @pytest.mark.parametrize(
+        "line", [b"", b"\xff\xfe", b"a\0b", "é🎻\u2028".encode(), b"\0", b"\r", b"x" * 100_000], ids=range(7)
+    )
+    def test_any_line_comes_back_as_it_was(self, log: Log, again: Disk, line: bytes) -> None:
+        content = b"before\n" + line + b"\nbehind\n"
+        log.append(content, expected_size=0)
+        assert again.ledgers.log(ANN).read() == content
+        assert log.size() == len(content)
+        log.append(b"more\n", expected_size=len(content))
+
+    def test_is_cut_and_written_anew(self, log: Log, again: Disk) -> None:
+        log.append(b"one\ntwo\nthree\n", expected_size=0)
+        log.cut(8)
+        assert again.ledgers.log(ANN).read() == b"one\ntwo\n"
+        log.replace(b"other\n")
+        assert again.ledgers.log(ANN).read() == b"other\n"
+        log.append(b"more\n", expected_size=6)
+        log.replace(b"")
+        assert (log.read(), log.size()) == (b"", 0)
+
+    def test_copies_are_kept_beside_it_under_names_of_their_own(self, log: Log, disk: Disk) -> None:
+        kept = []
+        for content in (b"one\n", b"two\n"):
+            log.replace(content)
+            kept.append(log.keep_aside("damaged", STAMP).name)
+        assert kept == [f"user-123.jsonl.damaged-{STAMP}", f"user-123.jsonl.damaged-{STAMP}-2"]
+        assert [disk.documents(LEDGERS).read(name) for name in kept] == [b"one\n", b"two\n"]
+        assert disk.documents(LEDGERS).names() == ["user-123.jsonl", *kept]
+        assert disk.ledgers.by_age() == [(ANN, 4)]
+
+    def test_a_log_is_removed_by_its_name(self, log: Log, disk: Disk) -> None:
+        log.append(b"one\n", expected_size=0)
+        assert disk.documents(LEDGERS).remove(["user-123.jsonl", "user-9.jsonl"]) == (1, [])
+        assert (log.read(), disk.ledgers.by_age()) == (b"", [])
+        log.append(b"anew\n", expected_size=0)
+
+
+class TestLedgersByAge:
+    def test_what_changed_last_comes_last(self, disk: Disk) -> None:
+        for subject in (ANN, BOB, "bot"):
+            disk.ledgers.log(subject).append(b"one\n", expected_size=0)
+        disk.ledgers.log(ANN).append(b"two\n", expected_size=4)
+        assert disk.ledgers.by_age() == [(BOB, 4), ("bot", 4), (ANN, 8)]
+
+    def test_nothing_but_ledgers_is_among_them(self, disk: Disk) -> None:
+        disk.log("tombstones.jsonl").append(b"{}\n", expected_size=0)
+        disk.documents(CURSORS).write("x.json", b"{}")
+        assert disk.ledgers.by_age() == []
+
+
+class TestDocuments:
+    def test_each_folder_has_its_own(self, disk: Disk, again: Disk) -> None:
+        for folder in (ROLLING, CURSORS, ""):
+            disk.documents(folder).write("x.json", folder.encode())
+        for folder in (ROLLING, CURSORS, ""):
+            assert again.documents(folder).read("x.json") == folder.encode()
+            drop(again.documents(folder), "x.json")
+            with pytest.raises(FileNotFoundError):
+                disk.documents(folder).read("x.json")
+
+    def test_are_listed_in_order_and_removed_by_name(self, disk: Disk) -> None:
+        folder = disk.documents(ROLLING)
+        assert folder.names() == []
+        keys = ("discoclaw:dm:2", "discord:dm:1", "discord:channel:3", "ü", "z%_*?[a]")
+        for key in keys:
+            folder.write(session_name(key), b"{}")
+        names = sorted(map(session_name, keys))
+        assert folder.names() == names
+        assert folder.remove([names[0], "nothing", names[2]]) == (2, [])
+        assert folder.names() == [names[1], *names[3:]]
+
+    def test_a_copy_is_kept_beside(self, disk: Disk) -> None:
+        folder = disk.documents(ROLLING)
+        folder.write("x.json", b"\xff")
+        assert [folder.keep_aside("x.json", "corrupt", STAMP).name for _ in range(2)] == [
+            f"x.json.corrupt-{STAMP}",
+            f"x.json.corrupt-{STAMP}-2",
+        ]
+        assert folder.read(f"x.json.corrupt-{STAMP}") == b"\xff"
+
+
+_CONTENT = st.binary(max_size=40) | st.text(max_size=20).map(str.encode)
+_ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "append", "cut", "replace", "write", "remove", "aside"]),
+        st.sampled_from(["user-1", "user-2", "user-12"]),
+        st.lists(_CONTENT.map(lambda content: content.replace(b"\n", b" ")), max_size=3),
+    ),
+    max_size=15,
+)
+
+
+class TestWhateverIsDone:
+    @given(acts=_ACTS)
+    @FEW
+    def test_both_stores_hold_the_same_bytes_under_the_same_names(
+        self, tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, str, list[bytes]]]
+    ) -> None:
+        root = tmp_path_factory.mktemp("disk")
+        held = []
+        for store in ("files", "sqlite"):
+            disk = disks(store, root / store).used  # type: ignore[arg-type]
+            for act in acts:
+                _do(disk, *act)
+            held.append(_held(disk))
+            disk.close()
+        assert held[0] == held[1]
+
+
+def _do(disk: Disk, what: str, subject: str, lines: list[bytes]) -> None:
+    log, folder = disk.ledgers.log(subject), disk.documents(CURSORS)
+    content = b"".join(line + b"\n" for line in lines)
+    if what == "append":
+        log.append(content, expected_size=log.size())
+    elif what == "cut" and log.size():
+        log.cut(log.read().find(b"\n") + 1)
+    elif what == "replace":
+        log.replace(content)
+    elif what == "write":
+        folder.write(f"{subject}.json", content)
+    elif what == "remove":
+        folder.remove([f"{subject}.json"])
+        disk.documents(LEDGERS).remove([f"{subject}.jsonl"])
+    elif what == "aside" and log.size():
+        log.keep_aside("torn", STAMP)
+
+
+def _held(disk: Disk) -> object:
+    """All that a disk says of itself, but for the order of what changed at the same time."""
+    logs = {subject: disk.ledgers.log(subject).read() for subject, _ in disk.ledgers.by_age()}
+    cursors = disk.documents(CURSORS)
+    texts = {name: cursors.read(name) for name in cursors.names()}
+    return sorted(disk.ledgers.by_age()), logs, texts, disk.documents(LEDGERS).names()

@@ -1,0 +1,300 @@
+"""Answers that are kept for a while: each person's for themselves, and gone when they are to go."""
+
+import json
+import os
+import resource
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.responses import LONGEST, Response, Responses, kept
+from tests.memory.kit import ANN, BOB, NOW, Clock
+
+MINUTE = 60_000
+TTL = 60 * MINUTE
+SHA = "0" * 64
+
+
+def entry(key: str, said: str = "", *, at: int = NOW, used: int | None = None) -> Response:
+    return Response(key, SHA, "haiku", said or f"answer {key}", at, at if used is None else used)
+
+
+@pytest.fixture
+def responses(tmp_path: Path, clock: Clock) -> Responses:
+    return Responses(tmp_path / "responses", clock=clock, ttl_ms=TTL, most=3)
+
+
+def again(responses: Responses, clock: Clock, **given: Any) -> Responses:
+    """A store that has just started on the same folder."""
+    return Responses(responses.folder, clock=clock, **{"ttl_ms": TTL, "most": 3, **given})
+
+
+def keys(responses: Responses, subject: str = ANN) -> list[str]:
+    """What the file of a subject holds."""
+    return [one["key"] for one in json.loads((responses.folder / f"{subject}.json").read_bytes())]
+
+
+class TestAnAnswer:
+    def test_is_there_again(self, responses: Responses, clock: Clock) -> None:
+        responses.put(ANN, entry("k"))
+        assert responses.get(ANN, "k", SHA) == "answer k"
+        assert again(responses, clock).get(ANN, "k", SHA) == "answer k"
+
+    def test_lies_on_disk_as_documented(self, responses: Responses) -> None:
+        responses.put(ANN, entry("k", "Grüezi 🐦", at=NOW - 5, used=NOW))
+        assert json.loads((responses.folder / f"{ANN}.json").read_text(encoding="utf-8")) == [
+            {
+                "key": "k",
+                "response": "Grüezi 🐦",
+                "created": NOW - 5,
+                "last_access": NOW,
+                "model": "haiku",
+                "sha256": SHA,
+            }
+        ]
+
+    def test_of_one_person_is_never_given_to_another(self, responses: Responses) -> None:
+        responses.put(ANN, entry("k"))
+        assert responses.get(BOB, "k", SHA) is None
+
+    def test_to_another_question_of_the_same_key_is_not_given(self, responses: Responses) -> None:
+        responses.put(ANN, entry("k"))
+        assert responses.get(ANN, "k", "1" * 64) is None
+        assert responses.get(ANN, "K", SHA) is None
+
+    def test_replaces_the_one_of_its_key(self, responses: Responses) -> None:
+        responses.put(ANN, entry("k", "old"))
+        responses.put(ANN, replace(entry("k", "new"), sha256="1" * 64))
+        assert keys(responses) == ["k"]
+        assert (responses.get(ANN, "k", SHA), responses.get(ANN, "k", "1" * 64)) == (None, "new")
+
+    def test_that_is_very_long_is_not_kept(self, responses: Responses) -> None:
+        responses.put(ANN, entry("k", "x" * (LONGEST + 1)))
+        assert responses.get(ANN, "k", SHA) is None and not responses.folder.exists()
+
+    def test_may_be_any_text(self, responses: Responses, clock: Clock) -> None:
+        responses.put(ANN, entry("k", "a\ud800b\x00"))
+        assert again(responses, clock).get(ANN, "k", SHA) == responses.get(ANN, "k", SHA) == "a\ufffdb"
+
+    @pytest.mark.parametrize("subject", ["../user-1", "", "user 1", "user-1/x"])
+    def test_of_nobody_is_refused(self, responses: Responses, subject: str) -> None:
+        with pytest.raises(MemoryFault):
+            responses.get(subject, "k", SHA)
+        with pytest.raises(MemoryFault):
+            responses.put(subject, entry("k"))
+
+
+class TestWhatGoes:
+    def test_is_what_is_too_old(self, responses: Responses, clock: Clock) -> None:
+        responses.put(ANN, entry("k"))
+        clock.now = NOW + TTL - 1
+        assert responses.get(ANN, "k", SHA) == "answer k"
+        clock.now = NOW + TTL
+        assert responses.get(ANN, "k", SHA) is None
+        assert again(responses, clock).get(ANN, "k", SHA) is None
+
+    def test_is_what_was_used_longest_ago(self, responses: Responses, clock: Clock) -> None:
+        for number in range(3):
+            clock.forward(minutes=1)
+            responses.put(ANN, entry(f"k{number}", at=clock()))
+        clock.forward(minutes=1)
+        assert responses.get(ANN, "k0", SHA) == "answer k0"
+        responses.put(ANN, entry("k3", at=clock(), used=clock()))
+        assert sorted(keys(responses)) == ["k0", "k2", "k3"]
+
+    def test_is_first_what_is_old_and_then_what_is_unused(self) -> None:
+        """An old entry that was just used gives way before a young one that was not."""
+        old = entry("old", at=NOW - TTL, used=NOW)
+        young = [entry(f"y{n}", at=NOW - n * MINUTE) for n in range(3)]
+        stay = kept([old, *young], now_ms=NOW, ttl_ms=TTL, most=3)
+        assert [one.key for one in stay] == ["y2", "y1", "y0"]
+
+    def test_is_what_is_of_the_future(self, responses: Responses, clock: Clock) -> None:
+        responses.put(ANN, entry("k", at=NOW + 1))
+        assert responses.get(ANN, "k", SHA) is None
+
+    @given(
+        st.lists(st.tuples(st.integers(-TTL, 2 * TTL), st.integers(0, TTL)), max_size=12),
+        st.integers(0, 6),
+    )
+    def test_follows_the_rule_written_a_second_time(self, ages: list[tuple[int, int]], most: int) -> None:
+        entries = [
+            entry(f"{number:02}", at=NOW - age, used=NOW - idle) for number, (age, idle) in enumerate(ages)
+        ]
+        left = [one for one in entries if 0 <= NOW - one.created < TTL]
+        while len(left) > most:
+            left.remove(min(left, key=lambda one: (one.last_access, one.created, one.key)))
+        assert set(kept(entries, now_ms=NOW, ttl_ms=TTL, most=most)) == set(left)
+
+    def test_is_the_file_of_somebody_who_does_not_come_back(self, responses: Responses, clock: Clock) -> None:
+        responses.put(BOB, entry("b"))
+        theirs = responses.folder / f"{BOB}.json"
+        os.utime(theirs, (NOW / 1000, NOW / 1000))
+        for minutes, there in ((60, True), (1, False)):
+            clock.forward(minutes=minutes)
+            again(responses, clock).put(ANN, entry("a", at=clock()))
+            assert theirs.exists() is there
+
+
+class TestRam:
+    def test_is_left_by_who_is_idle(self, tmp_path: Path, clock: Clock) -> None:
+        responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, idle_ms=10 * MINUTE)
+        responses.put(ANN, entry("k"))
+        clock.forward(minutes=11)
+        responses.get(BOB, "k", SHA)
+        assert responses.in_ram() == 1
+        assert responses.get(ANN, "k", SHA) == "answer k"
+
+
+class TestAFileThatIsNone:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"[",
+            b"\xff\xfe",
+            b"{}x",
+            b"[1]",
+            b'"text"',
+            b"7",
+            b"[" * 100_000,
+            b'[{"key": "k"}]',
+            json.dumps([{**entry("k").to_json(), "created": "soon"}]).encode(),
+            json.dumps([{**entry("k").to_json(), "last_access": -1}]).encode(),
+            json.dumps([{**entry("k").to_json(), "response": None}]).encode(),
+        ],
+    )
+    def test_counts_as_empty_and_is_said(
+        self, responses: Responses, caplog: pytest.LogCaptureFixture, content: bytes
+    ) -> None:
+        responses.folder.mkdir()
+        (responses.folder / f"{ANN}.json").write_bytes(content)
+        assert responses.get(ANN, "k", SHA) is None
+        assert "counts as empty" in caplog.text and f"{ANN}.json" in caplog.text
+        responses.put(ANN, entry("k"))
+        assert keys(responses) == ["k"]
+
+    def test_of_an_object_without_entries_is_one_without_entries(self, responses: Responses) -> None:
+        responses.folder.mkdir()
+        (responses.folder / f"{ANN}.json").write_bytes(b"{}")
+        assert responses.get(ANN, "k", SHA) is None
+
+    def test_nor_can_be_read_costs_nothing(self, responses: Responses) -> None:
+        (responses.folder / f"{ANN}.json").mkdir(parents=True)
+        assert responses.get(ANN, "k", SHA) is None
+        responses.put(ANN, entry("k"))
+        assert responses.get(ANN, "k", SHA) == "answer k"
+
+    def test_on_a_full_disk_is_a_warning_and_the_old_one_stays(
+        self, responses: Responses, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        responses.put(ANN, entry("k"))
+        before = (responses.folder / f"{ANN}.json").read_bytes()
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
+        try:
+            responses.put(ANN, entry("l"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        assert "could not be written" in caplog.text
+        assert [path.name for path in responses.folder.iterdir()] == [f"{ANN}.json"]
+        assert (responses.folder / f"{ANN}.json").read_bytes() == before
+        assert responses.get(ANN, "l", SHA) == "answer l"
+
+
+class TestErasing:
+    def test_takes_the_file_and_what_ram_holds(self, responses: Responses, clock: Clock) -> None:
+        responses.put(ANN, entry("k"))
+        responses.put(BOB, entry("k"))
+        left = responses.folder / f".{ANN}.json.0a1b2c3d.tmp"
+        left.write_text("half")
+        assert responses.erase(ANN) == (2, [])
+        assert responses.get(ANN, "k", SHA) is None
+        assert [path.name for path in responses.folder.iterdir()] == [f"{BOB}.json"]
+        assert responses.get(BOB, "k", SHA) == "answer k"
+
+    def test_of_somebody_whose_id_begins_alike_leaves_the_others(self, responses: Responses) -> None:
+        for subject in ("user-1", "user-12", "user-1-2"):
+            responses.put(subject, entry("k"))
+        responses.erase("user-1")
+        assert sorted(path.name for path in responses.folder.iterdir()) == ["user-1-2.json", "user-12.json"]
+
+    def test_where_there_is_nothing_is_nothing(self, responses: Responses) -> None:
+        assert responses.erase(ANN) == (0, [])
+
+    def test_that_the_disk_refuses_names_what_stays(self, responses: Responses) -> None:
+        (responses.folder / f"{ANN}.json" / "x").mkdir(parents=True)
+        removed, left = responses.erase(ANN)
+        assert removed == 0 and len(left) == 1 and f"{ANN}.json" in left[0]
+
+    def test_is_not_undone_by_an_answer_that_comes_late(self, tmp_path: Path, clock: Clock) -> None:
+        erased: dict[str, int] = {}
+        responses = Responses(
+            tmp_path, clock=clock, ttl_ms=TTL, erased_at=lambda subject: erased.get(subject, -1)
+        )
+        erased[ANN] = clock()
+        responses.erase(ANN)
+        clock.forward(minutes=1)
+        responses.put(ANN, entry("k", at=NOW, used=clock()))
+        assert list(tmp_path.iterdir()) == []
+        responses.put(ANN, entry("k", at=NOW + 1, used=clock()))
+        assert responses.get(ANN, "k", SHA) == "answer k"
+
+    def test_counts_though_the_file_is_still_there(self, tmp_path: Path, clock: Clock) -> None:
+        """It was read again between the mark and the removal, or put back from elsewhere."""
+        erased: dict[str, int] = {}
+        responses = Responses(
+            tmp_path, clock=clock, ttl_ms=TTL, erased_at=lambda subject: erased.get(subject, -1)
+        )
+        responses.put(ANN, entry("k"))
+        erased[ANN] = clock()
+        assert responses.get(ANN, "k", SHA) is None
+        clock.forward(minutes=1)
+        responses.put(ANN, entry("l", at=clock()))
+        assert keys(responses) == ["l"]
+
+
+class TestManyAtOnce:
+    def test_lose_nothing_and_end_with_whole_files(self, tmp_path: Path, clock: Clock) -> None:
+        responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, most=1000)
+
+        def work(number: int) -> None:
+            for count in range(25):
+                subject = (ANN, BOB)[count % 2]
+                responses.put(subject, entry(f"{number}-{count}"))
+                assert responses.get(subject, f"{number}-{count}", SHA) == f"answer {number}-{count}"
+
+        _together([lambda number=number: work(number) for number in range(8)])  # type: ignore[misc]
+        assert len(keys(responses, ANN)) == 8 * 13 and len(keys(responses, BOB)) == 8 * 12
+
+    def test_do_not_bring_back_what_is_erased(self, tmp_path: Path, clock: Clock) -> None:
+        erased: dict[str, int] = {}
+        responses = Responses(
+            tmp_path, clock=clock, ttl_ms=TTL, erased_at=lambda subject: erased.get(subject, -1)
+        )
+
+        def write() -> None:
+            for number in range(60):
+                responses.put(ANN, entry(f"k{number}", "canary"))
+
+        def erase() -> None:
+            erased[ANN] = clock()
+            responses.erase(ANN)
+
+        _together([write, write, erase])
+        assert list(tmp_path.iterdir()) == []
+        assert all(responses.get(ANN, f"k{number}", SHA) is None for number in range(60))
+
+
+def _together(works: list[Callable[[], None]]) -> None:
+    """Do all of it at once, in threads; a failure of one is raised here."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(work) for work in works]:
+            done.result()

@@ -1,0 +1,300 @@
+"""The cache of vectors on disk, and the matrix of one owner in RAM."""
+
+import logging
+import math
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.matrix import Matrix, packed
+from discoclaw.memory.store import Memory
+from discoclaw.memory.vectors import MOST_ROWS, VectorCache, hash_of
+from discoclaw.recall.vectors import cosine
+from tests.memory.kit import ANN, BOB, Clock
+
+MODEL = "openai/m"
+
+
+def rows(*texts: str, dims: int = 4) -> dict[bytes, bytes]:
+    """Some vectors, a different one for each text."""
+    return {hash_of(text): packed([*hash_of(text)[:dims]]) for text in texts}
+
+
+def put(cache: VectorCache, owner: str, vectors: dict[bytes, bytes], model: str = MODEL) -> None:
+    assert cache.put(owner, model, vectors, erasings=cache.erasings(owner))
+
+
+def bytes_below(folder: Path) -> bytes:
+    """All bytes of all files."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "vectors.sqlite"
+
+
+@pytest.fixture
+def cache(path: Path) -> Iterator[VectorCache]:
+    opened = VectorCache(path)
+    yield opened
+    opened.close()
+
+
+class TestTheCache:
+    def test_gives_back_what_was_put_after_a_restart_too(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows("tabs", "tea"))
+        put(cache, ANN, rows("cats"))
+        cache.close()
+        assert VectorCache(path).load(ANN, MODEL) == rows("tabs", "tea", "cats")
+
+    def test_keeps_people_apart(self, cache: VectorCache) -> None:
+        put(cache, ANN, rows("tabs"))
+        put(cache, BOB, rows("tea"))
+        assert cache.load(ANN, MODEL) == rows("tabs")
+        assert cache.load(BOB, MODEL) == rows("tea")
+
+    def test_never_holds_a_text(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows("a very secret text"))
+        assert b"secret" not in bytes_below(path.parent)
+
+    def test_another_model_sees_nothing_and_takes_the_place(self, cache: VectorCache) -> None:
+        put(cache, ANN, rows("tabs", "tea"))
+        put(cache, BOB, rows("cats"))
+        assert cache.load(ANN, "other/m") == {}
+        put(cache, ANN, rows("tabs"), "other/m")
+        assert cache.load(ANN, MODEL) == {}
+        assert cache.load(BOB, MODEL) == rows("cats")
+
+    def test_vectors_of_another_length_take_the_place(self, cache: VectorCache) -> None:
+        put(cache, ANN, rows("tabs", "tea"))
+        put(cache, ANN, rows("cats", dims=6))
+        assert cache.load(ANN, MODEL) == rows("cats", dims=6)
+
+    def test_the_oldest_leave_when_there_are_too_many(self, cache: VectorCache) -> None:
+        texts = [f"text {number}" for number in range(MOST_ROWS + 5)]
+        put(cache, ANN, rows(*texts[: MOST_ROWS - 1]))
+        put(cache, BOB, rows("tea"))
+        put(cache, ANN, rows(*texts[MOST_ROWS - 1 :]))
+        assert list(cache.load(ANN, MODEL)) == [hash_of(text) for text in texts[5:]]
+        assert cache.load(BOB, MODEL) == rows("tea")
+
+    def test_nothing_is_put_by_who_knew_the_owner_before_an_erasing(self, cache: VectorCache) -> None:
+        before = cache.erasings(ANN)
+        cache.begin_erasing(ANN)
+        assert not cache.put(ANN, MODEL, rows("tabs"), erasings=before)
+        between = cache.erasings(ANN)
+        cache.erase(ANN)
+        assert not cache.put(ANN, MODEL, rows("tabs"), erasings=between)
+        assert cache.load(ANN, MODEL) == {}
+        put(cache, ANN, rows("new words"))
+
+    def test_without_a_file_it_is_in_ram_alone(self, tmp_path: Path) -> None:
+        cache = VectorCache(None)
+        put(cache, ANN, rows("tabs"))
+        assert cache.load(ANN, MODEL) == rows("tabs")
+        assert cache.erase(ANN) == (1, [])
+        assert cache.load(ANN, MODEL) == {}
+        assert list(tmp_path.iterdir()) == []
+
+    def test_many_threads_at_once_lose_nothing(self, cache: VectorCache) -> None:
+        def work(name: str) -> None:
+            for number in range(20):
+                put(cache, name, rows(f"{name} {number}"))
+                cache.load(name, MODEL)
+
+        threads = [threading.Thread(target=work, args=(f"user-{number}",)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [len(cache.load(f"user-{number}", MODEL)) for number in range(8)] == [20] * 8
+
+
+class TestErasing:
+    def test_destroys_every_byte_and_nobody_elses(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows(*(f"text {number}" for number in range(500)), dims=32))
+        put(cache, BOB, rows("tea", dims=32))
+        gone = [*rows("text 7", "text 499", dims=32).items()]
+        before = bytes_below(path.parent)
+        assert all(key in before and vector in before for key, vector in gone)
+        assert cache.erase(ANN) == (500, [])
+        after = bytes_below(path.parent)
+        assert not any(key in after or vector in after for key, vector in gone)
+        assert ANN.encode() not in after
+        assert cache.load(BOB, MODEL) == rows("tea", dims=32)
+
+    def test_finishes_what_was_deleted_before_a_kill(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows("tabs"))
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("PRAGMA secure_delete = ON")
+        other.execute("DELETE FROM vectors")
+        other.close()
+        assert VectorCache(path).erase(ANN) == (0, [])
+        assert ANN.encode() not in bytes_below(path.parent)
+
+    def test_of_a_cache_that_is_not_there_makes_none(self, cache: VectorCache, path: Path) -> None:
+        assert cache.erase(ANN) == (0, [])
+        assert not path.exists()
+
+    def test_somebody_who_reads_meanwhile_does_not_keep_it(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows("tabs"))
+        reader = sqlite3.connect(path, isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM vectors").fetchall()
+        count, left = cache.erase(ANN)
+        reader.close()
+        assert (count, left) == (1, [])
+        assert ANN.encode() not in bytes_below(path.parent)
+
+    def test_a_damaged_cache_goes_as_a_whole(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows("tabs"))
+        cache.close()
+        path.write_bytes(b"not a database, but " + ANN.encode() + b" is in it" * 100)
+        assert VectorCache(path).erase(ANN) == (1, [])
+        assert list(path.parent.iterdir()) == []
+
+    def test_says_what_stays_and_why(self, path: Path) -> None:
+        path.mkdir(parents=True)  # what lies there can not be opened, and is no file to remove
+        count, left = VectorCache(path).erase(ANN)
+        assert count == 0
+        assert [str(path) in one for one in left] == [True]
+
+    async def test_goes_with_a_persons_memory(self, root: Path, clock: Clock) -> None:
+        memory = Memory(root, clock=clock)
+        memory.open()
+        put(memory.vectors, ANN, rows("tabs"))
+        put(memory.vectors, BOB, rows("tea"))
+        erased = await memory.erase(ANN)
+        assert (erased.removed, erased.left) == (1, ())
+        assert memory.vectors.load(ANN, MODEL) == {}
+        assert memory.vectors.load(BOB, MODEL) == rows("tea")
+        memory.close()
+        assert ANN.encode() not in bytes_below(root.parent / "cache")
+
+
+class TestDamage:
+    @pytest.mark.parametrize("content", [b"", b"prose" * 1000, b"SQLite format 3\0" + b"\xff" * 5000])
+    def test_a_damaged_file_is_built_anew_and_that_is_said(
+        self, path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.WARNING)
+        path.parent.mkdir()
+        path.write_bytes(content)
+        cache = VectorCache(path)
+        assert cache.load(ANN, MODEL) == {}
+        put(cache, ANN, rows("tabs"))
+        assert cache.load(ANN, MODEL) == rows("tabs")
+        cache.close()
+        assert ("it is a cache, and built anew" in caplog.text) == bool(content)
+
+    def test_damage_in_the_words_of_its_schema_is_no_end(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows("tabs"))
+        cache.close()
+        path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CR\xc8ATE TABLE"))
+        assert cache.load(ANN, MODEL) == {}
+        put(cache, ANN, rows("tabs"))
+        assert cache.load(ANN, MODEL) == rows("tabs")
+
+    def test_damage_that_comes_while_it_is_used_is_no_end(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows(*(f"text {number}" for number in range(2000)), dims=32))
+        cache.close()
+        content = bytearray(path.read_bytes())
+        content[4096:] = b"\xaa" * (len(content) - 4096)
+        path.write_bytes(content)
+        assert cache.load(ANN, MODEL) == {}
+        put(cache, ANN, rows("tabs"))
+        assert cache.load(ANN, MODEL) == rows("tabs")
+
+    @pytest.mark.parametrize(
+        "made",
+        [
+            "CREATE TABLE vectors (owner TEXT); INSERT INTO vectors VALUES ('user-123')",
+            "CREATE TABLE vectors (owner TEXT); PRAGMA user_version = 1",
+            "PRAGMA user_version = 7",
+        ],
+    )
+    def test_tables_of_another_version_are_made_anew(self, path: Path, made: str) -> None:
+        path.parent.mkdir()
+        other = sqlite3.connect(path)
+        other.executescript(made)
+        other.close()
+        cache = VectorCache(path)
+        assert cache.load(ANN, MODEL) == {}
+        put(cache, ANN, rows("tabs"))
+        assert cache.load(ANN, MODEL) == rows("tabs")
+        cache.close()
+
+    def test_a_row_that_is_no_vector_is_passed_over(self, cache: VectorCache, path: Path) -> None:
+        put(cache, ANN, rows("tabs", "tea"))
+        other = sqlite3.connect(path)
+        other.execute("UPDATE vectors SET vector = x'00ff' WHERE hash = ?", (hash_of("tabs"),))
+        other.commit()
+        other.close()
+        assert cache.load(ANN, MODEL) == rows("tea")
+
+    def test_a_disk_that_can_not_be_used_is_a_fault(self, tmp_path: Path) -> None:
+        (tmp_path / "cache").write_text("no folder")
+        cache = VectorCache(tmp_path / "cache" / "vectors.sqlite")
+        with pytest.raises(MemoryFault, match="the cache of vectors can not be used"):
+            cache.load(ANN, MODEL)
+
+
+vectors = st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=5, max_size=5), min_size=1, max_size=20)
+
+
+class TestTheMatrix:
+    @settings(deadline=None)
+    @given(vectors, st.lists(st.floats(-1e6, 1e6, width=32), min_size=5, max_size=5))
+    def test_agrees_with_cosines_one_by_one(self, given: list[list[float]], question: list[float]) -> None:
+        texts = {f"item-{number}": f"text {number}" for number in range(len(given))}
+        matrix = Matrix()
+        for text, vector in zip(texts.values(), given, strict=True):
+            matrix.add({hash_of(text): packed(vector)})
+        found = matrix.cosines(question, texts)
+        for key, vector in zip(texts, given, strict=True):
+            assert found[key] == pytest.approx(cosine(vector, question), abs=1e-5)
+
+    def test_compares_only_what_is_asked_for_and_known(self) -> None:
+        matrix = Matrix(rows("tabs", "tea"))
+        assert matrix.cosines([1, 0, 0, 0], {"a": "tea", "b": "unknown"}).keys() == {"a"}
+        assert matrix.cosines([1, 0, 0, 0], {}) == {}
+        assert "tea" in matrix
+        assert "unknown" not in matrix
+
+    def test_two_items_with_one_text_share_its_vector(self) -> None:
+        found = Matrix(rows("tea")).cosines([1, 2, 3, 4], {"a": "tea", "b": "tea"})
+        assert found["a"] == found["b"]
+
+    @pytest.mark.parametrize("question", [[], [1.0], [1.0] * 5])
+    def test_a_question_of_another_length_is_near_nothing(self, question: list[float]) -> None:
+        assert Matrix(rows("tea")).cosines(question, {"a": "tea"}) == {}
+
+    def test_an_empty_one_knows_nothing(self) -> None:
+        assert Matrix().cosines([1.0], {"a": "tea"}) == {}
+        assert not Matrix()
+
+    def test_vectors_of_another_length_begin_anew(self) -> None:
+        matrix = Matrix(rows("tabs", "tea"))
+        assert "tea" in matrix
+        matrix.add(rows("cats", dims=6))
+        assert (matrix.dims, len(matrix), "tea" in matrix) == (6, 1, False)
+
+    def test_numbers_that_a_disk_has_spoiled_are_near_nothing(self) -> None:
+        spoiled = packed([1, 0, 0, 0])[:12] + b"\x00\x00\xc0\x7f"  # not a number
+        matrix = Matrix({hash_of("tea"): spoiled, **rows("tabs")})
+        found = matrix.cosines([1, 1, 1, 1], {"a": "tea", "b": "tabs"})
+        assert found["a"] == 0
+        assert math.isfinite(found["b"])
+
+    @settings(deadline=None)
+    @given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=8))
+    def test_packed_vectors_have_length_one_or_zero(self, vector: list[float]) -> None:
+        values = memoryview(packed(vector)).cast("f")
+        assert math.hypot(*values) == pytest.approx(1 if any(vector) else 0, abs=1e-4)
