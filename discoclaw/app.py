@@ -7,11 +7,12 @@
 
 import asyncio
 import logging
+import random
 import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -26,30 +27,48 @@ from discoclaw.bot.completion import Shelf
 from discoclaw.bot.past import Past
 from discoclaw.bot.questions import Questions
 from discoclaw.bot.receipts import Receipts
+from discoclaw.bot.search_commands import SearchCommands, forget_deleted
 from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.transparency import CURSOR as TRANSPARENCY
 from discoclaw.bot.transparency import Transparency
 from discoclaw.claude.door import ClaudeDoor
+from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consolidate import Report
-from discoclaw.core.errors import ChatUnavailable, SettingsError
+from discoclaw.core.errors import ChatUnavailable, EmbeddingError, SettingsError
+from discoclaw.core.own import BOT
 from discoclaw.core.ports import Clock, Model
+from discoclaw.embed.providers import Wish, open_door
 from discoclaw.loops.consolidate import Consolidator, suggest
+from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heartbeat import Heartbeat
+from discoclaw.loops.hygiene import Hygiene
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.traits import Traits
+from discoclaw.memory.access import Access
 from discoclaw.memory.choices import Choices
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk import CURSORS, ROLLING
+from discoclaw.memory.disks import disks
 from discoclaw.memory.follow import Follower
+from discoclaw.memory.item_index import ItemIndex
+from discoclaw.memory.responses import Responses
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_of, user_subject
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
+from discoclaw.session.archive_rules import rules_of
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.cached import Cached
 from discoclaw.session.content import Content
 from discoclaw.session.desk import Desk
+from discoclaw.session.finding import Finder, words_of
+from discoclaw.session.hatch import Hatchery, Nest
+from discoclaw.session.meaning import Meaning
+from discoclaw.session.parts import Parts
 from discoclaw.session.talk import Talk
-from discoclaw.session.turn import Parts
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
 
@@ -87,7 +106,8 @@ class App:
         loops: Loops,
         shelves: "_Shelves",
         models: "_Models",
-        heartbeat: Heartbeat | None,
+        heartbeat: Heartbeat,
+        hygiene: Hygiene,
         followers: list[Follower],
         receipts: Receipts | None,
     ) -> None:
@@ -100,9 +120,12 @@ class App:
         self._folder = shelves.folder
         self._choices = shelves.choices
         self._heartbeat = heartbeat
+        self.hygiene = hygiene
         self._models = (models.chat, models.summary, models.facts)
         self._followers = followers
         self._receipts = receipts
+        self.meaning = client.talk.parts.meaning
+        self._finder = client.talk.parts.finder
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -115,16 +138,24 @@ class App:
             await asyncio.to_thread(self._folder.open)
             stack.callback(self._folder.close)
             await asyncio.to_thread(self._choices.load)
+            if self.talk.parts.archiving is not None:
+                self.talk.parts.archiving.start()
+                stack.push_async_callback(self.talk.parts.archiving.close)
             for model in self._models:
                 stack.push_async_callback(model.close)
             for follower in self._followers:
                 stack.push_async_callback(follower.close)
             if self._receipts is not None:
                 stack.push_async_callback(self._receipts.close)
+            if self._finder is not None:
+                stack.push_async_callback(self._finder.close)
+            if self.meaning is not None:
+                self.meaning.start()
+                stack.push_async_callback(self.meaning.close)
+            stack.push_async_callback(self.hygiene.close)
             stack.push_async_callback(self.loops.close)
-            if self._heartbeat is not None:
-                self._heartbeat.start()
-                stack.push_async_callback(self._heartbeat.close)
+            self._heartbeat.start()
+            stack.push_async_callback(self._heartbeat.close)
             stack.push_async_callback(self.client.close)
             stack.push_async_callback(self.talk.desk.close, self.settings.shutdown_grace_s)
             self._stack = stack.pop_all()
@@ -165,7 +196,13 @@ class App:
     async def settle(self) -> None:
         """Wait until no turn, loop or mirror is at work."""
         await self.talk.desk.settle()
+        if self.talk.parts.archiving is not None:
+            await self.talk.parts.archiving.flush()
+        if isinstance(chat := self._models[0], Cached):
+            await chat.settle()
         await self.loops.settle()
+        if self._finder is not None:
+            await self._finder.settle()
         for follower in self._followers:
             await follower.settle()
         if self._receipts is not None:
@@ -181,6 +218,7 @@ class _Shelves:
     rolling: RollingMemory | None
     cursors: Cursors
     choices: Choices
+    responses: Responses
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +239,24 @@ def build(
     """
     client = DiscoClaw(settings)
     shelves = _shelves(settings, clock)
-    models = _models(settings, model, small_model)
+    models = _cached(settings, shelves, _models(settings, model, small_model), clock)
     followers: list[Follower] = []
     loops = _loops(settings, shelves, models, client, clock, followers)
-    heartbeat = _heartbeat(settings, shelves, models, clock)
+    access = Access(shelves.memory, shelves.cursors, clock=clock) if shelves.memory is not None else None
+    archiving = _archiving(settings, shelves, clock)
+    hygiene = _hygiene(settings, shelves, access, archiving, clock)
+    heartbeat = _heartbeat(settings, shelves, models, hygiene, clock)
+    windows = Windows(clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000)
+    hatchery = _hatchery(settings, shelves, models, client, windows, loops, clock)
     parts = Parts(
         model=models.chat,
-        recall=Ranker(),
-        windows=Windows(clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000),
+        recall=Ranker(
+            settings.fade,
+            text_weight=settings.text_weight,
+            vector_weight=settings.vector_weight,
+            depth=settings.enrich_depth,
+        ),
+        windows=windows,
         content=Content(settings.content_dir),
         loops=loops,
         history=Past(client, client.access, client.me, settings.owners),
@@ -218,11 +266,20 @@ def build(
         rolling=shelves.rolling,
         inject_chars=settings.inject_max_chars,
         max_tokens=settings.max_tokens,
+        context_tokens=settings.context_tokens,
         dm_privacy=settings.dm_privacy,
         me=client.me,
         personas=settings.personas,
         choices=shelves.choices,
-        tidy=partial(_tidy, heartbeat) if heartbeat is not None else None,
+        tidy=partial(_tidy, heartbeat) if shelves.memory is not None else None,
+        compacted=hygiene.compacted,
+        access=access,
+        fade=settings.fade.idle_days > 0,
+        recall_limit=settings.recall_limit,
+        hatchery=hatchery,
+        meaning=_meaning(settings, shelves),
+        finder=_finder(settings, shelves, clock),
+        archiving=archiving,
     )
     desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
     client.talk = Talk(parts, desk)
@@ -230,29 +287,43 @@ def build(
     _add_transparency(settings, shelves, client, followers)
     _add_questions(shelves, models, client, followers)
     receipts = _add_receipts(settings, shelves, client)
-    _add_commands(settings, shelves, client, loops, parts)
-    return App(settings, client, loops, shelves, models, heartbeat, followers, receipts)
+    client.setup_hooks.append(hatchery.load)
+    forget_deleted(client, archiving)
+    _add_commands(settings, shelves, client, loops, parts, hatchery)
+    return App(settings, client, loops, shelves, models, heartbeat, hygiene, followers, receipts)
 
 
 def _shelves(settings: Settings, clock: Clock) -> _Shelves:
     root, idle_ms = settings.memory_dir, settings.idle_s * 1000
-    rolling = RollingMemory(settings.summary_dir or root / "rolling", clock=clock, idle_ms=idle_ms)
-    cursors = Cursors(root / "cursors")
+    stores = disks(settings.store, root, durable=settings.durable_dir, rolling=settings.summary_dir)
+    rolling = RollingMemory(stores.used.documents(ROLLING), clock=clock, idle_ms=idle_ms)
+    cursors = Cursors(stores.used.documents(CURSORS))
+    responses = Responses(
+        settings.data_dir / "cache" / "responses",
+        clock=clock,
+        ttl_ms=settings.cache_ttl_s * 1000,
+        most=settings.cache_max_entries,
+        idle_ms=idle_ms,
+        erased_at=lambda subject: folder.erased_at(subject),
+    )
     folder = Memory(
         root,
         clock=clock,
         durable_folder=settings.durable_dir,
         max_items=settings.max_items,
         idle_ms=idle_ms,
+        disks=stores,
         rolling=rolling,
         cursors=cursors,
+        responses=responses,
     )
     return _Shelves(
         folder,
-        folder if settings.durable_enabled else None,
-        rolling if settings.summary_enabled else None,
+        folder if settings.durable_enabled and stores.used.remembers else None,
+        rolling if settings.summary_enabled and stores.used.remembers else None,
         cursors,
-        Choices(root / "choices.json"),
+        Choices(stores.used.documents("")),
+        responses,
     )
 
 
@@ -274,6 +345,46 @@ def _models(settings: Settings, model: Model | None, small: Model | None) -> _Mo
         small or door.model(settings.summary_model, total_timeout_s=settings.loop_timeout_s),
         small or door.model(settings.durable_model, total_timeout_s=settings.loop_timeout_s),
     )
+
+
+def _cached(settings: Settings, shelves: _Shelves, models: _Models, clock: Clock) -> _Models:
+    """The models, the chat's behind its cache if there is one."""
+    if not settings.response_cache:
+        return models
+    return replace(models, chat=Cached(models.chat, settings.model, shelves.responses, clock=clock))
+
+
+def _finder(settings: Settings, shelves: _Shelves, clock: Clock) -> Finder | None:
+    if shelves.memory is None:
+        return None
+    index = ItemIndex(shelves.folder.items_folder, words_of, clock=clock, idle_ms=settings.idle_s * 1000)
+    return Finder(shelves.memory, index, clock=clock)
+
+
+def _meaning(settings: Settings, shelves: _Shelves) -> Meaning | None:
+    """Vectors, if the settings ask for them and they can be had; else one line says why not."""
+    memory, choices = shelves.memory, shelves.choices
+    wish = Wish(
+        provider=settings.embedding_provider,
+        model=settings.embedding_model,
+        base_url=settings.embedding_url,
+        key=settings.embedding_key.get_secret_value() if settings.embedding_key is not None else None,
+        openai_key=settings.openai_key.get_secret_value() if settings.openai_key is not None else None,
+        auto=settings.embedding_auto,
+    )
+    try:
+        embedder = open_door(wish)
+    except EmbeddingError as error:
+        log.warning("vectors are switched off: %s", error)
+        return None
+    if embedder is None or memory is None:
+        return None
+
+    def skip(subject: str) -> bool:
+        # Nobody asks for vectors of who we are, and what that says of our human is not to be sent around.
+        return subject == BOT or choices.opted_out(user_of(subject) or "")
+
+    return Meaning(embedder, Embedding(embedder, memory, memory.vectors, skip=skip))
 
 
 def _loops(
@@ -302,6 +413,7 @@ def _loops(
             dm_privacy=settings.dm_privacy,
             personas=settings.personas,
             unheard=shelves.choices.unheard_until,
+            traits=Traits(shelves.memory, settings.owners),
         )
 
     def learned(user_id: str) -> None:
@@ -320,22 +432,77 @@ def _loops(
     )
 
 
-def _heartbeat(settings: Settings, shelves: _Shelves, models: _Models, clock: Clock) -> Heartbeat | None:
-    if shelves.memory is None:
-        return None
-    return Heartbeat(
-        Consolidator(models.facts, shelves.memory, clock=clock),
+def _archiving(settings: Settings, shelves: _Shelves, clock: Clock) -> Archiving:
+    """The archive of talk, also where nothing is kept: what was kept before is to go."""
+
+    def erased_at(user_id: str) -> int:
+        return shelves.folder.erased_at(user_subject(user_id))
+
+    saved = settings.auto_save if shelves.folder.disk.remembers else AutoSave()
+    rules = rules_of(saved, settings.hygiene_max_age_s, shelves.choices, erased_at)
+    return Archiving(shelves.folder.archive, rules, clock=clock)
+
+
+def _hygiene(
+    settings: Settings, shelves: _Shelves, access: Access | None, archiving: Archiving, clock: Clock
+) -> Hygiene:
+    return Hygiene(
         shelves.memory,
+        access,
         shelves.cursors,
         clock=clock,
-        every_minutes=settings.heartbeat_minutes,
+        rules=settings.decay,
+        roll=random.Random().random,
+        purge=archiving.purge,
         skip=shelves.choices.opted_out,
+    )
+
+
+def _heartbeat(
+    settings: Settings, shelves: _Shelves, models: _Models, hygiene: Hygiene, clock: Clock
+) -> Heartbeat:
+    """The heartbeat; without a memory there is nothing to consolidate, and it looks after the rest."""
+    return Heartbeat(
+        Consolidator(models.facts, shelves.folder, clock=clock),
+        shelves.folder,
+        shelves.cursors,
+        clock=clock,
+        every_minutes=settings.heartbeat_minutes if shelves.memory is not None else 0,
+        skip=shelves.choices.opted_out,
+        first=hygiene.run,
     )
 
 
 async def _tidy(heartbeat: Heartbeat, subject: str, branch: str | None, why: Mapping[str, str]) -> Report:
     """A consolidation that a model asked for while it answered."""
     return await heartbeat.now(subject, branch, **why)
+
+
+def _hatchery(
+    settings: Settings,
+    shelves: _Shelves,
+    models: _Models,
+    client: DiscoClaw,
+    windows: Windows,
+    loops: Loops,
+    clock: Clock,
+) -> Hatchery:
+    return Hatchery(
+        Nest(
+            owners=settings.owners,
+            memory=shelves.memory,
+            cursors=shelves.cursors,
+            model=models.chat,
+            windows=windows,
+            loops=loops,
+            remembers=lambda user_id: not shelves.choices.opted_out(user_id),
+            clock=clock,
+            me=client.me,
+            max_tokens=settings.max_tokens,
+            dm_privacy=settings.dm_privacy,
+            commands=settings.commands_enabled,
+        )
+    )
 
 
 def _add_erasing(folder: Memory, talk: Talk) -> None:
@@ -360,7 +527,7 @@ def _add_transparency(
         return
     mirror = Transparency(client, settings.memory_channel, shelves.memory, shelves.rolling, shelves.cursors)
     follower = Follower(
-        "transparency", mirror.mirror, ledgers=shelves.folder.ledger_folder, cursors=shelves.cursors
+        "transparency", mirror.mirror, ledgers=shelves.folder.ledgers, cursors=shelves.cursors
     )
     memory = shelves.memory
 
@@ -387,9 +554,7 @@ def _add_questions(shelves: _Shelves, models: _Models, client: DiscoClaw, follow
         shelves.cursors,
         partial(suggest, models.facts),
     )
-    follower = Follower(
-        "questions", questions.ask, ledgers=shelves.folder.ledger_folder, cursors=shelves.cursors
-    )
+    follower = Follower("questions", questions.ask, ledgers=shelves.folder.ledgers, cursors=shelves.cursors)
     shelves.memory.changed.append(follower.touch)
     client.ready_hooks.append(follower.catch_up)
     followers.append(follower)
@@ -404,7 +569,12 @@ def _add_receipts(settings: Settings, shelves: _Shelves, client: DiscoClaw) -> R
 
 
 def _add_commands(
-    settings: Settings, shelves: _Shelves, client: DiscoClaw, loops: Loops, parts: Parts
+    settings: Settings,
+    shelves: _Shelves,
+    client: DiscoClaw,
+    loops: Loops,
+    parts: Parts,
+    hatchery: Hatchery,
 ) -> None:
     client.presses = Presses(
         shelves.memory,
@@ -412,6 +582,7 @@ def _add_commands(
         owners=settings.owners,
         may_talk=client.access.may_talk,
         choices=shelves.choices,
+        hatchery=hatchery,
     )
     shelf = Shelf(
         shelves.memory,
@@ -425,6 +596,8 @@ def _add_commands(
     async def setup() -> None:
         if settings.commands_enabled:
             await client.add_cog(MemoryCommands(client, shelf), override=True)
+            if parts.archiving is not None:
+                await client.add_cog(SearchCommands(client, parts.archiving), override=True)
         await sync_if_changed(client.tree, shelves.cursors)
 
     client.setup_hooks.append(setup)

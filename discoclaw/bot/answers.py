@@ -11,7 +11,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 log = logging.getLogger(__name__)
 
 NOT_ALLOWED = "You are not on my allowlist. An admin can add you with DISCORD_ALLOW_USER_IDS."
-DISABLED = "durable memory is switched off here (DISCOCLAW_DURABLE_MEMORY_ENABLED)"
+DISABLED = "durable memory is switched off here (DISCOCLAW_DURABLE_MEMORY_ENABLED or DISCOCLAW_STORE)"
 BUSY = "This conversation is too busy right now. Please try again in a moment."
 FAILED = "I could not change my memory just now, so nothing has changed. Please try again later."
 STOPPING = "I am shutting down; please try again in a moment."

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, cast
 
 import discord
 
-from discoclaw.bot import memory_text
+from discoclaw.bot import memory_text, wire
 from discoclaw.bot.answers import DISABLED, FAILED, NOT_ALLOWED, OPTED_OUT, sentence
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
@@ -26,6 +26,7 @@ from discoclaw.memory import verbs
 from discoclaw.memory.choices import Choices
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_subject
+from discoclaw.session.hatch import Hatchery
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +54,14 @@ class Presses:
         owners: frozenset[str],
         may_talk: Callable[..., Awaitable[bool]],
         choices: Choices,
+        hatchery: Hatchery,
     ) -> None:
         self._memory = memory
         self._dm_privacy = dm_privacy
         self._owners = owners
         self.may_talk = may_talk
         self._choices = choices
+        self._hatchery = hatchery
 
     def _store(self) -> Memory:
         if self._memory is None:
@@ -116,6 +119,12 @@ class Presses:
         said_at = int(press.created_at.timestamp() * 1000)
         after = await verbs.switch(store, subject, branch, said_at=said_at, by="button", at=_at(press))
         return f"{memory_text.NOTE}You are on your persona **{memory_text.plain(after.current)}** now."
+
+    async def hatch(self, press: Press) -> str:
+        """An interview about who we are to be begins where the button stands."""
+        assert press.message is not None  # a button stands below one
+        place = wire.place_of(press.message.channel)
+        return await self._hatchery.begin(str(press.user.id), place, str(press.message.id))
 
     async def erase(self, press: Press, target: str) -> str:
         """All that is remembered of a person is destroyed: of oneself, or of anybody by an owner."""
@@ -239,6 +248,13 @@ class SwitchButton(_Button, template=rf"switch:{_USER}:{_BRANCH}"):
         return await presses.switch(press, self.given["branch"])
 
 
+class HatchButton(_Button, template=rf"hatch:{_USER}"):
+    """Begins the interview that gives us a personality."""
+
+    async def do(self, presses: Presses, press: Press) -> str:
+        return await presses.hatch(press)
+
+
 class EraseButton(_Button, template=rf"erase:{_USER}:(?P<target>\d{{1,20}})"):
     """Erases everything."""
 
@@ -253,7 +269,14 @@ class KeepButton(_Button, template=rf"keep:{_USER}"):
         return "Nothing was erased."
 
 
-ALL: tuple[type[_Button], ...] = (SettleButton, UndoButton, SwitchButton, EraseButton, KeepButton)
+ALL: tuple[type[_Button], ...] = (
+    SettleButton,
+    UndoButton,
+    SwitchButton,
+    HatchButton,
+    EraseButton,
+    KeepButton,
+)
 """To be registered with the client before it connects."""
 
 
@@ -286,6 +309,10 @@ def undo_view(user_id: str, commit: str, branch: str) -> discord.ui.View:
 
 def switch_view(user_id: str, branch: str) -> discord.ui.View:
     return _view(SwitchButton(f"switch:{user_id}:{branch}", f"Switch to {branch}"))
+
+
+def hatch_view(user_id: str) -> discord.ui.View:
+    return _view(HatchButton(f"hatch:{user_id}", "Give me a personality"))
 
 
 def erase_view(asker: str, target: str) -> discord.ui.View:

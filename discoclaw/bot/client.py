@@ -5,6 +5,7 @@ in allowed channels only; a thread goes by its parent.
 """
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -25,6 +26,7 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
+_COMMAND = re.compile("!(?:memory|hatch)", re.IGNORECASE)
 NO_RIGHT = "I have an answer for you in {place}, but may not write there. An admin can change that."
 
 
@@ -144,8 +146,8 @@ class DiscoClaw(commands.Bot):
 
 def _prefix(_client: commands.Bot, message: discord.Message) -> str:
     """`!` and all before it, which is our mention at most: `wire.is_command` has made sure of that."""
-    at = message.content.lower().find("!memory")
-    return message.content[: at + 1] or "!"
+    found = _COMMAND.search(message.content)
+    return message.content[: found.start() + 1] if found is not None else "!"
 
 
 class Answer(DiscordReply):

@@ -13,6 +13,7 @@ from discord.ext import commands
 from discoclaw.bot import memory_text
 from discoclaw.bot.answers import Told, said
 from discoclaw.bot.decorators import command, subgroup
+from discoclaw.bot.hatch_commands import HatchCommands
 from discoclaw.bot.history_commands import HistoryCommands
 from discoclaw.bot.memory_group import Context, MemoryGroup
 from discoclaw.bot.options import Options
@@ -54,7 +55,7 @@ class EditOptions(Options):
         return {name: [value] for name, value in (("item", item), ("text", text)) if value}
 
 
-class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData):
+class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData, HatchCommands):
     """All commands; the composition root builds this one."""
 
     group = MemoryGroup.group

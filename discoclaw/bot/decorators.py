@@ -13,9 +13,9 @@ Command = commands.HybridCommand[Any, ..., None]
 Group = commands.HybridGroup[Any, ..., None]
 
 
-def root(name: str, description: str) -> Callable[[Method], Group]:
+def root(name: str, description: str, **more: Any) -> Callable[[Method], Group]:
     """A command that has others below it."""
-    made: Any = commands.hybrid_group(name=name, description=description, case_insensitive=True)
+    made: Any = commands.hybrid_group(name=name, description=description, case_insensitive=True, **more)
     return cast("Callable[[Method], Group]", made)
 
 

@@ -24,18 +24,20 @@ from typing import Any, Self, TypeVar
 
 import discord
 
-from discoclaw.bot.buttons import switch_view
+from discoclaw.bot.buttons import hatch_view, switch_view
 from discoclaw.bot.errors import discord_errors, worth_retrying
 from discoclaw.bot.memory_text import NOTE, plain
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
-from discoclaw.core.ports import Offer
+from discoclaw.core.ports import HatchOffer, Offer
 from discoclaw.core.text import scrub
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+NO_PERSONALITY = "I have no personality yet. Shall we find me one? A few questions; I ask this only once."
 
 _TYPING_LASTS_S = 8.0  # Discord shows it for 10 s
 _TYPING_TIMES = 75  # ten minutes: a turn that never ends must not type for ever
@@ -132,12 +134,15 @@ class DiscordReply:
         self._live = self._shown = None
         return str(self._first.id) if self._first else None
 
-    async def offer(self, offer: Offer) -> None:
+    async def offer(self, offer: Offer | HatchOffer) -> None:
         """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
-        text = f"{NOTE}Switch to your persona **{plain(offer.branch)}**?"
 
         async def call() -> discord.Message:
-            view = switch_view(offer.user_id, offer.branch)
+            if isinstance(offer, HatchOffer):
+                text, view = f"{NOTE}{NO_PERSONALITY}", hatch_view(offer.user_id)
+            else:
+                text = f"{NOTE}Switch to your persona **{plain(offer.branch)}**?"
+                view = switch_view(offer.user_id, offer.branch)
             return await self._channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
 
         await self._repeated(call)

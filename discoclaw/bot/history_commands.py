@@ -173,9 +173,7 @@ class HistoryCommands(MemoryGroup):
         return memory_text.block(await asyncio.to_thread(shown.stats, history, in_private=in_private))
 
     async def _verify(self, ctx: Context) -> str:
-        settings = self._client.settings
-        self._store()
-        found = await asyncio.to_thread(held, settings.memory_dir, self._subject(ctx), settings.durable_dir)
+        found = await asyncio.to_thread(held, self._store().disk, self._subject(ctx))
         if found.faults:
             faults = "\n".join(f"- {fault}" for fault in found.faults[:20])
             return f"Your history is not as it should be; tell whoever runs me:\n{memory_text.block(faults)}"

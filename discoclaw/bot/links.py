@@ -11,9 +11,12 @@ def message_link(client: discord.Client, channel_id: str, message_id: str) -> st
     """The address of a message; a channel that is not known any more is taken for a direct message's."""
     channel = client.get_channel(int(channel_id)) if channel_id.isdigit() else None
     guild = getattr(channel, "guild", None)
-    return (
-        f"https://discord.com/channels/{guild.id if guild is not None else '@me'}/{channel_id}/{message_id}"
-    )
+    return message_address(str(guild.id) if guild is not None else None, channel_id, message_id)
+
+
+def message_address(guild_id: str | None, channel_id: str, message_id: str) -> str:
+    """The address of a message on a server; None is for direct messages."""
+    return f"https://discord.com/channels/{guild_id or '@me'}/{channel_id}/{message_id}"
 
 
 def source_link(client: discord.Client, source: Source) -> str:

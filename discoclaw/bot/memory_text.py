@@ -52,7 +52,11 @@ HELP_ALL = f"""\
 `!memory export [json|markdown|objects] [--history]` – as a file, in a DM
 `!memory import` with a file – remember what an export says
 `!memory erase [--yes]` – destroy everything, for good
-`!memory optout`, `!memory optin` – no memory of you, or one again"""
+`!memory optout`, `!memory optin` – no memory of you, or one again
+
+**For my owners**
+`!hatch` – give me a personality, in a short interview
+`!hatch show`, `!hatch undo`, `!hatch cancel` – see it, take its last change back, end the interview"""
 
 NOTE = "-# "
 """How lines of ours begin that are no talk: small print in Discord, and left out of the window."""
@@ -137,6 +141,8 @@ def erased(done: Erased, *, own: bool) -> str:
     """What an erasing did, and what of it is still to come."""
     whom = "you" if own else "them"
     text = f"Everything I remembered of {whom} is erased. What was said in Discord stays there."
+    if done.soul:
+        text += f" My personality went with it, since it rested on what {'you' if own else 'they'} told me."
     if done.left:
         return f"{text} Some files could not be removed yet; I try again, and remember nothing until then."
     return text

@@ -5,9 +5,10 @@ Only the person themselves gets anything; an owner of the bot may have another's
 """
 
 import asyncio
+import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
 from typing import Literal
@@ -24,14 +25,23 @@ from discoclaw.bot.memory_group import Context, MemoryGroup
 from discoclaw.bot.options import Options
 from discoclaw.bot.pages import SILENT
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import ChatError, ChatForbidden, Refused
+from discoclaw.core.errors import ChatError, ChatForbidden, MemoryFault, Refused
 from discoclaw.core.history import History
-from discoclaw.core.item import Item, Sensitivity
+from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.privacy import is_personal, stricter
 from discoclaw.core.redact import redact
-from discoclaw.memory.exchange import Items, export_json, export_markdown, export_objects, load_bytes
+from discoclaw.memory.exchange import (
+    Items,
+    export_json,
+    export_markdown,
+    export_objects,
+    export_snapshot,
+    load_bytes,
+)
 from discoclaw.memory.subject import user_subject
 from discoclaw.show.words import count
+
+log = logging.getLogger(__name__)
 
 MOST_BYTES = 8 * 1024 * 1024
 """What every server takes as a file, with room to spare; and what we read of one."""
@@ -51,13 +61,18 @@ DESTROYED = (
 KEEP_A_COPY = "`!memory export` keeps a copy."
 
 _USER = re.compile(r"(?:<@!?)?(\d{1,20})>?")
-_FORMATS = {"json": "memories.json", "markdown": "memory.md", "objects": "memory.zip"}
+_FORMATS = {
+    "json": "memories.json",
+    "markdown": "memory.md",
+    "objects": "memory.zip",
+    "snapshot": "snapshot.json",
+}
 
 
 class ExportOptions(Options):
     positional = ("format",)
-    format: Literal["json", "markdown", "objects"] = commands.flag(
-        default="json", description="For import, for reading, or every object of the history"
+    format: Literal["json", "markdown", "objects", "snapshot"] = commands.flag(
+        default="json", description="For import, for reading, every object, or a list for other programs"
     )
     history: bool = commands.flag(default=False, description="With everything that ever was")
 
@@ -73,7 +88,12 @@ class OwnData(MemoryGroup):
 
     group = MemoryGroup.group
 
-    @command(group, "export", "Your memory as a file, in a DM", usage="[json|markdown|objects] [--history]")
+    @command(
+        group,
+        "export",
+        "Your memory as a file, in a DM",
+        usage="[json|markdown|objects|snapshot] [--history]",
+    )
     async def export(self, ctx: Context, *, options: ExportOptions) -> None:
         await self._queued(ctx, lambda ctx: self._export(ctx, options))
 
@@ -100,7 +120,11 @@ class OwnData(MemoryGroup):
         if not history.records:
             return "I remember nothing of you, so there is nothing to export."
         now_ms = int(discord.utils.utcnow().timestamp() * 1000)
-        content, number = await asyncio.to_thread(_rendered, history, self._subject(ctx), options, now_ms)
+        access = self._client.talk.parts.access
+        accessed = await access.load(self._subject(ctx)) if access is not None else {}
+        content, number = await asyncio.to_thread(
+            _rendered, history, self._subject(ctx), options, now_ms, accessed
+        )
         if len(content) > MOST_BYTES:
             raise Refused(TOO_LARGE)
         name = _FORMATS[options.format]
@@ -135,15 +159,19 @@ class OwnData(MemoryGroup):
             raise Refused("Discord did not give me the file; attach it again") from error
         if len(content) > MOST_BYTES:
             raise Refused(f"the file is too large; I read at most {MOST_BYTES // 1024 // 1024} MB")
-        items, rejected = await asyncio.to_thread(_loaded, file.filename, content, str(ctx.author.id))
+        found = await asyncio.to_thread(_loaded, file.filename, content, str(ctx.author.id))
         most = self._client.settings.max_items
-        if len(items) > most:
-            raise Refused(f"the file has {len(items)} items, and I remember at most {most}")
-        done: Counter[str] = Counter(rejected=rejected)
+        if len(found.items) > most:
+            raise Refused(f"the file has {len(found.items)} items, and I remember at most {most}")
+        done: Counter[str] = Counter(rejected=len(found.rejected))
 
         def wish(draft: Draft) -> str:
-            for item in items:
-                done[self._taken(ctx, draft, item)] += 1
+            for item in found.items:
+                if found.skips_known and _is_held(draft, item):
+                    done["unchanged"] += 1
+                    continue
+                facets = Facets(key=item.facets.key, category=item.facets.category)
+                done[self._taken(ctx, draft, item, facets if found.skips_known else Facets())] += 1
             if (over := sum(item.active for item in draft.items.values()) - most) > 0:
                 raise Refused(
                     f"there is room for {most} items, and this is {over} too many; forget some first"
@@ -158,7 +186,7 @@ class OwnData(MemoryGroup):
             **self._meta(ctx),
         )
 
-    def _taken(self, ctx: Context, draft: Draft, item: Item) -> str:
+    def _taken(self, ctx: Context, draft: Draft, item: Item, facets: Facets) -> str:
         """Take one item over, as if the person had typed it, but as private as the file says.
 
         Not every file says it; what is personal and given in private then stays so.
@@ -172,6 +200,7 @@ class OwnData(MemoryGroup):
                 replace(self._origin(ctx), private=False),
                 tags=[redact(tag).text for tag in item.tags],
                 marked=stricter(item.facets.sensitivity, hushed),
+                facets=facets,
             )[1]
         except Refused:
             return "rejected"
@@ -213,7 +242,18 @@ class OwnData(MemoryGroup):
             return f"You have opted out already. {STAYS}"
         await self._shelf.choices.choose(user_id, opted_out=True)
         self._client.talk.parts.explained.forget(user_id)
-        return f"Done: from now on I learn nothing of you and use nothing I know. {STAYS}"
+        archived = await self._unarchived(user_id)
+        return f"Done: from now on I learn nothing of you and use nothing I know. {archived}{STAYS}"
+
+    async def _unarchived(self, user_id: str) -> str:
+        """Remove a person's talk from the archive, and say so if there was any."""
+        archiving = self._client.talk.parts.archiving
+        try:
+            gone = await archiving.forget_person(user_id) if archiving is not None else 0
+        except MemoryFault as fault:
+            log.warning("somebody opted out, and what they said is still archived: %s", fault)
+            return "What you said is still in my archive, unused, and is removed when I start the next time. "
+        return f"From the archive of talk I removed {count(gone, 'message')}. " if gone else ""
 
     async def _optin(self, ctx: Context) -> str:
         user_id = str(ctx.author.id)
@@ -224,9 +264,13 @@ class OwnData(MemoryGroup):
         return "Welcome back: I use what I know of you, and learn from what you say from now on."
 
 
-def _rendered(history: History, subject: str, options: ExportOptions, now_ms: int) -> tuple[bytes, int]:
+def _rendered(
+    history: History, subject: str, options: ExportOptions, now_ms: int, accessed: Mapping[str, int]
+) -> tuple[bytes, int]:
     if options.format == "objects":
         return export_objects(history)
+    if options.format == "snapshot":
+        return export_snapshot(history, accessed)
     export = export_json if options.format == "json" else export_markdown
     return export(history, subject, history_too=options.history, now_ms=now_ms)
 
@@ -239,12 +283,20 @@ def _size(history: History) -> str:
     return ", ".join(parts)
 
 
-def _loaded(name: str, content: bytes, user_id: str) -> tuple[Sequence[Item], int]:
-    """The active items of a file, and how many entries of it are no items. Raises Refused."""
+def _loaded(name: str, content: bytes, user_id: str) -> Items:
+    """The active items of a file. Raises Refused."""
     found = load_bytes(name, content).content(user_id)
     if isinstance(found, Items):
-        return [item for item in found.items if item.active], len(found.rejected)
-    return History(found.records).shown().active(), 0
+        return replace(found, items=tuple(item for item in found.items if item.active))
+    return Items(tuple(History(found.records).shown().active()))
+
+
+def _is_held(draft: Draft, item: Item) -> bool:
+    """Whether an item of this id or key is held already."""
+    key = item.facets.key
+    return item.id in draft.items or (
+        key is not None and any(key == one.facets.key for one in draft.items.values())
+    )
 
 
 def _told(done: Counter[str]) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
 
 _TALK = (discord.MessageType.default, discord.MessageType.reply)
-_COMMAND = re.compile(r"!memory(\s|$)", re.IGNORECASE)
+_COMMAND = re.compile(r"!(?:memory|hatch)(\s|$)", re.IGNORECASE)
 _MAX_TEXT = 16_000
 """Longest text taken from one message, in code points; Discord's own limit is 4,000."""
 
@@ -43,6 +43,8 @@ def place_of(channel: "Channel") -> Place:
             private=channel.is_private() or parent is None or _hidden(parent),
             group_name=scrub(parent.name) if parent is not None else "",
             topic=scrub(getattr(parent, "topic", None) or ""),
+            guild_id=str(channel.guild.id),
+            closed=channel.is_private(),
         )
     if isinstance(channel, discord.abc.GuildChannel):
         return Place(
@@ -53,11 +55,13 @@ def place_of(channel: "Channel") -> Place:
             private=_hidden(channel),
             group_name=scrub(channel.name),
             topic=scrub(getattr(channel, "topic", None) or ""),
+            guild_id=str(channel.guild.id),
         )
     guild_id = getattr(channel, "guild_id", None) or getattr(getattr(channel, "guild", None), "id", None)
     if guild_id is not None:
         # A channel discord.py does not know (yet): of whom it is read can not be told, so of few.
-        return Place("channel", str(channel.id), str(channel.id), name="unknown", private=True)
+        name, own = "unknown", str(channel.id)
+        return Place("channel", own, own, name=name, private=True, guild_id=str(guild_id))
     return Place(kind="dm", channel_id=str(channel.id), group_id=None, name="direct message", private=True)
 
 
@@ -104,6 +108,7 @@ def said(message: discord.Message, me: Me, *, owners: frozenset[str], guest: boo
         is_owner=str(message.author.id) in owners,
         by_us=by_us,
         guest=guest and not by_us,
+        to_id=_answered(message) if by_us else "",
     )
 
 
@@ -153,6 +158,12 @@ def _quoted(message: discord.Message, me: discord.ClientUser) -> Quoted | None:
         return None
     text = redact(scrub(original.clean_content[:_MAX_TEXT])).text
     return Quoted(scrub(original.author.display_name), text, by_us=original.author.id == me.id)
+
+
+def _answered(message: discord.Message) -> str:
+    """Whom a message of ours replies to; "" when that is not known."""
+    original = message.reference.resolved if message.reference is not None else None
+    return str(original.author.id) if isinstance(original, discord.Message) else ""
 
 
 def _hidden(channel: discord.abc.GuildChannel) -> bool:

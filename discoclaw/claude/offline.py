@@ -8,10 +8,11 @@ simple sentences, and always answers the same to the same. Here are its turns an
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 from discoclaw.claude import offline_facts, offline_talk
 from discoclaw.claude.shapes import checked
+from discoclaw.core import titles
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.model import (
     AssistantTurn,
@@ -21,6 +22,7 @@ from discoclaw.core.model import (
     TextDelta,
     ToolCall,
     ToolTurn,
+    Turn,
     UserTurn,
 )
 from discoclaw.core.ports import Shape
@@ -80,12 +82,19 @@ class OfflineModel:
                 f"That did not work: {result.text}" if result.failed else f"Done. {result.text}"
                 for result in last.results
             )
+        if request.system and request.system[0].text.startswith(titles.HATCHING):
+            return offline_talk.interview(_answers(request.turns))
         return offline_talk.answer(offline_talk.hear(_asked(request)), name=self._name)
 
 
 def _asked(request: ModelRequest) -> str:
     """What the person said last."""
     return next((turn.text for turn in reversed(request.turns) if isinstance(turn, UserTurn)), "")
+
+
+def _answers(turns: Sequence[Turn]) -> list[str]:
+    """What the person answered, in an interview that we began."""
+    return [turn.text for turn in turns[1:] if isinstance(turn, UserTurn)]
 
 
 def _wished(request: ModelRequest) -> ToolCall | None:

@@ -4,6 +4,7 @@ Pure: a user turn's text in, an answer's text out. It reads the sections of `cor
 remembered, and says plainly when it knows nothing. Knows nothing about streams, tools or shapes.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -102,6 +103,18 @@ def answer(heard: Heard, *, name: str) -> str:
     said = _reply(heard)
     met = INTRODUCTION.strip("*()") in heard.recent or any(each.startswith(name) for each in heard.speakers)
     return said if met else f"{INTRODUCTION}\n\n{said}"
+
+
+def interview(answers: Sequence[str]) -> str:
+    """What is said in an interview about who we are to be: two more questions, then a soul of the answers."""
+    if len(answers) == 1:
+        return "That suits me. And **who are you**: what shall I call you, and what do you do?"
+    if len(answers) == 2:
+        return "Good to know. Last: **what do we believe in**, what shall I always do, or never?"
+    told = (*answers[:2], answers[-1])
+    identity, user, philosophy = (clip(collapse(answer), 900) or "nothing yet" for answer in told)
+    soul = {"identity": identity, "user": user, "philosophy": philosophy}
+    return f"Thank you, I am ready.\n<soul>{json.dumps(soul, ensure_ascii=False)}</soul>"
 
 
 def summary(prompt: str, *, name: str) -> str:

@@ -119,6 +119,7 @@ def demo_settings() -> Settings:
     return base.model_copy(
         update={
             "data_dir": base.data_dir / "demo",
+            "store": "files",  # a demo is about what one can see
             # The role everybody on a server has carries the server's id.
             "allow_roles": frozenset({str(GUILD_ID)}),
             "channels": frozenset(),

@@ -1,5 +1,7 @@
 """The context files an admin writes: `content/discord/base/*.md` for everywhere, one file a channel, `dm.md`.
 
+Beside them the personality, where an admin gives it: `content/soul/identity.md`, `user.md`, `philosophy.md`.
+
 Read when used, again only when a file changed, so that an edit counts without a restart. A file that can
 not be read is left out with a warning.
 """
@@ -11,6 +13,7 @@ from pathlib import Path
 
 from discoclaw.core.message import Place
 from discoclaw.core.text import clip
+from discoclaw.soul.soul import Soul
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +32,8 @@ class Content:
     def __init__(self, folder: Path) -> None:
         self._base = folder / "discord" / "base"
         self._channels = folder / "discord" / "channels"
+        self._soul_files = [folder / "soul" / f"{name}.md" for name in ("identity", "user", "philosophy")]
+        self._soul: tuple[dict[Path, int], Soul] | None = None
         self._known: dict[str, tuple[dict[Path, int], Texts]] = {}
 
     def in_ram(self, place: Place) -> Texts | None:
@@ -37,6 +42,22 @@ class Content:
         if known is None or any(_changed(path) != changed for path, changed in known[0].items()):
             return None
         return known[1]
+
+    def soul_in_ram(self) -> Soul | None:
+        """The personality of the files, if they were read and none changed since. Costs a `stat` for each."""
+        if self._soul is None or any(_changed(path) != changed for path, changed in self._soul[0].items()):
+            return None
+        return self._soul[1]
+
+    async def soul(self) -> Soul:
+        """The personality, its files read anew."""
+        return await asyncio.to_thread(self._read_soul)
+
+    def _read_soul(self) -> Soul:
+        looked_at = {path: _changed(path) for path in self._soul_files}
+        identity, user, philosophy = map(_text, self._soul_files)
+        self._soul = (looked_at, Soul(identity, user, philosophy))
+        return self._soul[1]
 
     async def of(self, place: Place) -> Texts:
         """The texts, read anew."""

@@ -12,7 +12,9 @@ from discoclaw.core.message import Inbound, Said, with_attachments
 from discoclaw.core.policy import Policy, should_respond
 from discoclaw.core.ports import Reply
 from discoclaw.session.desk import Desk, Job
-from discoclaw.session.turn import STOPPED, Parts, erased_since, refill, take_turn
+from discoclaw.session.parts import Parts, erased_since
+from discoclaw.session.refill import refill
+from discoclaw.session.turn import STOPPED, take_turn
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,8 @@ class Talk:
         )
         window.remember(said)
         self.parts.loops.hear(said, message.place, message.session_key, window=window.capacity)
+        if self.parts.archiving is not None:
+            self.parts.archiving.hear(said, message.place, message.session_key)
 
     async def wants_answer(self, message: Inbound, policy: Policy) -> bool:
         """Whether the policy has us answer an allowed person's message.
@@ -54,6 +58,8 @@ class Talk:
         In a thread we took part in, talk goes on without a mention; that is known across restarts, from the
         thread's history and its summary.
         """
+        if self.parts.hatchery is not None and self.parts.hatchery.takes(message):
+            return True  # whoever asks waits for the answer, and is spoken to without a mention
         ours = False
         if message.place.kind == "thread" and policy.respond_mode == "mention" and not message.mentions_us:
             await refill(self.parts, message)
@@ -81,6 +87,10 @@ class Talk:
         """A message was edited in the chat."""
         self.parts.windows.amend(message_id, text, session_key)
         self.parts.loops.amend(session_key, author_id, message_id, text)
+        if self.parts.archiving is not None:
+            self.parts.archiving.amend(message_id, author_id, text)
+        if self.parts.hatchery is not None:
+            self.parts.hatchery.amend(message_id, text)
 
     def forget(self, message_id: str, session_key: str | None) -> None:
         """A message was deleted in the chat: it leaves the window, and no loop sees it.
@@ -89,6 +99,10 @@ class Talk:
         """
         self.parts.windows.forget(message_id, session_key)
         self.parts.loops.forget(message_id)
+        if self.parts.archiving is not None:
+            self.parts.archiving.forget(message_id)
+        if self.parts.hatchery is not None:
+            self.parts.hatchery.forget(message_id)
 
     def sessions_of(self, user_id: str) -> set[str]:
         """The conversations (session keys) of which we have a person's words in RAM."""
@@ -103,6 +117,11 @@ class Talk:
         for session_key in touched:
             self.parts.windows.use(session_key).clear()
         self.parts.explained.forget(user_id)
+        self.parts.recall.forget()
+        if self.parts.archiving is not None:
+            self.parts.archiving.erase(user_id)
+        if self.parts.hatchery is not None:
+            self.parts.hatchery.erase(user_id)
         self.parts.loops.erase(user_id, touched, at)
 
     def run(

@@ -19,20 +19,27 @@ from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Facets, Item, Kind, by_newest, durable_line, triple_text
 from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
-from discoclaw.core.ports import Clock, Offer, Recall
+from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Clock, Offer, Recall, Signals
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.text import collapse, normalise
 from discoclaw.core.view import View
 from discoclaw.memory import verbs
+from discoclaw.memory.access import Access
 from discoclaw.memory.choices import Choices
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_subject
+from discoclaw.prompt.context import memory_block, names
+from discoclaw.session.finding import Finder
+from discoclaw.session.meaning import Meaning
 from discoclaw.show import text as shown
 
 log = logging.getLogger(__name__)
 
 TIDY_WAIT_S = 25.0
 """A reply waits so long for a consolidation that was asked for; it goes on without."""
+
+NOTHING_FITS = "Nothing is remembered that fits."
+TALK_NOT_SEARCHED = "(What was said here before can not be searched right now.)"
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -53,7 +60,11 @@ class Search(_Input):
     )
     category: Category | None = Field(default=None, description="Only this category.")
     depth: int = Field(default=0, ge=0, le=2, description="How many links to follow from what is found.")
-    limit: int = Field(default=10, ge=1, le=50, description="How many items at most.")
+    limit: int | None = Field(default=None, ge=1, le=50, description="How many items at most.")
+
+
+class Remembered(Search):
+    """The same under its other name, answered as a memory block; fewer items, and none when nothing fits."""
 
 
 class Store(_Input):
@@ -171,6 +182,9 @@ Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[Report]]
 Raises Refused, ModelError or MemoryFault.
 """
 
+TalkSearch = Callable[[str, int], Awaitable[str]]
+"""Searches what was said here for a query: at most so many messages, as a text. Raises MemoryFault."""
+
 
 class MemoryTools:
     """The tools for one turn. `offers` are switches that were proposed, for the person to decide."""
@@ -185,6 +199,11 @@ class MemoryTools:
         choices: Choices | None = None,
         tidy: Tidy | None = None,
         tidy_wait_s: float = TIDY_WAIT_S,
+        access: Access | None = None,
+        recall_limit: int = 5,
+        meaning: Meaning | None = None,
+        finder: Finder | None = None,
+        talk: TalkSearch | None = None,
     ) -> None:
         self.offers: list[Offer] = []
         self._memory = memory
@@ -195,10 +214,15 @@ class MemoryTools:
         self._choices = choices
         self._tidy = tidy
         self._tidy_wait_s = tidy_wait_s
+        self._access = access
+        self._recall_limit = recall_limit
+        self._meaning = meaning
+        self._finder = finder
+        self._talk = talk
 
     async def call(self, call: ToolCall) -> ToolResult:
         """Run one call; whatever goes wrong is a result the model can read."""
-        entry = _TOOLS.get(_ALIASES.get(call.name, call.name))
+        entry = _TOOLS.get(_ALIASES.get(call.name, call.name)) or _UNOFFERED.get(call.name)
         if entry is None:
             return ToolResult(
                 call.id, f"there is no tool {call.name!r}; use {', '.join(_TOOLS)}", failed=True
@@ -229,23 +253,64 @@ class MemoryTools:
 
     # ------------------------------------------------------------------ looking
 
+    async def _searched(self, wanted: Search) -> str:
+        """What memory has, and where talk is archived, what was said, apart from it."""
+        items = await self._search(wanted)
+        narrowed = (wanted.scope, wanted.subject) != (None, None) or wanted.category in ("core", "knowledge")
+        if self._talk is None or narrowed:
+            return items
+        try:
+            said = await self._talk(wanted.query, wanted.limit or 2 * self._recall_limit)
+        except MemoryFault as fault:
+            log.warning("what was said can not be searched: %s", fault)
+            said = TALK_NOT_SEARCHED
+        return f"{items}\n\n{said}" if said else items
+
     async def _search(self, wanted: Search) -> str:
         view = await self._view()
         everything = self._visible(view.active())
         items = [item for item in everything if _fits(item, wanted)]
         if not items:
             return "No item fits." if everything else "Nothing is remembered of this person yet."
-        found = [hit.item for hit in self._recall.rank(wanted.query, items, now_ms=self._clock())]
+        limit = wanted.limit or 2 * self._recall_limit
+        found = await self._found(wanted.query, items, limit)
         head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
-        chosen = (found or sorted(items, key=by_newest))[: wanted.limit]
+        chosen = found or sorted(items, key=by_newest)[:limit]
         linked = self._linked(view, chosen, wanted.depth)
         return "\n".join(
             [
                 *head,
                 *(f"{durable_line(item)} [{item.id}]" for item in chosen),
-                *(f"{durable_line(item)} [{item.id}] (linked)" for item in linked[: wanted.limit]),
+                *(f"{durable_line(item)} [{item.id}] (linked)" for item in linked[:limit]),
             ]
         )
+
+    async def _recalled(self, wanted: Remembered) -> str:
+        view, limit = await self._view(), wanted.limit or self._recall_limit
+        everything = self._visible(view.active())
+        items = [item for item in everything if _fits(item, wanted)]
+        found = await self._found(wanted.query, items, limit)
+        linked = self._linked(view, found, wanted.depth)
+        return memory_block([*found, *linked[:limit]], names(everything)) or NOTHING_FITS
+
+    async def _found(self, query: str, items: Sequence[Item], limit: int) -> list[Item]:
+        """The items that the query finds, best first; they count as used now."""
+        subject, access = self._speaker.subject, self._access
+        signals = Signals(accessed=await access.load(subject)) if access is not None else NO_SIGNALS
+        if self._meaning is not None:
+            private = self._speaker.origin.private
+            near = await self._meaning.cosines(subject, query, items, private=private)
+            signals = replace(signals, cosines=near)
+        if self._finder is not None:
+            branch = await self._branch_name()
+            pool = await self._finder.pool(subject, branch, items, query, cosines=signals.cosines)
+            items, signals = pool.items, replace(signals, corpus=pool.corpus)
+        hits = self._recall.rank(query, items, now_ms=self._clock(), signals=signals)
+        # Links are followed when that is asked for, and as far as that.
+        found = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)][:limit]
+        if access is not None:
+            access.touch(subject, [item.id for item in found])
+        return found
 
     def _linked(self, view: View, start: Sequence[Item], depth: int) -> list[Item]:
         """The visible, active items that `depth` links lead to, nearest first."""
@@ -294,6 +359,8 @@ class MemoryTools:
                 marked="private" if wanted.private else "normal",
                 facets=replace(facets, links=links),
             )
+            if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
+                draft.classify(item, wanted.category, self._speaker.origin)
             if not may_show(item, in_dm=self._speaker.in_dm) and item.text != collapse(text):
                 return f"{_SAID[done]}."  # the item meant is private, and this place is not
             where = (
@@ -479,7 +546,7 @@ _SAID: Mapping[str, str] = {
 
 _Work = Callable[[MemoryTools, "_Input"], Awaitable[str]]
 _TOOLS: Mapping[str, tuple[type[_Input], _Work]] = {
-    "memory_search": (Search, MemoryTools._search),  # type: ignore[dict-item]
+    "memory_search": (Search, MemoryTools._searched),  # type: ignore[dict-item]
     "memory_store": (Store, MemoryTools._store),  # type: ignore[dict-item]
     "memory_update": (Update, MemoryTools._update),  # type: ignore[dict-item]
     "memory_forget": (Forget, MemoryTools._forget),  # type: ignore[dict-item]
@@ -488,8 +555,12 @@ _TOOLS: Mapping[str, tuple[type[_Input], _Work]] = {
     "memory_history": (HistoryOf, MemoryTools._history),  # type: ignore[dict-item]
     "memory_consolidate": (Consolidate, MemoryTools._consolidate),  # type: ignore[dict-item]
 }
-_ALIASES: Mapping[str, str] = {"memory_recall": "memory_search", "memory_add": "memory_store"}
+_ALIASES: Mapping[str, str] = {"memory_add": "memory_store"}
 """Other names under which models know these tools."""
+_UNOFFERED: Mapping[str, tuple[type[_Input], _Work]] = {
+    "memory_recall": (Remembered, MemoryTools._recalled),  # type: ignore[dict-item]
+}
+"""Tools that models know from elsewhere and may call; they are not told of them."""
 
 SPECS: tuple[ToolSpec, ...] = tuple(
     ToolSpec(name, " ".join((shape.__doc__ or "").split()), shape.model_json_schema())

@@ -5,11 +5,14 @@ Knows nothing about what is done with the messages.
 """
 
 import asyncio
+import logging
 from dataclasses import replace
 
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Said
 from discoclaw.core.ports import Clock
+
+log = logging.getLogger(__name__)
 
 
 class Window:
@@ -74,7 +77,12 @@ class Windows:
 
     def __init__(self, *, clock: Clock, capacity: int = 20, idle_ms: int = HOUR_MS) -> None:
         self._clock = clock
-        self._windows: IdleMap[Window] = IdleMap(lambda key: Window(capacity), idle_ms=idle_ms)
+        self._windows: IdleMap[Window] = IdleMap(
+            lambda key: Window(capacity),
+            idle_ms=idle_ms,
+            created=lambda key: log.debug("%s: a window is opened", key),
+            evicted=lambda key, window: log.debug("%s: its window is closed, idle", key),
+        )
 
     def reopen(self) -> None:
         """We were away: what was said meanwhile is in the chat's history, which is to be read again."""

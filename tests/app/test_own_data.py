@@ -102,6 +102,29 @@ class TestImport:
             await world.ann.send(world.general, "!memory import", attachments=[("memories.json", content)])
             assert world.answer(world.general) == "0 items remembered, 2 known already."
 
+    async def test_a_snapshot_goes_out_and_in_and_leaves_what_is_held(self, start: Start) -> None:
+        async with start() as world:
+            await says(world, world.ann, "remember I like tea")
+            await says(world, world.ann, "export snapshot")
+            (file,) = world.ann_dm.last_message.attachments
+            assert file.filename == "snapshot.json"
+            (ours,) = json.loads(await file.read())
+            assert (ours["content"], ours["key"], ours["last_accessed"] > 0) == (
+                "I like tea",
+                ours["id"],
+                True,
+            )
+            entries = [ours | {"content": "I like coffee"}, {"key": "pet", "content": "I have a cat"}]
+            for told in ("1 item remembered, 1 known already.", "0 items remembered, 2 known already."):
+                content = json.dumps(entries).encode()
+                await world.ann.send(
+                    world.general, "!memory import", attachments=[("snapshot.json", content)]
+                )
+                assert world.answer(world.general).startswith(told)
+            assert await texts(world, world.ann) == ["I like tea", "I have a cat"]
+            await world.ann.send(world.general, "!memory import", attachments=[("s.json", b'[{"key": "a"}]')])
+            assert "nothing is imported" in world.answer(world.general)
+
     async def test_what_the_file_is_called_is_nobody_elses_business(self, start: Start) -> None:
         async with start() as world:
             body = {"version": 1, "updatedAt": 1, "items": [{"kind": "fact", "text": "I like tea"}]}

@@ -37,8 +37,8 @@ from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.session.content import Content
 from discoclaw.session.desk import Desk
+from discoclaw.session.parts import Parts
 from discoclaw.session.talk import Talk
-from discoclaw.session.turn import Parts
 from discoclaw.session.window import Windows
 
 NOW = 1_770_000_000_000  # 2026-02-02T02:40
@@ -317,7 +317,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     desk = Desk(waiting_limit=given.pop("waiting_limit", 20), running_limit=given.pop("running_limit", 16))
     parts = Parts(
         model=model,
-        recall=Ranker(depth=0),
+        recall=Ranker(),
         windows=Windows(clock=clock, capacity=given.pop("capacity", 20)),
         content=Content(folder / "content"),
         loops=loops,
@@ -372,7 +372,7 @@ def replying_to(author: str, text: str, *, by_us: bool = False) -> Quoted:
     return Quoted(author, text, by_us)
 
 
-async def until(holds: Callable[[], bool], *, seconds: float = 5.0) -> None:
+async def until(holds: Callable[[], bool], *, seconds: float = 30.0) -> None:
     """Wait until something holds."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - what is waited for knows nothing of us

@@ -8,8 +8,8 @@ import pytest
 from discoclaw.core.errors import ChatUnavailable
 from discoclaw.core.policy import Policy
 from discoclaw.prompt.assemble import Budget
+from discoclaw.session.refill import HISTORY_PAUSE_MS
 from discoclaw.session.talk import BUSY
-from discoclaw.session.turn import HISTORY_PAUSE_MS
 from tests.loops.builders import count_of
 from tests.prompt.reader import TURN_TITLES, sections
 from tests.session.scene import (

@@ -25,7 +25,9 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.message import Place
 from discoclaw.core.model import AssistantTurn, Finished, TextDelta
-from discoclaw.session.turn import CUT_ANSWER, EMPTY_ANSWER, HISTORY_PAUSE_MS, STOPPED, TOOL_ROUNDS
+from discoclaw.session.converse import CUT_ANSWER, TOOL_ROUNDS
+from discoclaw.session.refill import HISTORY_PAUSE_MS
+from discoclaw.session.turn import EMPTY_ANSWER, STOPPED
 from tests.prompt.reader import TURN_TITLES, sections
 from tests.session.scene import (
     ANN,

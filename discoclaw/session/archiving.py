@@ -1,0 +1,283 @@
+"""The archive at work: what is kept of the talk, written in the background, and found again.
+
+Kept is what allowed people say where an admin turned that on, and our answers to them; nothing of anybody
+who wants no memory, nothing of guests, who agreed to nothing, and nothing from before an erasing. Nobody
+waits for the writing: of each message the newest change waits in RAM, and a disk that takes nothing is said
+once. What waits there when the process is killed comes back from the chat's history.
+Knows nothing about Discord, and nothing about how talk is ranked.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.message import Place, Said
+from discoclaw.core.ports import Clock
+from discoclaw.memory.archive import Archive
+from discoclaw.memory.archive_look import Visible, present
+from discoclaw.memory.archive_rows import Amend, Change, Drop, Only, Put
+from discoclaw.session.archive_rules import Rules, entry_of, id_of, joined, people_of, words_of
+from discoclaw.session.archive_search import Found, find
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+WAIT_S = 2.0
+"""Whoever asks waits this long for the disk."""
+CLOSE_S = 5.0
+"""So long is waited for what is still to be written when we stop."""
+LINGER_S = 0.25
+"""Messages that come close together are written together."""
+REST_S = 30.0
+"""After a failure, until the disk is tried again."""
+LOOK_S = 3600.0
+PURGE_EVERY_MS = 86_400_000
+MOST_WAITING = 10_000
+"""Changes that wait for the disk; the oldest messages are lost then."""
+MOST_GONE = 2_000
+"""Deleted messages that are remembered, should the chat's history still bring one."""
+MOST_ASKING = 32
+
+
+class Archiving:
+    """Hears what is said, and searches it. `start` begins the writing; without it nothing is kept."""
+
+    def __init__(self, archive: Archive, rules: Rules, *, clock: Clock) -> None:
+        self._archive = archive
+        self._rules = rules
+        self._clock = clock
+        self._waiting: dict[str, Change] = {}
+        self._gone: dict[str, None] = {}
+        self._asking = 0
+        self._swept = False
+        self._purged = 0
+        self._failed = False
+        self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._alone = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._writer = ThreadPoolExecutor(1, "archive-writer")
+        self._reader = ThreadPoolExecutor(1, "archive-reader")
+
+    def start(self) -> None:
+        """Begin to write, in a task."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="archive")
+
+    async def close(self) -> None:
+        """Write what waits, within `CLOSE_S`, and let go of the file."""
+        self._stop.set()
+        self._wake.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=CLOSE_S)
+            self._task.cancel()
+        for executor in (self._writer, self._reader):
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    async def flush(self) -> None:
+        """Wait until all that was heard so far is written, or the disk refused it."""
+        await self._write()
+
+    # ------------------------------------------------------------------ what is heard
+
+    def on(self, place: Place) -> bool:
+        """Whether what is said at a place is kept."""
+        return self._rules.auto_save.covers(place)
+
+    def hear(self, said: Said, place: Place, session_key: str) -> None:
+        """A message, or an answer of ours (`to_id` says to whom), was said just now."""
+        self._keep(said, place, session_key, fresh=False)
+
+    def catch_up(self, past: Iterable[Said], place: Place, session_key: str) -> None:
+        """What the chat's history has; of our answers it may have less than we heard.
+
+        What people said between the first and the last of these, and is not among them, was deleted.
+        """
+        past = list(past)
+        if past and self.on(place):
+            self._put(Only(session_key, tuple(said.id for said in past)))
+        for said in past:
+            self._keep(said, place, session_key, fresh=said.by_us)
+
+    def amend(self, message_id: str, author_id: str, text: str) -> None:
+        """A message was edited in the chat."""
+        if self._rules.auto_save:
+            self._put(Amend(message_id, author_id, text))
+
+    def forget(self, message_id: str) -> None:
+        """A message was deleted in the chat."""
+        if self._rules.auto_save:
+            self._gone[message_id] = None
+            if len(self._gone) > MOST_GONE:
+                del self._gone[next(iter(self._gone))]
+            self._put(Drop(message_id))
+
+    def erase(self, user_id: str) -> None:
+        """A person had themselves erased: nothing of them waits any more. The file is the eraser's."""
+        self._waiting = {
+            key: change
+            for key, change in self._waiting.items()
+            if not (isinstance(change, Put) and user_id in people_of(change.entry))
+        }
+
+    # ------------------------------------------------------------------ what is removed
+
+    async def forget_person(self, user_id: str) -> int:
+        """Remove all that a person said, or was answered. Returns how much. Raises MemoryFault."""
+        self.erase(user_id)
+        return await self._in(self._writer, partial(self._archive.erase, user_id))
+
+    async def forget_channel(self, channel_id: str) -> None:
+        """A channel or thread was deleted in the chat, with all that was said there."""
+        self._waiting = {
+            key: change
+            for key, change in self._waiting.items()
+            if not (
+                isinstance(change, Put) and channel_id in (change.entry.channel_id, change.entry.group_id)
+            )
+        }
+        try:
+            await self._in(self._writer, partial(self._archive.drop_channel, channel_id))
+        except MemoryFault as fault:
+            log.warning("what was said in a deleted channel is still kept: %s", fault)
+
+    async def purge(self, now_ms: int) -> int:
+        """Remove what is over age at a time (ms). Returns how many messages. Raises MemoryFault."""
+        return await self._in(self._writer, partial(self._purge, now_ms))
+
+    def _purge(self, now_ms: int) -> int:
+        gone = self._archive.purge(now_ms - self._rules.max_age_ms) if self._rules.max_age_ms else 0
+        self._purged = now_ms
+        return gone
+
+    # ------------------------------------------------------------------ searching
+
+    async def search(
+        self, query: str, visible: Visible, *, limit: int, without: Collection[str] = ()
+    ) -> list[Found]:
+        """The messages that answer a query best, of those that may be seen; `without` are ids to leave out.
+
+        Raises MemoryFault when the archive can not be read, or not soon.
+        """
+        if not query.strip() or not visible.places:
+            return []
+        work = partial(
+            find,
+            self._archive,
+            query,
+            visible,
+            limit=limit,
+            keeps=self._rules.keeps,
+            without=without,
+        )
+        return await self._soon(work)
+
+    async def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
+        """Those of some channels of which there is anything. Raises MemoryFault."""
+        ids = list(channel_ids)
+        return await self._soon(
+            lambda: self._archive.read(lambda connection: present(connection, ids), frozenset())
+        )
+
+    async def _soon(self, work: Callable[[], T]) -> T:
+        if self._asking >= MOST_ASKING or self._stop.is_set():
+            raise MemoryFault("the archive is asked too much at once, or we are about to stop")
+        asking = asyncio.get_running_loop().run_in_executor(self._reader, work)
+        self._asking += 1
+        asking.add_done_callback(self._asked)
+        done, _ = await asyncio.wait([asking], timeout=WAIT_S)
+        if not done:
+            raise MemoryFault("the archive does not answer")
+        return asking.result()
+
+    def _asked(self, asking: "asyncio.Future[T]") -> None:
+        self._asking -= 1
+        if not asking.cancelled():
+            asking.exception()  # looked at, so that nobody is told that it was not
+
+    # ------------------------------------------------------------------ inside
+
+    def _keep(self, said: Said, place: Place, session_key: str, *, fresh: bool) -> None:
+        if said.guest or said.id in self._gone or not self.on(place):
+            return
+        entry = entry_of(said, place, session_key)
+        if self._rules.keeps(entry):
+            self._put(Put(entry, fresh))
+
+    def _put(self, change: Change) -> None:
+        if self._task is None or self._stop.is_set():
+            return
+        known = self._waiting.pop(id_of(change), None)
+        self._waiting[id_of(change)] = change if known is None else joined(known, change)
+        if len(self._waiting) > MOST_WAITING:
+            lost = next((key for key, one in self._waiting.items() if isinstance(one, Put)), None)
+            del self._waiting[lost if lost is not None else next(iter(self._waiting))]
+        self._wake.set()
+
+    async def _run(self) -> None:
+        """Write what comes, until we stop; then what is left."""
+        while not self._stop.is_set():
+            try:
+                await self._look_after()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                await self._pause(REST_S if self._failed else LINGER_S)
+                self._wake.clear()
+                await self._write()
+            except Exception:  # a named edge: one batch may fail in any way, and the next one is written
+                log.exception("what was said could not be archived")
+                await self._pause(REST_S)
+        await self._write()
+
+    async def _look_after(self) -> None:
+        """Remove what may no longer be there, once after a start, and from time to time what is over age."""
+        with suppress(MemoryFault):
+            if not self._swept:
+                await self._tried(partial(self._archive.sweep, self._rules.unwanted_until))
+                self._swept = True
+            if self._clock() - self._purged >= PURGE_EVERY_MS:
+                await self._tried(partial(self._purge, self._clock()))
+
+    async def _write(self) -> None:
+        """Write what waits. What the disk does not take waits on."""
+        async with self._alone:
+            batch, self._waiting = self._waiting, {}
+            if not batch:
+                return
+            work = partial(self._archive.write, list(batch.values()), words=words_of, keeps=self._rules.keeps)
+            try:
+                await self._tried(work)
+            except MemoryFault:
+                for key, change in self._waiting.items():
+                    batch[key] = joined(batch.pop(key), change) if key in batch else change
+                self._waiting = batch
+                self._wake.set()
+
+    async def _tried(self, work: Callable[[], object]) -> None:
+        """Do something with the file. A failure is said once, until it works again. Raises MemoryFault."""
+        try:
+            await self._in(self._writer, work)
+        except MemoryFault as fault:
+            if not self._failed:
+                log.warning("what is said can not be archived for now: %s", fault)
+            self._failed = True
+            raise
+        if self._failed:
+            log.info("what is said is archived again")
+        self._failed = False
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+    @staticmethod
+    async def _in(executor: Executor, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(executor, work)
+        except RuntimeError as error:  # it was shut down
+            raise MemoryFault(f"the archive is closed: {error}") from error

@@ -1,0 +1,357 @@
+"""Hatching at work: one owner is interviewed about who we are to be, and the outcome becomes our soul.
+
+While an interview is under way, its owner's messages in its conversation come here instead of taking a turn:
+the model is given the interview's prompt and transcript and nothing else, and what it says is shown when it
+is whole, so that no block is. The transcript is kept in the cursor `hatching-<user id>`, which an erasing of
+that person removes; a restart goes on from there.
+When a soul comes, these come about in this order: it is stored, the interview is over, its talk leaves the
+window, and what the person said of themselves is learned at once.
+Knows no door; which moves are possible is `soul.hatching`'s, what a soul is `soul.soul`'s.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import MemoryFault, ModelError, Refused
+from discoclaw.core.item import Source
+from discoclaw.core.message import Inbound, Me, Place, Said, with_attachments
+from discoclaw.core.model import Finished, ModelRequest, TextDelta
+from discoclaw.core.own import BOT, HUMAN
+from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
+from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.view import View
+from discoclaw.loops.schedule import Loops
+from discoclaw.memory import verbs
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_subject
+from discoclaw.session.window import Windows
+from discoclaw.soul import interview as interviews
+from discoclaw.soul import soul as souls
+from discoclaw.soul import words
+from discoclaw.soul.block import SoulBlock, read
+from discoclaw.soul.hatching import Event, State, step
+from discoclaw.soul.interview import Interview, Line
+
+log = logging.getLogger(__name__)
+
+SAVE_WAIT_S = 2.0
+"""The next message waits no longer than this for a disk that takes the transcript."""
+OFFERED = "hatch-offered"
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """What hatching works with. `memory` is None when switched off; `remembers` says whom we may remember.
+
+    `commands`: whether there is a command by which an interview can be ended.
+    """
+
+    owners: Collection[str]
+    memory: Memory | None
+    cursors: Cursors
+    model: Model
+    windows: Windows
+    loops: Loops
+    remembers: Callable[[str], bool]
+    clock: Clock
+    me: Callable[[], Me]
+    max_tokens: int
+    dm_privacy: DmPrivacy
+    commands: bool = True
+
+
+class Hatchery:
+    """The one interview there can be, and what owners do with our soul. `load` comes first."""
+
+    def __init__(self, nest: Nest) -> None:
+        self._nest = nest
+        self._state: State = "asleep"
+        self._interview: Interview | None = None
+        self._saving: set[asyncio.Task[None]] = set()
+
+    async def load(self) -> None:
+        """Go on with the interview that a restart interrupted, if there is one."""
+        kept = []
+        for owner in self._nest.owners if self._nest.memory is not None else ():
+            kept.append(interviews.from_cursor(owner, await self._nest.cursors.get(_cursor(owner))))
+        found = [one for one in kept if one is not None]
+        if found and self._interview is None:
+            self._interview = max(found, key=lambda one: one.last_at)
+            self._state = step(self._state, "start")
+
+    def takes(self, message: Inbound) -> bool:
+        """Whether a message belongs to the interview."""
+        one = self._interview
+        return (
+            one is not None
+            and (one.human, one.session_key) == (message.author.id, message.session_key)
+            and not one.idle(self._nest.clock())
+        )
+
+    # ------------------------------------------------------------------ what owners ask for
+
+    async def begin(self, user_id: str, place: Place, message_id: str = "") -> str:
+        """Begin an interview where it is asked for. Returns the first question.
+
+        `message_id` is the message that will show it, if it is known. Raises Refused.
+        """
+        self._memory(user_id)
+        if not self._nest.remembers(user_id):
+            raise Refused(words.OPTED_OUT)
+        now = self._nest.clock()
+        if self._interview is not None and self._interview.idle(now):
+            await self._end("idle")
+        self._state = step(self._state, "start")
+        first = Line(message_id, interviews.OPENING, ours=True)
+        self._interview = Interview(user_id, place.session_key(user_id), now, now, (first,))
+        await self._save(user_id)
+        await self._note_offer()  # who has begun one needs no offer
+        return interviews.OPENING
+
+    async def cancel(self, user_id: str) -> str:
+        """End one's interview; the soul stays as it was. Raises Refused."""
+        self._memory(user_id)
+        if self._interview is not None and self._interview.human != user_id:
+            raise Refused(words.NOT_YOURS)
+        step(self._state, "cancel")
+        await self._end("cancel")
+        return "The interview is over, and nothing has changed. `/hatch start` begins anew."
+
+    async def undo(self, user_id: str, origin: Origin, **metadata: str) -> str:
+        """Take back the last change of our soul, with a commit. Raises Refused and MemoryFault."""
+        memory = self._memory(user_id)
+        done = await verbs.undo(memory, BOT, origin, **metadata)
+        assert done.commit is not None  # else there would have been nothing to undo
+        return "Taken back. `/hatch show` says who I am now."
+
+    async def view(self, user_id: str) -> View:
+        """What our own memory says. Raises Refused and MemoryFault."""
+        return await self._memory(user_id).view(BOT)
+
+    async def offer(self, message: Inbound, *, hatched: bool) -> HatchOffer | None:
+        """The offer of a personality, once ever: for an owner who was answered in a DM while we have none."""
+        nest, author = self._nest, message.author
+        wanted = author.is_owner and author.id in nest.owners and message.place.kind == "dm" and nest.commands
+        if hatched or not wanted or self._interview is not None:
+            return None
+        if nest.memory is None or not nest.remembers(author.id):
+            return None
+        return HatchOffer(author.id) if await self._note_offer() else None
+
+    async def _note_offer(self) -> bool:
+        """Note that no offer is to be made again. Returns whether this is the first time."""
+        now = self._nest.clock()
+        return await _soon(self._nest.cursors.update(OFFERED, lambda known: None if known else {"at": now}))
+
+    def _memory(self, user_id: str) -> Memory:
+        """The store, for an owner. Raises Refused."""
+        if user_id not in self._nest.owners:
+            raise Refused(words.ONLY_OWNERS)
+        if self._nest.memory is None:
+            raise Refused(words.MEMORY_OFF)
+        return self._nest.memory
+
+    # ------------------------------------------------------------------ the interview
+
+    async def take(self, message: Inbound, reply: Reply) -> None:
+        """Answer a message of the interview. Raises ModelError and ChatError; it goes on then."""
+        if self._interview is None:
+            return
+        if not self._nest.remembers(message.author.id):
+            await self._end("cancel")
+            await reply.fail(words.OPTED_OUT[:1].upper() + words.OPTED_OUT[1:] + ".")
+            return
+        said = with_attachments(message.text, message.attachments)
+        asked = self._interview.with_line(Line(message.id, said), self._nest.clock())
+        self._interview = asked
+        await self._save(asked.human)
+        answer = asked.unsaved or await self._ask(asked)
+        if not self._goes_on(asked):
+            await reply.fail(words.OVER_MEANWHILE)
+            return
+        found = read(answer)
+        if found.soul is not None:
+            await self._hatch(found.soul, found.text, answer, message, reply)
+        elif found.fault:
+            log.warning("the soul of an interview can not be used: %s", found.fault)
+            await self._say(f"{found.text}\n\n{words.MALFORMED}", answer, message, reply, fault=found.fault)
+        elif asked.answers() >= interviews.MOST_ANSWERS:
+            await self._end("cancel")
+            await reply.fail(words.ENDLESS)
+        elif found.text:
+            await self._say(found.text, answer, message, reply)
+        else:
+            await reply.fail(words.NO_WORDS)
+
+    async def let_go(self, message: Inbound) -> str:
+        """End an interview that lay idle, when its owner talks there again. Returns a word about it."""
+        one = self._interview
+        if one is None or (one.human, one.session_key) != (message.author.id, message.session_key):
+            return ""
+        await self._end("idle")
+        return words.IDLE
+
+    async def _ask(self, asked: Interview) -> str:
+        """What the model says next, whole. Raises ModelError."""
+        request = ModelRequest(
+            interviews.system(asked, self._nest.me().name),
+            interviews.turns(asked),
+            max_tokens=self._nest.max_tokens,
+        )
+        text: list[str] = []
+        finished: Finished | None = None
+        async with aclosing(self._nest.model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text.append(event.text)
+                else:
+                    finished = event
+        if finished is None:
+            raise ModelError("the model's stream ended without an end")
+        return "".join(text)
+
+    async def _say(
+        self,
+        text: str,
+        answer: str,
+        message: Inbound,
+        reply: Reply,
+        *,
+        fault: str = "",
+        unsaved: str = "",
+    ) -> None:
+        """Show what the model said, without its block, and keep it in the transcript as it was said."""
+        await reply.push(text.strip())
+        answer_id = await reply.finish() or ""
+        if self._interview is None or not self.takes(message):
+            return  # it was ended meanwhile
+        step(self._state, "malformed" if fault else "answer")
+        kept = self._interview.with_line(Line(answer_id, answer, ours=True), self._nest.clock())
+        self._interview = replace(kept, fault=fault, unsaved=unsaved)
+        nest, me = self._nest, self._nest.me()
+        if answer_id:
+            window = nest.windows.use(message.session_key)
+            ours = Said(answer_id, me.id, me.name, text.strip(), nest.clock(), by_us=True)
+            window.remember(ours)
+            nest.loops.hear(ours, message.place, message.session_key, window=window.capacity)
+        nest.loops.nudge(message.session_key, message.author.id)
+        await self._save(message.author.id)
+
+    async def _hatch(self, soul: SoulBlock, text: str, answer: str, message: Inbound, reply: Reply) -> None:
+        """Make a soul ours, and end the interview; or say that it could not be stored."""
+        asked = self._interview
+        try:
+            await self._store(soul, message)
+        except MemoryFault as fault:
+            log.warning("a soul could not be stored: %s", fault)
+            await self._say(f"{text}\n\n{words.NOT_STORED}", answer, message, reply, unsaved=answer)
+            return
+        except Refused:
+            await reply.fail(words.OVER_MEANWHILE)
+            return
+        if asked is not None and self._goes_on(asked):  # else it was cancelled when the soul was ours already
+            await self._end("soul")
+        await reply.push(f"{text}\n\n{words.HATCHED}".strip())
+        await reply.finish()
+        self._nest.loops.nudge(message.session_key, message.author.id)
+        self._nest.loops.force(message.author.id)
+
+    async def _store(self, soul: SoulBlock, message: Inbound) -> None:
+        """One commit in our own memory. Raises MemoryFault, and Refused when the interview is over."""
+        memory, human, place = self._nest.memory, message.author.id, message.place
+        if memory is None:
+            raise Refused(words.MEMORY_OFF)
+        asked = self._interview
+        origin = Origin(
+            "stated",
+            Source("discord", place.channel_id, message.id),
+            said_at=message.sent_at,
+            private=place.private,
+            evidence="an interview",
+            dm_privacy=self._nest.dm_privacy,
+        )
+
+        def wish(draft: Draft) -> None:
+            if asked is None or not self._goes_on(asked):
+                raise Refused(words.OVER_MEANWHILE)
+            if memory.erased_at(user_subject(human)) >= message.sent_at or not self._nest.remembers(human):
+                raise Refused(words.OVER_MEANWHILE)
+            souls.keep(draft, soul, human, origin)
+
+        at = f"{place.channel_id}/{message.id}"
+        about: dict[str, Any] = {"by": "hatching", "at": at, HUMAN: human}
+        await memory.change(BOT, "hatched", wish, **about)
+
+    # ------------------------------------------------------------------ what happens to it
+
+    def amend(self, message_id: str, text: str) -> None:
+        """A message was edited in the chat."""
+        if self._interview is not None:
+            self._put(self._interview.amended(message_id, text))
+
+    def forget(self, message_id: str) -> None:
+        """A message was deleted in the chat."""
+        if self._interview is not None:
+            self._put(self._interview.without(message_id))
+
+    def _put(self, changed: Interview) -> None:
+        """The transcript is another one now, on disk too: a restart must not bring back what was deleted."""
+        if changed is self._interview:
+            return
+        self._interview = changed
+        task = asyncio.create_task(self._save(changed.human), name="interview")
+        self._saving.add(task)
+        task.add_done_callback(self._saving.discard)
+
+    def erase(self, user_id: str) -> None:
+        """A person's memory was erased: nothing of their interview is left. Its cursor goes with the rest."""
+        if self._interview is not None and self._interview.human == user_id:
+            self._state = step(self._state, "cancel")
+            self._interview = None
+
+    def _goes_on(self, asked: Interview) -> bool:
+        """Whether an interview is still the one under way."""
+        now = self._interview
+        return now is not None and (now.human, now.began_at) == (asked.human, asked.began_at)
+
+    async def _end(self, event: Event) -> None:
+        """The interview is over; what was said in it leaves the window."""
+        one = self._interview
+        self._state = step(self._state, event)
+        self._interview = None
+        if one is not None:
+            window = self._nest.windows.use(one.session_key)
+            for line in one.lines:
+                window.forget(line.id)
+            await self._save(one.human)
+
+    async def _save(self, human: str) -> None:
+        """Keep the interview on disk as it is now, or that there is none; a disk that fails is a warning."""
+
+        def now(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            one = self._interview
+            wanted = interviews.to_cursor(one) if one is not None and one.human == human else {}
+            return None if wanted == known else wanted
+
+        await _soon(self._nest.cursors.update(_cursor(human), now))
+
+
+def _cursor(user_id: str) -> str:
+    return f"hatching-{user_id}"
+
+
+async def _soon(noting: Coroutine[Any, Any, bool]) -> bool:
+    """Whether something was noted on disk, and soon; nobody waits for a disk that hangs."""
+    task = asyncio.create_task(noting)
+    await asyncio.wait([task], timeout=SAVE_WAIT_S)
+    if not task.done():
+        log.warning("the disk does not take what is to be noted of an interview")
+        task.add_done_callback(lambda late: late.cancelled() or late.exception())
+        return False
+    return task.result()

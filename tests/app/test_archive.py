@@ -1,0 +1,260 @@
+"""The archive in the whole bot: opt in, /search, what follows Discord, and what people have removed."""
+
+import logging
+from typing import Any
+
+import discord
+import pytest
+
+from discoclaw.bot.search_commands import shown
+from discoclaw.core.entry import Entry
+from discoclaw.core.text import utf16_length
+from discoclaw.session.archive_search import Found
+from tests.app.conftest import GUILD_ID, Start, World
+from tests.app.models import Scripted
+from tests.memory.leftovers import traces
+
+CANARY = "Kanarie-Ü🐦-4711"
+NOTHING = "I have found nothing like that, in what was kept and you may read."
+
+
+async def search(world: World, person: Any, query: str, *, in_dm: bool = False) -> str:
+    """What /search answers a person, who alone sees it."""
+    await world.settle()
+    if in_dm:
+        result = await person.user.slash("search", query=query)
+    else:
+        result = await person.slash(world.general, "search", query=query)
+    assert result.ephemeral
+    return str(result.response.content)
+
+
+async def thread(world: World, channel: Any, kind: discord.ChannelType) -> Any:
+    made = await world.env.bot.get_channel(channel.id).create_thread(name="a talk", type=kind)
+    await world.env.settle()
+    return next(one for one in channel.threads if one.id == made.id)
+
+
+async def kept(world: World) -> list[str]:
+    """All texts in the archive."""
+    await world.settle()
+    archive = world.app.client.talk.parts.archiving._archive  # type: ignore[union-attr]
+    rows = archive.read(lambda one: one.execute("SELECT text FROM entries ORDER BY id").fetchall(), [])
+    return [text for (text,) in rows]
+
+
+class TestOptIn:
+    async def test_by_default_nothing_is_kept_and_search_says_how_to_change_that(self, start: Start) -> None:
+        async with start(Scripted()) as world:
+            await world.ann.send(world.general, "zebras are striped")
+            answer = await search(world, world.ann, "zebra")
+            assert f"it takes this server's id, `{GUILD_ID}`, or `all`" in answer
+            assert "it takes `dm`, or `all`" in await search(world, world.ann, "zebra", in_dm=True)
+            assert not (world.folder / "data" / "memory" / "archive.sqlite").exists()
+
+    async def test_of_one_server_its_direct_messages_are_not(self, start: Start) -> None:
+        async with start(Scripted(), auto_save=str(GUILD_ID)) as world:
+            await world.ann.send(world.general, "zebras are striped")
+            await world.ann.send_dm("zebras are secret")
+            assert await kept(world) == ["zebras are striped", "ok"]
+
+    async def test_only_people_on_the_allowlist_search_and_are_kept(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all", allow_roles=frozenset()) as world:
+            await world.restart(allow_users=frozenset({str(world.ann.id)}))
+            await world.bob.send(world.general, "zebras of a guest")
+            await world.ann.send(world.general, "zebras of ann")
+            assert await kept(world) == ["zebras of ann", "ok"]
+            assert "You are not on my allowlist" in await search(world, world.bob, "zebra")
+
+    async def test_after_it_was_switched_off_nothing_is_found(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all") as world:
+            await world.ann.send(world.general, "zebras are striped")
+            await world.restart(auto_save="")
+            assert "is not kept" in await search(world, world.ann, "zebra")
+
+
+class TestSearch:
+    async def test_finds_talk_and_answers_with_who_when_where_and_links(self, start: Start) -> None:
+        async with start(Scripted("A zebra has stripes."), auto_save="all") as world:
+            said = await world.ann.send(world.general, "what does a zebra look like?")
+            lines = (await search(world, world.bob, "zebra")).splitlines()
+            assert len(lines) == 2
+            date = f"{world.env.now():%Y-%m-%d}"
+            (mine,) = [line for line in lines if "look like" in line]
+            assert mine.startswith(f"- {date} ")
+            assert f"<#{world.general.id}>, **ann**: `what does a zebra look like?`" in mine
+            assert mine.endswith(f"<https://discord.com/channels/{GUILD_ID}/{world.general.id}/{said.id}>")
+            assert await search(world, world.bob, "giraffe") == NOTHING
+
+    async def test_only_what_one_may_read_at_that_moment(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all") as world:
+            staff = world.guild.create_role("staff", permissions=discord.Permissions.all())
+            carl = world.guild.add_member(world.env.create_user("carl"), roles=[staff])
+            await carl.send(world.hidden, "zebra hidden")
+            await world.ann.send(world.dev, "zebra in dev")
+            await world.ann.send_dm("zebra in private")
+            for person, texts in ((world.bob, ["zebra in dev"]), (carl, ["zebra hidden", "zebra in dev"])):
+                found = await search(world, person, "zebra")
+                assert [text for text in ("zebra hidden", "zebra in dev") if text in found] == texts
+                assert "private" not in found
+            dev = world.env.bot.get_channel(world.dev.id)
+            bob = await dev.guild.fetch_member(world.bob.id)  # type: ignore[union-attr]
+            for denied in ({"read_message_history": False}, {"view_channel": False}):
+                await dev.set_permissions(bob, **denied)  # type: ignore[union-attr]
+                assert await search(world, world.bob, "zebra") == NOTHING
+            assert "zebra in dev" in await search(world, world.ann, "zebra")
+
+    async def test_a_direct_message_is_its_persons_alone(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all") as world:
+            await world.ann.send_dm("zebra of ann")
+            await world.bob.user.send_dm("zebra of bob")
+            await world.ann.send(world.general, "zebra in the open")
+            found = await search(world, world.ann, "zebra", in_dm=True)
+            assert "zebra of ann" in found
+            assert f"/channels/@me/{world.ann_dm.id}/" in found
+            assert "in the open" not in found and "of bob" not in found
+
+    async def test_open_threads_go_by_their_channel_and_private_ones_by_who_is_in_them(
+        self, start: Start
+    ) -> None:
+        async with start(Scripted(), auto_save="all") as world:
+            open_ = await thread(world, world.general, discord.ChannelType.public_thread)
+            closed = await thread(world, world.general, discord.ChannelType.private_thread)
+            inside = world.env.bot.get_channel(closed.id)
+            await inside.add_user(discord.Object(world.ann.id))  # type: ignore[union-attr]
+            await world.env.settle()
+            await world.ann.send(open_, "zebra open")
+            await world.ann.send(closed, "zebra closed")
+            found = await search(world, world.ann, "zebra")
+            assert "zebra open" in found and "zebra closed" in found
+            found = await search(world, world.bob, "zebra")
+            assert "zebra open" in found and "zebra closed" not in found
+            await inside.remove_user(discord.Object(world.ann.id))  # type: ignore[union-attr]
+            assert "zebra closed" not in await search(world, world.ann, "zebra")
+
+    async def test_an_archive_that_can_not_be_read_is_said_and_costs_no_reply(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with start(Scripted(), auto_save="all") as world:
+            path = world.folder / "data" / "memory" / "archive.sqlite"
+            path.mkdir(parents=True)
+            await world.ann.send(world.general, "zebras are striped")
+            await world.ann.send(world.general, "and white")
+            assert world.answer(world.general) == "ok"
+            assert "can not be searched right now" in await search(world, world.ann, "zebra")
+            warnings = [
+                one.getMessage() for one in caplog.records if "can not be archived" in one.getMessage()
+            ]
+            assert len(warnings) == 1
+            path.rmdir()
+
+    async def test_a_damaged_archive_is_kept_aside_and_said(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with start(Scripted(), auto_save="all") as world:
+            folder = world.folder / "data" / "memory"
+            (folder / "archive.sqlite").write_bytes(b"nonsense" * 1000)
+            await world.ann.send(world.general, "zebras are striped")
+            assert world.answer(world.general) == "ok"
+            assert "zebras are striped" in await search(world, world.ann, "zebra")
+            assert len(list(folder.glob("archive.sqlite.corrupt-*"))) == 1
+            assert [one.levelno for one in caplog.records if "is damaged" in one.getMessage()] == [
+                logging.ERROR
+            ]
+
+
+class TestItFollowsDiscord:
+    async def test_edits_and_deletions(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all", respond_mode="mention") as world:
+            gone = await world.ann.send(world.general, "zebra gone")
+            edited = await world.ann.send(world.general, "zebra before")
+            assert await kept(world) == ["zebra gone", "zebra before"]
+            await world.ann.delete(gone)
+            await world.ann.edit(edited, "zebra behind")
+            assert await kept(world) == ["zebra behind"]
+
+    async def test_what_was_edited_or_deleted_while_we_were_away(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all", respond_mode="mention") as world:
+            await world.ann.send(world.general, "zebra first")
+            gone = await world.ann.send(world.general, "zebra gone")
+            edited = await world.ann.send(world.general, "zebra before")
+            await world.bob.send(world.dev, "zebra elsewhere")
+            await kept(world)
+            await world.end()
+            await world.ann.delete(gone)
+            await world.ann.edit(edited, "zebra behind")
+            await world.restart(respond_mode="all")
+            await world.ann.send(world.general, "hello")
+            texts = ["zebra first", "zebra behind", "zebra elsewhere", "hello", "ok"]
+            assert await kept(world) == texts
+
+    async def test_a_channel_that_is_deleted(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all", respond_mode="mention") as world:
+            await world.ann.send(world.dev, "zebra in dev")
+            await world.ann.send(world.general, "zebra in general")
+            await kept(world)
+            await world.env.bot.get_channel(world.dev.id).delete()  # type: ignore[union-attr]
+            assert await kept(world) == ["zebra in general"]
+
+    async def test_what_a_crash_lost_comes_back_from_the_history(self, start: Start) -> None:
+        async with start(Scripted("Striped, a zebra is."), auto_save="all") as world:
+            await world.ann.send(world.general, "what is a zebra like?")
+            await world.ann.send(world.general, "!memory remember tea")
+            await world.app.client.talk.parts.archiving.close()  # type: ignore[union-attr]
+            await world.restart()
+            for path in (world.folder / "data" / "memory").glob("archive.sqlite*"):
+                path.unlink()
+            await world.restart()
+            assert await kept(world) == []
+            await world.ann.send(world.general, "and now?")
+            texts = ["what is a zebra like?", "Striped, a zebra is.", "and now?", "ok"]
+            assert await kept(world) == texts
+
+
+class TestPeopleDecide:
+    async def test_erasing_leaves_no_byte_and_nobody_elses_goes(self, start: Start) -> None:
+        async with start(Scripted(then=f"You like {CANARY}."), auto_save="all") as world:
+            for _ in range(3):
+                await world.ann.send(world.general, f"I like {CANARY}")
+                await world.ann.send_dm(f"I like {CANARY}")
+            world.app.client.talk.parts.model.then = "ok"  # type: ignore[attr-defined]
+            await world.bob.send(world.general, "I like coffee")
+            assert len(await kept(world)) == 14
+            await world.env.advance_time(1)
+            await world.ann.send(world.general, "!memory erase --yes")
+            await world.settle()
+            assert traces(world.folder / "data" / "memory", CANARY, str(world.ann.id)) == []
+            assert await kept(world) == ["I like coffee", "ok"]
+            await world.restart()
+            await world.bob.send(world.general, "good morning")  # the history is read again
+            assert traces(world.folder / "data" / "memory", CANARY) == []
+
+    async def test_opting_out_removes_ones_talk_and_says_so(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all") as world:
+            await world.ann.send(world.general, "I like zebras")
+            await world.bob.send(world.general, "I like coffee")
+            await world.settle()
+            await world.ann.send(world.general, "!memory optout")
+            assert "From the archive of talk I removed 2 messages." in world.answer(world.general)
+            await world.ann.send(world.general, "I like lions")
+            assert await kept(world) == ["I like coffee", "ok"]
+
+
+class TestTheText:
+    @staticmethod
+    def found(text: str, name: str = "Ann", number: int = 1) -> Found:
+        entry = Entry(str(number), "discord:channel:5", "5", "5", "9", "1", name, text, 1_770_000_000_000)
+        return Found(entry, 1.0, "")
+
+    def test_nothing_in_a_message_is_markup_or_a_line_of_its_own(self) -> None:
+        text = shown([self.found("`x` **bold** <@1> @everyone\n- 2026 [a](http://b)", "A*n*n`\n#")])
+        assert text == (
+            "- 2026-02-02 02:40Z, <#5>, **A\\*n\\*n #**: "
+            "`'x' **bold** <@1> @everyone - 2026 [a](http://b)` <https://discord.com/channels/9/5/1>"
+        )
+
+    def test_ten_long_ones_fit_into_a_message(self) -> None:
+        text = shown([self.found("👍" * 3000, "n" * 200, number) for number in range(10)])
+        assert utf16_length(text) <= 2000
+        assert text.splitlines()[-1].startswith("(")
+        assert "more messages; more words find less)" in text

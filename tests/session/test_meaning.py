@@ -1,0 +1,242 @@
+"""Questions: what is asked of a provider while somebody waits for an answer, and how long they wait."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from discoclaw.core.item import Item
+from discoclaw.core.view import View
+from discoclaw.embed.http import HttpEmbedder
+from discoclaw.embed.providers import OLLAMA
+from discoclaw.loops.embedding import Embedding
+from discoclaw.memory.store import Memory
+from discoclaw.session.meaning import PROBE, Meaning, without_names
+from discoclaw.session.turn import take_turn
+from tests.memory.kit import ANN, Clock, remember
+from tests.servers.embeddings_api import Cut, EmbeddingsServer, Raw, Shaped, failure, stall
+from tests.session.scene import ANN as ANN_HERSELF
+from tests.session.scene import Recorder, house, inbound, until
+
+TEXTS = ("User has a cat.", "User drinks tea.", "User plays go.")
+
+
+class Desk:
+    """One person's memory with vectors, and questions about it."""
+
+    def __init__(self, root: Path, server: EmbeddingsServer, stack: AsyncExitStack) -> None:
+        self.server = server
+        self.memory = Memory(root, clock=Clock())
+        self.memory.open()
+        stack.callback(self.memory.close)
+        self._stack = stack
+
+    def begin(self, *, wait_s: float = 5.0, rest_s: float = 0.01, url: str = "") -> Meaning:
+        """`wait_s` is long unless a test is about waiting: the machine may be busy."""
+        door = HttpEmbedder(OLLAMA, model="m", base_url=url or self.server.url)
+        embedding = Embedding(door, self.memory, self.memory.vectors, rest_s=0.01)
+        self.meaning = Meaning(door, embedding, wait_s=wait_s, rest_s=rest_s)
+        self._stack.push_async_callback(self.meaning.close)
+        return self.meaning
+
+    async def remember(self, *texts: str) -> None:
+        for text in texts:
+            await self.memory.change(ANN, "a test", remember(text))
+
+    async def items(self) -> list[Item]:
+        view: View = await self.memory.view(ANN)
+        return view.active()
+
+    async def near(self, text: str) -> Mapping[str, float]:
+        """The cosines by the items' texts."""
+        items = await self.items()
+        found = await self.meaning.cosines(ANN, text, items, private=False)
+        return {item.text: found[item.id] for item in items if item.id in found}
+
+    async def ready(self) -> None:
+        await until(lambda: self.meaning.in_time, seconds=20)
+        await self.meaning.settle()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddingsServer]:
+    async with EmbeddingsServer(same={"feline": "cat"}) as server:
+        yield server
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, server: EmbeddingsServer) -> AsyncIterator[Desk]:
+    async with AsyncExitStack() as stack:
+        yield Desk(tmp_path / "memory", server, stack)
+
+
+class TestQuestions:
+    async def test_find_what_is_meant_and_ask_once(self, desk: Desk) -> None:
+        desk.begin().start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        near = await desk.near("feline?")
+        assert near.keys() == set(TEXTS)
+        assert near["User has a cat."] > near["User drinks tea."] == 0
+        assert desk.server.texts.count("feline?") == 1
+
+    async def test_are_not_asked_before_the_provider_has_shown_that_it_answers(self, desk: Desk) -> None:
+        desk.begin()
+        await desk.remember(*TEXTS)
+        await desk.meaning.settle()
+        assert await desk.near("feline?") == {}
+        assert "feline?" not in desk.server.texts
+
+    async def test_are_not_asked_about_somebody_without_vectors(self, desk: Desk) -> None:
+        desk.begin().start()
+        await desk.ready()
+        assert await desk.near("feline?") == {}
+        await desk.meaning.settle()
+        assert desk.server.texts == [PROBE]
+
+    async def test_an_item_without_a_vector_has_no_cosine(self, desk: Desk) -> None:
+        desk.begin().start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        desk.server.script(stall())
+        await desk.remember("User sails.")
+        await desk.server.wait_for_text("User sails.")
+        assert (await desk.near("feline?")).keys() == set(TEXTS)
+
+    async def test_private_words_go_to_no_other_machine(self, desk: Desk) -> None:
+        desk.begin(url=desk.server.url.replace("127.0.0.1", "0.0.0.0")).start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        assert desk.meaning.ask(ANN, "my private feline", private=True) is None
+        assert (await desk.near("my open feline"))["User has a cat."] > 0
+        assert "my private feline" not in desk.server.texts
+
+    @pytest.mark.parametrize("text", ["", "  \n", "Ann", "@Ann"])
+    async def test_nothing_is_asked_with_no_words(self, desk: Desk, text: str) -> None:
+        desk.begin().start()
+        await desk.ready()
+        assert desk.meaning.ask(ANN, text, private=False, names=["Ann"]) is None
+
+    async def test_the_cosines_are_those_of_whoever_is_meant(self, desk: Desk) -> None:
+        desk.begin().start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        items = await desk.items()
+        assert await desk.meaning.cosines("user-456", "feline?", items, private=False) == {}
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        "fault",
+        [failure(401), failure(429), failure(500), Cut(), Raw(b"prose"), Shaped(lambda vectors: [])],
+        ids=["401", "429", "500", "cut", "prose", "count"],
+    )
+    async def test_nobody_waits_after_one_until_a_try_succeeds(self, desk: Desk, fault: Raw) -> None:
+        desk.begin(rest_s=0.5).start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        desk.server.script(fault)
+        assert await desk.near("feline?") == {}
+        assert not desk.meaning.in_time
+        assert await desk.near("another feline?") == {}
+        assert "another feline?" not in desk.server.texts
+        await desk.ready()
+        assert (await desk.near("feline?"))["User has a cat."] > 0
+
+    async def test_an_answer_that_comes_too_late_is_not_waited_for(self, desk: Desk) -> None:
+        desk.begin(wait_s=1.0).start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        desk.server.default = stall()
+        async with asyncio.timeout(20):
+            assert await desk.near("feline?") == {}
+        assert not desk.meaning.in_time
+        assert await desk.near("another feline?") == {}
+        assert "another feline?" not in desk.server.texts
+
+    async def test_a_try_that_is_answered_too_late_does_not_count(self, desk: Desk) -> None:
+        desk.begin(wait_s=0.05).start()
+        desk.server.script(failure(500))
+        desk.server.default = stall()
+        await desk.server.wait_for_requests(4)
+        assert not desk.meaning.in_time
+
+    async def test_vectors_of_another_length_are_made_anew(self, desk: Desk) -> None:
+        desk.begin().start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        desk.server.dims = 64
+        assert await desk.near("feline?") == {}
+        await desk.meaning.settle()
+        assert (await desk.near("feline?"))["User has a cat."] > 0
+
+    async def test_a_question_nobody_looks_at_disturbs_nobody(self, desk: Desk) -> None:
+        desk.begin().start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        desk.server.script(failure(500))
+        assert desk.meaning.ask(ANN, "feline?", private=False) is not None
+        await desk.meaning.settle()
+        assert desk.meaning.in_time
+
+    async def test_closing_waits_for_nothing(self, desk: Desk) -> None:
+        desk.server.default = stall()
+        desk.begin().start()
+        await desk.server.wait_for_requests(1)
+        await desk.meaning.close()
+        assert desk.meaning.ask(ANN, "feline?", private=False) is None
+
+    async def test_after_an_erasing_nothing_is_near(self, desk: Desk) -> None:
+        desk.begin().start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        items = await desk.items()
+        await desk.memory.erase(ANN)
+        assert await desk.meaning.cosines(ANN, "feline?", items, private=False) == {}
+
+
+class TestATurn:
+    """A whole turn, with a provider that stalls later on."""
+
+    async def test_goes_on_without_a_provider_that_stalls(
+        self, tmp_path: Path, server: EmbeddingsServer
+    ) -> None:
+        home = house(tmp_path)
+        home.memory.open()
+        door = HttpEmbedder(OLLAMA, model="m", base_url=server.url)
+        meaning = Meaning(door, Embedding(door, home.memory, home.memory.vectors), wait_s=1.0, rest_s=60.0)
+        parts = replace(home.parts, meaning=meaning)
+        meaning.start()
+        for text in TEXTS:
+            await home.remember(ANN_HERSELF, text)
+        await until(lambda: meaning.in_time, seconds=20)
+        await meaning.settle()
+        server.default = stall()
+        for number in range(3):
+            reply = Recorder()
+            async with asyncio.timeout(20):
+                await take_turn(parts, inbound(100 + number, f"question {number} on the cat?"), reply)
+            assert reply.text == "All right."
+            assert "User has a cat." in home.model.user_turn()
+        assert [text for text in server.texts if "question" in text] == ["question 0 on the cat?"]
+        await meaning.close()
+        home.memory.close()
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("text", "names", "left"),
+        [
+            ("What is Ann's cat called?", ["Ann"], "What is cat called?"),
+            ("@DiscoClaw, ann said tea", ["DiscoClaw", "Ann Lee"], ", said tea"),
+            ("Ann Lee likes planning", ["Ann Lee"], "likes planning"),
+            ("I like C++ (really)", ["C++ (fan)", ".*", "ik"], "I like (really)"),
+            ("A cat and a b", ["a", "b", "", " "], "A cat and a b"),
+            ("nothing to do", [], "nothing to do"),
+        ],
+    )
+    def test_say_nothing_of_what_is_meant(self, text: str, names: list[str], left: str) -> None:
+        assert without_names(text, names) == left
