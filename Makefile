@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo run test check bench mermaid lock clean
+.PHONY: demo run test check bench bench-recall mermaid lock clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -24,6 +24,9 @@ check: $(READY)  ## Lint, format, types, and which room may import which
 
 bench: $(READY)  ## What it costs, as ratios inside one run (BENCH=--json for programs)
 	$(BIN)/python -m bench $(BENCH)
+
+bench-recall: $(READY)  ## How well and how fast memory is found, beside plain rankings (BENCH=--json)
+	$(BIN)/python -m bench.recall $(BENCH)
 
 mermaid: $(READY)  ## Ask Mermaid's own parser about the graphs we write (needs node and npm)
 	npm install --prefix tests/show/mermaid --no-package-lock --silent

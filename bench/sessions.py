@@ -19,7 +19,7 @@ from discoclaw.core import titles
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.core.policy import Policy
-from discoclaw.core.ports import Offer
+from discoclaw.core.ports import HatchOffer, Offer
 from discoclaw.session.talk import Talk
 
 SESSIONS, EACH = 1_000, 20
@@ -47,7 +47,7 @@ class Listener:
     async def drop(self) -> None:
         pass
 
-    async def offer(self, offer: Offer) -> None:
+    async def offer(self, offer: Offer | HatchOffer) -> None:
         pass
 
     async def fail(self, text: str) -> None:

@@ -1,0 +1,231 @@
+"""What is compared: plain rankings that anybody would write first, and ours. All get the same data.
+
+`ITEM_SYSTEMS` and `TALK_SYSTEMS` are the tables' rows; each entry makes a fresh system. What a system is
+given is what may be shown: an item that is deprecated, or private in the open, never reaches it, as in the
+bot. The plain ones are given turns as lines, "Name: words", since that is what they would return.
+"""
+
+import math
+import re
+import shutil
+import sqlite3
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Protocol
+
+from bench.recall.data import Turn
+from bench.recall.times import NOW
+from discoclaw.core.entry import Entry
+from discoclaw.core.item import MANUAL, Item, by_newest
+from discoclaw.core.ports import Signals
+from discoclaw.memory.archive import Archive
+from discoclaw.memory.archive_look import Visible
+from discoclaw.memory.archive_rows import Put
+from discoclaw.recall import overlap
+from discoclaw.recall.rank import Ranker
+from discoclaw.session.archive_rules import words_of
+from discoclaw.session.archive_search import find
+
+
+class ItemSystem(Protocol):
+    """Finds items."""
+
+    def load(self, items: Sequence[Item]) -> None:
+        """Take a person's items, instead of those before."""
+        ...
+
+    def search(self, query: str, limit: int) -> list[str]:
+        """The ids of at most `limit` of them, best first."""
+        ...
+
+
+class TalkSystem(Protocol):
+    """Finds turns of a conversation."""
+
+    def load(self, turns: Sequence[Turn]) -> None: ...
+    def search(self, query: str, limit: int) -> list[str]: ...
+
+
+class Overlap:
+    """DNAM's ranking, without its cap of twelve."""
+
+    def __init__(self, *, recency: bool) -> None:
+        self._recency = recency
+        self._items: Sequence[Item] = ()
+
+    def load(self, items: Sequence[Item]) -> None:
+        self._items = items
+
+    def search(self, query: str, limit: int) -> list[str]:
+        found = overlap.ranked(query, self._items, now_ms=NOW, recency=self._recency)
+        return [item.id for item in found[:limit]]
+
+
+class Bm25:
+    """BM25 as in its textbook: k1 1.2, b 0.75, no stop words, no stems. Ties are newer first, then by id."""
+
+    K1, B = 1.2, 0.75
+
+    def __init__(self) -> None:
+        self._documents: list[tuple[Item, Counter[str], int]] = []
+        self._frequency: Counter[str] = Counter()
+        self._average = 1.0
+
+    def load(self, items: Sequence[Item]) -> None:
+        bags = [(item, Counter(_words(_searchable(item)))) for item in items]
+        self._documents = [(item, bag, bag.total()) for item, bag in bags]
+        self._frequency = Counter(word for _, bag in bags for word in bag)
+        self._average = sum(length for *_, length in self._documents) / max(1, len(bags)) or 1.0
+
+    def search(self, query: str, limit: int) -> list[str]:
+        total = len(self._documents)
+        weights = {
+            word: math.log(1 + (total - self._frequency[word] + 0.5) / (self._frequency[word] + 0.5))
+            for word in _words(query)
+        }
+        scored = []
+        for item, bag, length in self._documents:
+            norm = self.K1 * (1 - self.B + self.B * length / self._average)
+            score = sum(
+                weight * bag[word] * (self.K1 + 1) / (bag[word] + norm)
+                for word, weight in weights.items()
+                if word in bag
+            )
+            if score:
+                scored.append((-round(score, 9), *by_newest(item)))
+        return [item_id for *_, item_id in sorted(scored)[:limit]]
+
+
+class FullText:
+    """SQLite's FTS5 with `porter unicode61`: a quoted OR query without stop words, ranked by bm25()."""
+
+    def __init__(self) -> None:
+        self._base = sqlite3.connect(":memory:")
+        weakref.finalize(self, self._base.close)
+        self._base.execute(
+            "CREATE VIRTUAL TABLE lines USING fts5(id UNINDEXED, words, tokenize='porter unicode61')"
+        )
+
+    def load(self, items: Sequence[Item]) -> None:
+        self._base.execute("DELETE FROM lines")
+        rows = [(item.id, _searchable(item)) for item in sorted(items, key=by_newest)]
+        self._base.executemany("INSERT INTO lines VALUES (?, ?)", rows)
+
+    def search(self, query: str, limit: int) -> list[str]:
+        words = dict.fromkeys(word for word in _words(query) if word not in _STOP)
+        if not words:
+            return []
+        asked = " OR ".join(f'"{word}"' for word in words)
+        statement = "SELECT id FROM lines WHERE lines MATCH ? ORDER BY bm25(lines), rowid LIMIT ?"
+        return [row[0] for row in self._base.execute(statement, (asked, limit))]
+
+
+class Ours:
+    """The bot's ranking of items, which knows what the person is called."""
+
+    OWN_NAME = "Somebody"
+
+    def __init__(self) -> None:
+        self._recall = Ranker()
+        self._items: Sequence[Item] = ()
+
+    def load(self, items: Sequence[Item]) -> None:
+        self._items = items
+
+    def search(self, query: str, limit: int) -> list[str]:
+        hits = self._recall.rank(query, self._items, now_ms=NOW, signals=Signals(own_name=self.OWN_NAME))
+        return [hit.item.id for hit in hits[:limit]]
+
+
+class OverTurns:
+    """A system for items, given turns."""
+
+    def __init__(self, inner: ItemSystem) -> None:
+        self._inner = inner
+
+    def load(self, turns: Sequence[Turn]) -> None:
+        self._inner.load([as_item(turn) for turn in turns])
+
+    def search(self, query: str, limit: int) -> list[str]:
+        return self._inner.search(query, limit)
+
+
+PLAIN: dict[str, Callable[[], ItemSystem]] = {
+    "token overlap": lambda: Overlap(recency=True),
+    "token overlap, no recency": lambda: Overlap(recency=False),
+    "BM25, plain": Bm25,
+    "SQLite FTS5, porter": FullText,
+}
+
+OURS_FOR_ITEMS: dict[str, Callable[[], ItemSystem]] = {
+    "ours": Ours,
+}
+
+
+class OurArchive:
+    """The bot's archive: a file, its candidates, and the ranking of talk."""
+
+    VISIBLE = Visible(frozenset({"1"}))
+
+    def __init__(self) -> None:
+        folder = Path(mkdtemp(prefix="discoclaw-bench-"))
+        self._archive = Archive(folder / "archive.sqlite", clock=lambda: NOW)
+        weakref.finalize(self, _remove, self._archive, folder)
+        self._ids: dict[str, str] = {}
+
+    def load(self, turns: Sequence[Turn]) -> None:
+        self._archive.drop_channel("1")
+        self._ids = {str(number): turn.id for number, turn in enumerate(turns, start=1)}
+        entries = [
+            Entry(str(number), "s", "1", "1", "1", turn.speaker, turn.speaker, turn.text, turn.at_ms)
+            for number, turn in enumerate(turns, start=1)
+        ]
+        self._archive.write([Put(one) for one in entries], words=words_of, keeps=lambda entry: True)
+
+    def search(self, query: str, limit: int) -> list[str]:
+        hits = find(self._archive, query, self.VISIBLE, limit=limit, keeps=lambda entry: True)
+        return [self._ids[hit.entry.id] for hit in hits]
+
+
+def _remove(archive: Archive, folder: Path) -> None:
+    archive.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+OURS_FOR_TALK: dict[str, Callable[[], TalkSystem]] = {"ours": OurArchive}
+
+
+def _over(make: Callable[[], ItemSystem]) -> Callable[[], TalkSystem]:
+    return lambda: OverTurns(make())
+
+
+ITEM_SYSTEMS: dict[str, Callable[[], ItemSystem]] = {**PLAIN, **OURS_FOR_ITEMS}
+TALK_SYSTEMS: dict[str, Callable[[], TalkSystem]] = {
+    **{name: _over(make) for name, make in PLAIN.items()},
+    **OURS_FOR_TALK,
+}
+
+
+def as_item(turn: Turn) -> Item:
+    """A turn as something that ranks items can take; its text is the line it would be shown as."""
+    text = f"{turn.speaker}: {turn.text}"
+    return Item(turn.id, "fact", text, (), "active", MANUAL, turn.at_ms, turn.at_ms)
+
+
+def _searchable(item: Item) -> str:
+    return f"{item.text} {' '.join(item.tags)} {item.kind}"
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+_STOP = frozenset(
+    """a about all am an and any are as at be been but by can could did do does for from get had has
+    have he her him his how i if in into is it its just me my no not of on or our she should so some
+    tell than that the their them then there these they this those to up us was we were what when where
+    which who whom whose why will with would you your""".split()  # noqa: SIM905 - words are read as words
+)
