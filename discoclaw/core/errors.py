@@ -21,6 +21,12 @@
     ├── EmbeddingError           a provider gave no usable vectors; a reply never depends on them
     │   ├── EmbeddingUnavailable the provider fails or limits us for now (408, 429, 5xx, no connection)
     │   └── EmbeddingRefused     not for these texts: refused (400, 413, 422), or answered with nonsense
+    ├── NostrError               an event can not be made, read or delivered; a reply never depends on it
+    │   ├── BadEvent             what a relay sent is no event, or its id or signature is wrong
+    │   ├── NotOpened            an event's content can not be decrypted or is not what it should be
+    │   └── RelayError           a relay does not do what we asked for
+    │       ├── RelayUnreachable no connection, or it broke off, or it does not answer in time
+    │       └── RelayRefused     it said no: `prefix` and text are its own (NIP-01)
     └── ChatError                Discord did not take what we sent
         ├── ChatForbidden        we may not (403)
         ├── ChatGone             the channel or message is no longer there (404)
@@ -142,6 +148,34 @@ class EmbeddingUnavailable(EmbeddingError):
 
 class EmbeddingRefused(EmbeddingError):
     """No vectors for just these texts: they were refused, or the answer is not what was asked for."""
+
+
+class NostrError(DiscoClawError):
+    """An event can not be made, read or delivered."""
+
+
+class BadEvent(NostrError):
+    """What a relay sent is no event of Nostr, or its id or signature is wrong."""
+
+
+class NotOpened(NostrError):
+    """An event can not be decrypted, or does not say what it should. It is kept, and counts for nothing."""
+
+
+class RelayError(NostrError):
+    """A relay does not do what we asked for."""
+
+
+class RelayUnreachable(RelayError):
+    """No connection to a relay, or it broke off, or no answer came in time."""
+
+
+class RelayRefused(RelayError):
+    """A relay said no. `prefix` is NIP-01's word for why (`rate-limited`, `blocked`, …), or ""."""
+
+    def __init__(self, text: str, *, prefix: str = "") -> None:
+        super().__init__(text)
+        self.prefix = prefix
 
 
 class ChatError(DiscoClawError):

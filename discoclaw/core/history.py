@@ -3,7 +3,8 @@
 Records are a grow-only set: whatever order they lie in, or came from two replicas in, the same set gives the
 same history. The order is: a record after those it rests on (a commit after its parents, a ref after its
 head), else by (time, id). Everything here is a fold over that order. A branch starts as another's chain at
-the moment of its creation, without copying a commit, and grows by the commits that name it.
+the moment of its creation, without copying a commit, and grows by the commits that name it. One that began
+at a lost commit begins at the newest one before it, where a mend says which that is.
 Pure; knows nothing about files. How two points are brought together is `merge`.
 """
 
@@ -177,6 +178,7 @@ class History:
         self.commits: dict[str, Commit] = {}
         self.accepted: set[str] = set()
         """Ids of commits that are lost, and known to be."""
+        self._follows = _kept_before(self.records)
         self._rank: dict[str, int] = {}
         self._chains: dict[str, list[Commit]] = {MAIN: []}
         self._home: dict[str, tuple[list[Commit], int]] = {}
@@ -188,6 +190,9 @@ class History:
 
     def _add(self, record: Record) -> None:
         before = self.branches
+        if isinstance(record, Ref) and record.action == "create":
+            there = self._there(record.head)
+            record = record if there == record.head else replace(record, head=there)
         self.branches = before.after(record)
         if isinstance(record, Commit):
             if record.branch not in self._chains:
@@ -204,7 +209,14 @@ class History:
         elif record.action == "mend" and record.head is not None:
             self.accepted.add(record.head)
 
+    def _there(self, commit_id: str | None) -> str | None:
+        """A point; where it is lost and a mend says what came before it, that one."""
+        if commit_id is None or commit_id in self._home:
+            return commit_id
+        return self._follows.get(commit_id, commit_id)
+
     def _chain_at(self, commit_id: str | None) -> list[Commit]:
+        commit_id = self._there(commit_id)
         if commit_id is None or commit_id not in self._home:
             return []
         chain, length = self._home[commit_id]
@@ -386,6 +398,17 @@ def _rests_on(record: Record) -> list[str]:
 def _follows(record: Record) -> list[str]:
     one = record.head if isinstance(record, Ref) else record.parent_id
     return [one] if one is not None else []
+
+
+def _kept_before(records: Iterable[Record]) -> dict[str, str]:
+    """By the id of a lost commit the newest one before it that was kept, where a mend says so."""
+    found: dict[str, str] = {}
+    for record in records:
+        if isinstance(record, Ref) and record.action == "mend" and record.head is not None:
+            kept = record.metadata.get("follows")
+            if isinstance(kept, str):
+                found.setdefault(record.head, kept)
+    return found
 
 
 def _is_ordered(records: Iterable[Record]) -> bool:

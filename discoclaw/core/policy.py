@@ -1,7 +1,7 @@
 """When the bot answers and how much it hears: runtime knobs, resolved per field, and the allowlist.
 
-A `Policy` is given to each turn; settings make the bottom layer, live configuration the ones above:
-user > group > global > settings > default. Knows nothing about where layers come from.
+A `Policy` is given to each turn; settings make the bottom layer, live configuration the ones above (see
+`core/live`): user > group > global > settings > default. Knows nothing about where layers come from.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,10 +25,20 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for one message. `context_history` is a number of messages, 1 to 200."""
+    """What holds for one message. `context_history` is a number of messages, 1 to 200.
+
+    `holds` is how many the conversation keeps at least, because others who talk there are shown more: one
+    person's wish for less takes nothing away from the others.
+    """
 
     respond_mode: RespondMode = "mention"
     context_history: int = 20
+    holds: int = 0
+
+    @property
+    def capacity(self) -> int:
+        """How many messages the conversation's window holds."""
+        return max(self.context_history, self.holds)
 
 
 DEFAULT = Policy()

@@ -16,6 +16,18 @@ Clock = Callable[[], int]
 """The present in milliseconds since 1970."""
 
 
+class Mirrored(Protocol):
+    """A mirror of the memory elsewhere, as its owner sees it."""
+
+    async def told(self) -> str:
+        """How it is doing, in lines of plain text."""
+        ...
+
+    def push(self) -> None:
+        """Bring it up to date now, and try again what was refused. Never waits."""
+        ...
+
+
 class Model(Protocol):
     """A language model. Every failure is a `ModelError`; nothing of a vendor leaves the door."""
 

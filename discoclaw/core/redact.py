@@ -7,8 +7,9 @@ Knows nothing about where text comes from or goes.
 """
 
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _NSEC = re.compile(rf"nsec1[{_BECH32}]{{58}}", re.IGNORECASE)
@@ -47,6 +48,12 @@ class Redacted:
     flagged: bool = False
 
 
+_SHORTEST = 15
+"""Characters of the shortest secret there is a pattern for; most names are shorter."""
+_MOST_DEEP = 32
+"""Values that lie deeper in others than any shape of ours are left out."""
+
+
 def redact(
     text: str,
     *,
@@ -57,9 +64,12 @@ def redact(
     """Take secrets out of `text`.
 
     `known_hex`: public keys (64 lower-case hex digits) that are not flagged. `own_hex`: our own secret
-    keys; not even their first digits are shown. `npub_of` turns an nsec into its npub, or None when the
-    nsec's checksum is wrong; without it no hint of the key's owner is given.
+    keys, in hex or any other form; not even their first digits are shown, nor whose they are. `npub_of`
+    turns an nsec into its npub, or None when the nsec's checksum is wrong; without it no hint of the key's
+    owner is given.
     """
+    if len(text) < _SHORTEST:
+        return Redacted(text)
     redacted = flagged = False
 
     def nsec(match: re.Match[str]) -> str:
@@ -92,3 +102,40 @@ def redact(
         text = pattern.sub(other(label), text)
     text = _HEX64.sub(hex64, text)
     return Redacted(text, redacted, flagged)
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Takes secrets out of text, by what is known of keys; without any knowledge it is just `redact`.
+
+    `own` are our own secret keys in each form in which one could be pasted (hex, nsec), `known` gives the
+    public keys of the moment that are not flagged; `npub_of` is as for `redact`.
+    """
+
+    own: frozenset[str] = field(default=frozenset(), repr=False)
+    known: Callable[[], Collection[str]] = frozenset
+    npub_of: Callable[[str], str | None] | None = None
+
+    def __call__(self, text: str) -> Redacted:
+        """The text without secrets, and whether there were any."""
+        return redact(text, known_hex=self.known(), own_hex=self.own, npub_of=self.npub_of)
+
+    def clean(self, text: str) -> str:
+        """The text without secrets."""
+        return self(text).text
+
+    def value(self, value: Any, *, _deep: int = 0) -> Any:
+        """A value as JSON has it, every text in it without secrets."""
+        if isinstance(value, str):
+            return self.clean(value)
+        if _deep > _MOST_DEEP:
+            return None
+        if isinstance(value, Mapping):
+            return {self.clean(str(key)): self.value(one, _deep=_deep + 1) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(one, _deep=_deep + 1) for one in value]
+        return value
+
+
+PLAIN = Redactor()
+"""What knows of no keys."""

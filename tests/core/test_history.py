@@ -282,7 +282,8 @@ class TestStepByStepIsTheSameAsAtOnce:
         assert history.branches.last_ms == (times[-1] if times else 0)
         assert history.orphans() == {}
         for key, held in history.commits.items():
-            assert history.parents(key)[:1] == ([held.parent_id] if held.parent_id is not None else [])
+            rests_on = (held.parent_id, held.metadata.get("merged"))  # main may have been empty
+            assert history.parents(key) == [one for one in rests_on if one is not None]
 
 
 class TestBranchesAreApart:
@@ -523,6 +524,8 @@ class TestTheNameOfABranch:
         assert branch_name(tidy) == tidy
         assert 1 <= len(tidy) <= 32
         assert not set(tidy) & set("./\\~ \n\0`@<>")
+        if tidy == "main":
+            return  # it is there already
         made = Branches().create(name, "", now_ms=NOW, start=None)
         assert decode_line(encode_line(made)) == made
         assert Branches().after(made).named(name).name == tidy
@@ -991,6 +994,28 @@ class TestForgedRecordsDoNoHarm:
         assert history.orphans() == {orphan.id: lost.id}
         assert len(history.shown().items) == 2
         assert used([here, orphan, ref("mend", "", 9, head=lost.id)]).orphans() == {}
+
+    def test_a_branch_that_began_at_a_lost_commit_begins_before_it(self) -> None:
+        first = commit(0)
+        lost = commit(1, parent=first)
+        fork = ref("create", "coding", 3, head=lost.id)
+        mend = ref("mend", "", 2, head=lost.id, metadata={"follows": first.id})
+        history = used([first, mend, fork])
+        assert history.branch("coding").head == history.branch("coding").base == first.id
+        assert [held.text for held in history.view(history.branch("coding").head).active()] == ["number 0"]
+        assert used([first, lost, mend, fork]).branch("coding").head == lost.id  # it came back
+        chronicle = Chronicle([first, mend, fork])
+        chronicle.remember("likes tea", on="coding")
+        assert chronicle.texts("coding") == ["number 0", "likes tea"]
+
+    @pytest.mark.parametrize("follows", ["0" * 16, "self", None, 7, []])
+    def test_a_mend_that_follows_nothing_that_is_here(self, follows: object) -> None:
+        first, lost = commit(0), "f" * 16
+        told = {"follows": lost if follows == "self" else follows}
+        history = used(
+            [first, ref("mend", "", 2, head=lost, metadata=told), ref("create", "x", 3, head=lost)]
+        )
+        assert history.view(history.branch("x").head).items == {}
 
     def test_refs_to_commits_that_are_not_here(self) -> None:
         first = commit(0)
