@@ -75,9 +75,11 @@ class Patch(_Strict):
 
 
 class Summary(_Strict):
-    """What the rolling summary's loop returns."""
+    """What the rolling summary's loop returns: the summary, and what is new for the channel's own memory."""
 
     summary: str
+    themes: list[str] = []
+    decisions: list[str] = []
 
 
 class Duplicate(_Strict):

@@ -21,7 +21,7 @@ from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.schedule import SPOILED
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of
+from discoclaw.memory.subject import group_of, user_of
 
 log = logging.getLogger(__name__)
 
@@ -118,8 +118,8 @@ class Heartbeat:
         for subject, size in await asyncio.to_thread(self._memory.ledgers.by_age):
             if self._stop.is_set() or rest <= 0:
                 return
-            if subject in self._waits or subject == BOT:  # who we are is nobody's to tidy
-                continue
+            if subject in self._waits or subject == BOT or group_of(subject) is not None:
+                continue  # who we are is nobody's to tidy; what a group knows names whose words it rests on
             try:
                 rest -= await self._look_at(subject, size)
                 self._failures.pop(subject, None)

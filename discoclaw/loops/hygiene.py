@@ -3,6 +3,7 @@
 Needs no model. What leaves is one commit for each branch that says why, stays in the history, and comes back
 with an undo. Chance is rolled once: the commit also says which items survived, so that neither a replay nor
 a process that is killed in between rolls again, and what is brought back has its whole time again.
+What lies beside the memory, an archive and a log, is purged along the way.
 The decisions are core's (`decay`); the times of use are `Access`, which is written here too.
 Knows nothing about Discord, or about when it is time.
 """
@@ -34,20 +35,24 @@ PAUSE_MS = 60_000
 """Between two runs that a compaction asks for."""
 
 Purge = Callable[[int], Awaitable[int]]
-"""Purges the archive of talk, given the present (ms); returns how many entries went."""
+"""Purges something beside the memory, given the present (ms); returns how many entries went."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What left: `entries` of the archive, things of the day (`conversation`), `idle` knowledge."""
+    """What left: `entries` of the archive, things of the day (`conversation`), `idle` items, log `lines`."""
 
     entries: int = 0
     conversation: int = 0
     idle: int = 0
+    lines: int = 0
 
     def __add__(self, other: "Purged") -> "Purged":
         return Purged(
-            self.entries + other.entries, self.conversation + other.conversation, self.idle + other.idle
+            self.entries + other.entries,
+            self.conversation + other.conversation,
+            self.idle + other.idle,
+            self.lines + other.lines,
         )
 
 
@@ -62,10 +67,10 @@ class _Outcome:
 
 
 class Hygiene:
-    """Looks after all subjects of `memory`; None stands for no memory, and then only the archive is purged.
+    """Looks after all subjects of `memory`; None stands for no memory: then only what is beside is purged.
 
-    `roll` gives random numbers from 0.0 to below 1.0. `skip` says of a Discord user id whether nothing may be
-    done with their memory.
+    `purge` is that of the archive of talk, `lines` that of a log. `roll` gives random numbers from 0.0 to
+    below 1.0. `skip` says of a Discord user id whether nothing may be done with their memory.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Hygiene:
         rules: Decay,
         roll: Callable[[], float],
         purge: Purge | None = None,
+        lines: Purge | None = None,
         skip: Callable[[str], bool] = lambda user_id: False,
     ) -> None:
         self._memory = memory
@@ -87,6 +93,7 @@ class Hygiene:
         self._rules = rules
         self._roll = roll
         self._purge = purge
+        self._lines = lines
         self._skip = skip
         self._lock = asyncio.Lock()
         self._ran = 0
@@ -98,16 +105,20 @@ class Hygiene:
         now = self._clock() if now_ms is None else now_ms
         async with self._lock:
             self._ran = now
-            total = Purged(entries=await self._purge_entries(now))
+            total = Purged(
+                entries=await self._purged(self._purge, now, "the archive"),
+                lines=await self._purged(self._lines, now, "the log of tools"),
+            )
             if self._memory is not None and self._access is not None:
                 total += await self._round(self._memory, self._access, now)
                 await self._access.flush()
         if total != Purged():
             log.info(
-                "hygiene: %d entries, %d things of the day and %d idle items left",
+                "hygiene: %d entries, %d things of the day and %d idle items left%s",
                 total.entries,
                 total.conversation,
                 total.idle,
+                f", and {total.lines} lines of a log" if total.lines else "",
             )
         return total
 
@@ -137,13 +148,14 @@ class Hygiene:
 
     # ------------------------------------------------------------------ inside
 
-    async def _purge_entries(self, now: int) -> int:
-        if self._purge is None:
+    @staticmethod
+    async def _purged(purge: Purge | None, now: int, what: str) -> int:
+        if purge is None:
             return 0
         try:
-            return await self._purge(now)
-        except Exception:  # a named edge: the archive may fail in any way, and memory is looked after
-            log.exception("the archive could not be purged")
+            return await purge(now)
+        except Exception:  # a named edge: what is beside may fail in any way, and memory is looked after
+            log.exception("%s could not be purged", what)
             return 0
 
     async def _round(self, memory: Memory, access: Access, now: int) -> Purged:

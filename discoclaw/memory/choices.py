@@ -8,7 +8,7 @@ A file that can not be read stops the start: nobody is remembered against their 
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Choices:
     def __init__(self, where: Path | Documents) -> None:
         self._documents = FileDocuments(where.parent) if isinstance(where, Path) else where
         self._path = where if isinstance(where, Path) else where.folder / FILE
+        self.changed: list[Callable[[], None]] = []
+        """Called when somebody has chosen something."""
         self._people: dict[str, Chosen] = {}
         self._lock = asyncio.Lock()
 
@@ -67,6 +69,8 @@ class Choices:
                 await in_thread(self._write, people)
             except OSError as error:
                 raise MemoryFault(f"{self._path.name} could not be written: {error}") from error
+        for tell in self.changed:
+            tell()
 
     def _write(self, people: dict[str, Chosen]) -> None:
         self._documents.write(self._path.name, render_json({"version": VERSION, "people": people}))
@@ -92,6 +96,23 @@ def bring(source: Documents, target: Documents) -> bool:
     return True
 
 
+def add_missing(theirs: Mapping[str, Chosen], target: Documents, *, dry: bool = False) -> bool:
+    """Add the choices of people of whom none is here; whether there were any. With `dry` nothing is written.
+
+    What is here is newer than any copy of it elsewhere. Blocking. Raises as `bring`.
+    """
+    ours = read(target) or {}
+    new = {user: chosen for user, chosen in theirs.items() if user not in ours}
+    if new and not dry:
+        target.write(FILE, render_json({"version": VERSION, "people": {**ours, **new}}))
+    return bool(new)
+
+
+def checked(people: Mapping[str, Mapping[str, Any]]) -> dict[str, Chosen]:
+    """Choices by user id. Raises ValueError, TypeError or AttributeError when they are none."""
+    return {str(user): _checked(chosen) for user, chosen in people.items()}
+
+
 def read(folder: Documents, name: str = FILE) -> dict[str, Chosen] | None:
     """The choices in a folder, by user id; None when there are none. Blocking. Raises MemoryFault."""
     try:
@@ -110,7 +131,7 @@ def people_of(content: bytes) -> dict[str, Chosen]:
     value = json.loads(content)
     if value["version"] != VERSION:
         raise ValueError(f"version {value['version']}")
-    return {str(user): _checked(chosen) for user, chosen in value["people"].items()}
+    return checked(value["people"])
 
 
 def _checked(chosen: Mapping[str, Any]) -> Chosen:

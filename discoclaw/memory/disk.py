@@ -22,6 +22,10 @@ from discoclaw.memory.files import append_synced, keep_aside, sync_folder, write
 
 LEDGERS, ROLLING, CURSORS, INTENTS = "ledger", "rolling", "cursors", "erasing"
 """The folders of a disk; what belongs to nobody alone lies beside them, in ""."""
+PROFILES, GROUPS = "profiles", "groups"
+"""The folders of `<user id>.json` and `<channel id>.json`: who somebody is, and what a channel is about."""
+TOOLS = "tools"
+"""The folder of logs about the tools that were called, `<subject>.jsonl`."""
 
 
 class Log(Protocol):

@@ -3,8 +3,10 @@
     1  the intent     erasing/<subject>.json {subject, at, sessions, todo}, synced before anything is touched
     2  the tombstone  nothing said or recorded up to `at` is learned or imported again (`tombstones`)
     3  RAM            who holds words of the person is told to let go of them
-    4  the files      ledger, durable file, snapshot, cursors; the summaries of the person's DM and of every
-                      conversation whose summary they took part in; what was kept aside of any of these
+    4  the files      ledger, durable file, snapshot, cursors, tool log; the summaries of the person's DM and
+                      of every conversation whose summary they took part in; their name in what was cleared;
+                      their profile, and of groups what rests on their words (`erase_groups`); what was kept
+                      aside of any of these
     5  outside        what has to be removed elsewhere (`todo`: a message in the chat), by whoever can, and
                       again until it is done; the intent has only {subject, todo} by then
     6  the intent goes
@@ -19,10 +21,10 @@ wrote, from the sessions in the person's own cursor. The cursors `summary-<sessi
 advanced to `at`: they hold only ids of messages, and old talk stays seen. The person's DM needs none: its
 cursor's name says whose it is, and the tombstone holds for all that was said there.
 
-Kept on purpose: other people's ledgers, byte for byte; what a person chose about being remembered, which
-outlives what is remembered; and what is not ours: the talk in the chat, backups, exports, logs. A durable
-file saved after the erasing is a person's own hand, but only what is new in it: its items from before stay
-erased (see `subject`). Knows nothing about Discord.
+Kept on purpose: other people's ledgers, and those of groups they had no part in, byte for byte; what a person
+chose about being remembered, which outlives what is remembered; and what is not ours: the talk in the chat,
+backups, exports, logs. A durable file saved after the erasing is a person's own hand, but only what is new in
+it: its items from before stay erased (see `subject`). Knows nothing about Discord.
 """
 
 import contextlib
@@ -34,12 +36,27 @@ from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import snowflake_at, valid_ms
+from discoclaw.memory import clears, erase_groups
 from discoclaw.memory import cursors as cursor_files
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, INTENTS, LEDGERS, ROLLING, Disk, Documents, FileDocuments
+from discoclaw.memory.disk import (
+    CURSORS,
+    GROUPS,
+    INTENTS,
+    LEDGERS,
+    PROFILES,
+    ROLLING,
+    TOOLS,
+    Disk,
+    Documents,
+    FileDocuments,
+    Ledgers,
+    Log,
+)
+from discoclaw.memory.erase_groups import EVERY, Purged, Shelf
 from discoclaw.memory.files import in_thread, render_json, safe_id, session_name
 from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.subject import user_of
+from discoclaw.memory.subject import group_of, user_of
 from discoclaw.memory.tombstones import Tombstones
 
 log = logging.getLogger(__name__)
@@ -81,6 +98,12 @@ class Places:
     cursors: Documents
     intents: Documents
     wipe: Callable[[], None]
+    tools: Documents
+    beside: Documents
+    clears: Log
+    profiles: Documents
+    groups: Documents
+    logs: Ledgers
 
 
 def places_of(disk: Disk, snapshots: Documents) -> Places:
@@ -93,6 +116,12 @@ def places_of(disk: Disk, snapshots: Documents) -> Places:
         disk.documents(CURSORS),
         disk.documents(INTENTS),
         disk.wipe,
+        tools=disk.documents(TOOLS),
+        beside=disk.documents(""),
+        clears=disk.log(clears.FILE),
+        profiles=disk.documents(PROFILES),
+        groups=disk.documents(GROUPS),
+        logs=disk.ledgers,
     )
 
 
@@ -118,7 +147,8 @@ class Erased:
     """What an erasing did. `removed` counts files and notes: 0 when there was nothing.
 
     `sessions` are the conversations whose summaries are gone, `left` what could not be removed and why,
-    `todo` the steps outside that are still to come. `soul`: the bot's personality went along.
+    `todo` the steps outside that are still to come. `soul`: the bot's personality went along. `groups` are
+    the subjects of the groups that the person had part in.
     """
 
     subject: str
@@ -128,6 +158,7 @@ class Erased:
     left: tuple[str, ...] = ()
     todo: tuple[str, ...] = ()
     soul: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class Eraser:
@@ -135,7 +166,8 @@ class Eraser:
 
     `told` are called with subject, time (ms) and sessions as soon as the erasing stands; `asked` are asked
     before it for further conversations of which a summary may have words of the subject; `outside` are steps
-    that every erasing has, beside those that a note asks for. `beside` are the stores that are not used now.
+    that every erasing has, beside those that a note asks for, and those that one of `steps` names for a
+    subject, asked in a thread. `beside` are the stores that are not used now.
     `also` remove what lies in no store (step 4): they return how many files there were, what stays, and why.
     `held` are contexts, by subject, in which nobody writes that.
     """
@@ -152,9 +184,11 @@ class Eraser:
         self.told: list[Callable[[str, int, frozenset[str]], None]] = []
         self.asked: list[Callable[[str], Iterable[str]]] = []
         self.outside: set[str] = set()
+        self.steps: list[Callable[[str], Collection[str]]] = []
         self.also: list[Callable[[str], tuple[int, list[str]]]] = []
         self.held: list[Callable[[str], contextlib.AbstractAsyncContextManager[None]]] = []
         self.pending: dict[str, Intent] = {}
+        self._stuck: dict[str, set[str]] = {}  # by who is erased: the groups that still have their words
         self._intents = places.intents
         self._wipe = places.wipe
         self._everywhere = (places, *beside)
@@ -183,6 +217,9 @@ class Eraser:
 
     def why_not(self, subject: str) -> str | None:
         """Why nothing may be remembered of a subject now; None when it may."""
+        stuck = set[str]().union(*self._stuck.values())
+        if group_of(subject) is not None and {subject, EVERY} & stuck:
+            return f"{subject} has words of somebody who was erased, which could not be removed (see the log)"
         intent = self.pending.get(subject)
         if intent is None or intent.at is None:
             return None
@@ -217,6 +254,7 @@ class Eraser:
         before = self.pending.get(subject, Intent(subject, None))
         try:
             sessions, steps = {*before.sessions, *known}, {*before.todo, *self.outside}
+            steps.update(step for ask in self.steps for step in ask(subject))
             for places in self._everywhere:
                 sessions |= _sessions(places.cursors, subject)
                 steps |= _noted(places.cursors, subject)
@@ -245,9 +283,11 @@ class Eraser:
         """Remove the files. The intent stays, with all it says, when the disk does not give them all away."""
         removed = 0
         left: list[str] = []
+        groups = Purged()
         for places in self._everywhere:
-            count, stays = _remove(places, intent, at)
+            count, stays = _remove(places, intent, at, groups)
             removed, left = removed + count, left + stays
+        self._stuck[intent.subject] = groups.stuck
         for remove in self.also:
             count, stays = remove(intent.subject)
             removed, left = removed + count, left + stays
@@ -263,7 +303,8 @@ class Eraser:
             except OSError as error:
                 log.warning("%s: erased, which could not be noted (%s)", intent.subject, error)
                 left.append(f"the note of the erasing: {error}")
-        return Erased(intent.subject, at, removed, intent.sessions, tuple(left), intent.todo)
+        changed = tuple(sorted(groups.changed))
+        return Erased(intent.subject, at, removed, intent.sessions, tuple(left), intent.todo, groups=changed)
 
     def _keep(self, intent: Intent) -> None:
         """Have the intent on disk, or none when nothing is left of it. Raises OSError; it stays as it was."""
@@ -331,24 +372,38 @@ def _noted(folder: Documents, subject: str) -> set[str]:
 # ---------------------------------------------------------------------- what goes
 
 
-def _remove(places: Places, intent: Intent, at: int) -> tuple[int, list[str]]:
-    """Remove every file and note of a subject. Returns how many there were, and what stays and why."""
+def _remove(places: Places, intent: Intent, at: int, groups: Purged) -> tuple[int, list[str]]:
+    """Remove every file and note of a subject. Returns how many there were, and what stays and why.
+
+    What was done to groups is added to `groups`.
+    """
     subject, user = intent.subject, user_of(intent.subject)
     own: dict[Documents, Collection[str]] = {
         places.ledgers: {f"{subject}.jsonl"},
         places.snapshots: {f"{subject}.json"},
+        places.tools: {f"{subject}.jsonl"},
     }
     if user is not None:
         own[places.rolling] = {session_name(key) for key in intent.sessions}
+        own[places.profiles] = {f"{user}.json"}
         if places.durable is not None:
             own[places.durable] = {f"{user}.json"}
+    elif (group := group_of(subject)) is not None:
+        own[places.groups] = {f"{group}.json"}
     removed = 0
     left: list[str] = []
+    if user is not None:
+        shelf = Shelf(places.logs, places.ledgers, places.groups, places.snapshots, places.cursors)
+        purged = erase_groups.purge(shelf, user, _remove_named)
+        removed, left = purged.removed, purged.left
+        groups.add(purged)
     for folder, names in own.items():
         count, stays = _remove_named(folder, names)
         removed, left = removed + count, left + stays
     count, stays = _scrub(places.cursors, intent, at)
     try:
+        if user is not None:
+            stays += _scrub_clears(places, user)
         places.wipe()
     except OSError as error:
         stays.append(str(error))
@@ -400,6 +455,16 @@ def _scrub(folder: Documents, intent: Intent, at: int) -> tuple[int, list[str]]:
     except OSError as error:
         return removed, [*left, f"{folder.folder}: {error}"]
     return removed, left + stays
+
+
+def _scrub_clears(places: Places, user: str) -> list[str]:
+    """Take a person out of what was cleared, and remove what a killed writer or an editor left beside it.
+
+    Returns what stays, and why. Raises OSError.
+    """
+    clears.erase(places.clears, user, dm_of(user))
+    copies = [name for name in _called(places.beside, {clears.FILE}) if name != clears.FILE]
+    return places.beside.remove(copies)[1]
 
 
 def _rewrite(

@@ -14,14 +14,15 @@ from discoclaw.core.history import History
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory import cursors, durable_file
-from discoclaw.memory.disk import INTENTS, Disk, disk_at
+from discoclaw.memory.disk import GROUPS, INTENTS, PROFILES, Disk, disk_at
 from discoclaw.memory.files import safe_id
 from discoclaw.memory.ledger import Damage, read
-from discoclaw.memory.subject import user_of, user_subject
+from discoclaw.memory.subject import group_subject, user_of, user_subject
 
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?P<m>:\d\d(?P<s>:\d\d(?P<ms>\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?)?"
 )
+_RECORD = re.compile(r"([A-Za-z0-9_-]{1,58})\.json")
 _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
 
@@ -50,11 +51,15 @@ class Held:
 
 
 def subject_named(name: str) -> str:
-    """The subject a person means on the command line: "123", "user-123" or "<@123>".
+    """The subject a person means on the command line: "123", "user-123" or "<@123>"; "group:7", "<#7>".
 
     Raises MemoryFault when that can not be one.
     """
-    plain = name.strip().removeprefix("<@").removesuffix(">").lstrip("!")
+    plain = name.strip().removesuffix(">")
+    for mark in ("group:", "<#"):
+        if plain.startswith(mark):
+            return safe_id(group_subject(plain.removeprefix(mark)))
+    plain = plain.removeprefix("<@").lstrip("!")
     return safe_id(user_subject(plain) if plain.isdigit() else plain)
 
 
@@ -67,6 +72,22 @@ def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str
         raise MemoryFault(f"nobody's memory can be read: {error}") from error
     files = disk.durable.glob("*.json") if disk.durable is not None else ()
     return sorted(ledgers | {user_subject(path.stem) for path in files})
+
+
+def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+    """Every subject of whom there is anything: a memory, or a file that says who or what it is.
+
+    Sorted. Raises MemoryFault.
+    """
+    disk = disk_at(where, durable_folder)
+    found = set(subjects(disk))
+    try:
+        for folder, of in ((PROFILES, user_subject), (GROUPS, group_subject)):
+            names = (_RECORD.fullmatch(name) for name in disk.documents(folder).names())
+            found |= {of(name[1]) for name in names if name is not None}
+    except OSError as error:
+        raise MemoryFault(f"it can not be read who is known: {error}") from error
+    return sorted(found)
 
 
 def unfinished(where: Path | Disk) -> set[str]:

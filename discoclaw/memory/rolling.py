@@ -1,7 +1,8 @@
 """Rolling summaries: `rolling/<safe-session-key>.json` = {summary, updatedAt}, exactly, one a conversation.
 
 Read from RAM; a text that can not be parsed is kept aside and counts as no summary. Summaries are lossy by
-design and have no history; durable memory is the ledger's.
+design and have no history; durable memory is the ledger's. That one was cleared is noted before it goes
+(`clears`), and one that is older than that counts as none, wherever it comes from.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.clears import Clears
 from discoclaw.memory.disk import Documents, documents_at, drop
 from discoclaw.memory.files import in_thread, render_json, session_name, stamp_of
 
@@ -45,12 +47,22 @@ class _Entry:
 
 
 class RollingMemory:
-    """All conversations' summaries, loaded when used and evicted when idle."""
+    """All conversations' summaries, loaded when used and evicted when idle. A clear is noted in `clears`."""
 
-    def __init__(self, where: Path | Documents, *, clock: Clock, idle_ms: int = HOUR_MS) -> None:
+    def __init__(
+        self,
+        where: Path | Documents,
+        *,
+        clock: Clock,
+        idle_ms: int = HOUR_MS,
+        clears: Clears | None = None,
+    ) -> None:
         self.documents = documents_at(where)
         self.folder = self.documents.folder
         self._clock = clock
+        self.changed: list[Callable[[str], None]] = []
+        """Called with the session's key when its file changed."""
+        self._clears = clears
         self._generations = itertools.count()  # of all sessions, so that none comes back after an eviction
         self._entries: IdleMap[_Entry] = IdleMap(
             lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
@@ -79,24 +91,37 @@ class RollingMemory:
         async with entry.lock:
             if entry.generation != generation:
                 return False
-            value = Rolling(summary, max(self._clock(), (entry.value or NOTHING).updated_at + 1))
+            before = max((entry.value or NOTHING).updated_at, await self._cleared_at(session_key))
+            value = Rolling(summary, max(self._clock(), before + 1))
             content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
             name = session_name(session_key)
             await self._on_disk(name, self.documents.write, name, content)
             entry.value, entry.generation = value, next(self._generations)
             self._hidden.discard(session_key)
+            self._tell(session_key)
             return True
 
-    async def clear(self, session_key: str) -> None:
-        """Forget the summary of this session only. A summary being made now will not be stored."""
+    async def clear(self, session_key: str, *, by: str | None = None) -> None:
+        """Forget the summary of this session only. A summary being made now will not be stored.
+
+        `by` is who wants it so (user id). Raises MemoryFault when the disk does not take it.
+        """
         entry = await self._loaded(session_key)
         async with entry.lock:
             entry.generation = next(self._generations)
+            if self._clears is not None:  # first, so that what does not go is hidden
+                not_before = (entry.value or NOTHING).updated_at
+                await self._clears.note(session_key, by=by, not_before=not_before)
             name = session_name(session_key)
             await self._on_disk(name, drop, self.documents, name)
             # Once more: a summary begun meanwhile was made from the one that is now gone.
             entry.value, entry.generation = NOTHING, next(self._generations)
             self._hidden.discard(session_key)
+            self._tell(session_key)
+
+    def _tell(self, session_key: str) -> None:
+        for tell in self.changed:
+            tell(session_key)
 
     @asynccontextmanager
     async def cleared(self, session_keys: Iterable[str]) -> AsyncIterator[None]:
@@ -136,9 +161,14 @@ class RollingMemory:
             return NOTHING
         name = session_name(session_key)
         try:
-            return await in_thread(_read, self.documents, name, now)
+            value = await in_thread(_read, self.documents, name, now)
         except OSError as error:
             raise MemoryFault(f"{self.folder / name} can not be read: {error}") from error
+        return NOTHING if value.updated_at <= await self._cleared_at(session_key) else value
+
+    async def _cleared_at(self, session_key: str) -> int:
+        """When (ms) this session was last cleared; -1 when never, as far as that is known."""
+        return await self._clears.last(session_key) if self._clears is not None else -1
 
     async def _on_disk(self, name: str, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         try:

@@ -11,7 +11,7 @@ Knows nothing about Discord, models or prompts.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import tidy_tags
 from discoclaw.core.own import BOT, HUMAN
+from discoclaw.core.people import PEOPLE
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
@@ -36,10 +37,11 @@ from discoclaw.memory.disk import CURSORS, LEDGERS, ROLLING, Disk, FileDocuments
 from discoclaw.memory.disks import Disks, bring_decisions
 from discoclaw.memory.disks import disks as disks_of
 from discoclaw.memory.erase import Erased, Eraser, places_of
+from discoclaw.memory.erase_groups import newest, unerased, unerased_lines
 from discoclaw.memory.files import in_thread, safe_id, stamp_of, to_its_end
 from discoclaw.memory.responses import Responses
 from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.subject import SubjectFiles, user_of
+from discoclaw.memory.subject import SubjectFiles, group_of, user_of, user_subject
 from discoclaw.memory.tombstones import Tombstones
 from discoclaw.memory.vectors import VectorCache
 
@@ -103,6 +105,7 @@ class Memory:
         self._folder_lock = FileLock(root / ".lock", thread_local=False)
         self._tombstones = Tombstones(self.disk)
         self.eraser = self._eraser(rolling, cursors)
+        self.eraser.held.append(self._groups_held)
         responses = responses or Responses(root.parent / "cache" / "responses", clock=clock)
         self.archive = Archive(root / "archive.sqlite", clock=clock)
         self.vectors = VectorCache(root.parent / "cache" / "vectors.sqlite")
@@ -209,6 +212,15 @@ class Memory:
             return files.view
         return files.branch_view(branch) if files.in_ram(branch) else None
 
+    async def last_view(self, subject: str) -> View:
+        """What HEAD's branch said when anybody last looked: a file that was edited since is not looked at.
+
+        For who only shows memory elsewhere, and hears of the edit by `changed`: a look would keep the view
+        from whoever answers the person at the same time. Raises MemoryFault when memory can not be read.
+        """
+        files = self._use(subject).files
+        return files.view if files is not None else await self.view(subject)
+
     async def branches(self, subject: str) -> Branches:
         """The branches of a subject. Raises MemoryFault when they can not be read."""
         entry = self._use(subject)
@@ -257,7 +269,7 @@ class Memory:
             if name not in files.branches.all:
                 name = branch_name(name) if begin else files.branches.named(name).name
             view = await self._branch_view(files, name)
-            now_ms = files.next_ms(self._present(subject))
+            now_ms = files.next_ms(self._present(subject, *map(user_subject, metadata.get(PEOPLE, ()))))
             records: list[Record] = []
             if name not in files.branches.all:
                 records.append(files.branches.create(name, "", now_ms=now_ms, start=view.head, **metadata))
@@ -304,6 +316,30 @@ class Memory:
                     await self._branch_view(files, ref.branch)
                 await self._record(subject, entry, files, [ref])
             return files.branches
+
+    async def restore(self, subject: str, lines: bytes) -> bool:
+        """Put a ledger that is lost back, byte for byte. False, and nothing is written, where there is one.
+
+        The durable file is looked at behind it: an edit of it becomes a commit, and a lost one is written.
+        Raises MemoryFault when the disk does not take it.
+        """
+        entry = self._use(subject)
+        async with _held(entry):
+            if (why := self.eraser.why_not(subject)) is not None:
+                raise MemoryFault(why)
+            where = self.ledgers.log(subject)
+            if group_of(subject) is not None:
+                lines = unerased_lines(lines, self.erased_at)
+            try:
+                if await in_thread(where.size):
+                    return False
+                await in_thread(where.replace, lines)
+            except OSError as error:
+                raise MemoryFault(f"{where.path.name} could not be written: {error}") from error
+            entry.files = None
+            await self._loaded(subject, entry)
+        self._tell(subject)
+        return True
 
     # ------------------------------------------------------------------ erasing
 
@@ -365,14 +401,48 @@ class Memory:
         async with _held(entry):
             files, entry.files = entry.files, None
             last = files.branches.last_ms if files is not None else await in_thread(self._last_ms, subject)
+            last = max(last, await in_thread(self._last_in_groups, subject))
             now = self._clock()
             # Records may be ahead of the clock, but one of the year 9999 must not bar what is said till then.
             at = max(now, asked_at, min(last, now + HOUR_MS), self.erased_at(subject) + 1)
             erased = await self.eraser.erase(subject, at)
         if entry.users == 0:
             self._entries.drop(subject)
-        self._tell(subject)
+        for one in (subject, *erased.groups):
+            self._tell(one)
         return erased
+
+    @asynccontextmanager
+    async def _groups_held(self, subject: str) -> AsyncIterator[None]:
+        """Nobody writes the memory of a group while a person is taken out of it; then it is read anew.
+
+        A group that nobody uses now needs no lock: who comes later finds the tombstone.
+        """
+        if user_of(subject) is None:
+            yield
+            return
+        try:
+            async with AsyncExitStack() as stack:
+                for entry in self._group_entries():
+                    await stack.enter_async_context(_held(entry))
+                    entry.files = None
+                yield
+        finally:
+            for entry in self._group_entries():  # those that came meanwhile may have read what is gone
+                async with _held(entry):
+                    entry.files = None
+
+    def _group_entries(self) -> list[_Entry]:
+        groups = (self._entries.peek(key) for key in self._entries if group_of(key) is not None)
+        return [entry for entry in groups if entry is not None]
+
+    def _last_in_groups(self, subject: str) -> int:
+        """When (ms) a group last recorded what rests on a person's words, as far as that can be read."""
+        user = user_of(subject)
+        try:
+            return newest(self.ledgers, user) if user is not None else 0
+        except OSError:
+            return 0
 
     def _last_ms(self, subject: str) -> int:
         """The time of a subject's newest record, as far as it can be read."""
@@ -408,6 +478,8 @@ class Memory:
         erased_at, before = self.erased_at(subject), files.branches
         if any(ms_of_iso(record.timestamp) <= erased_at for record in records):
             raise Refused("what was recorded before the memory was erased does not come back")
+        if group_of(subject) is not None and not (records := unerased(records, self.erased_at)):
+            return
         try:
             await in_thread(files.record, records, self._present(subject))
         except (MemoryFault, OSError) as error:
@@ -442,16 +514,19 @@ class Memory:
 
     async def _loaded(self, subject: str, entry: _Entry) -> SubjectFiles:
         """The subject's files, read if need be, a hand edit adopted. The caller holds the lock."""
-        if entry.files is None:
+        files = entry.files
+        if files is None:
             if (why := self.eraser.why_not(subject)) is not None:
                 raise MemoryFault(why)
             try:
-                entry.files = await asyncio.to_thread(self._open_files, subject)
+                files = await asyncio.to_thread(self._open_files, subject)
             except OSError as error:
                 raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
-        if not entry.files.current() and await in_thread(entry.files.reconcile, self._present(subject)):
+        adopted = not files.current() and await in_thread(files.reconcile, self._present(subject))
+        entry.files = files  # not before: nobody is to see what an edit has overtaken
+        if adopted:
             self._tell(subject)
-        return entry.files
+        return files
 
     def _open_files(self, subject: str) -> SubjectFiles:
         user, folder = user_of(subject), self.disk.durable
@@ -460,9 +535,9 @@ class Memory:
         lines = self.ledgers.log(subject)
         return SubjectFiles(subject, lines, durable, self._max_items, cached, erased_at=erased_at)
 
-    def _present(self, subject: str) -> int:
-        """The time (ms) of a record made now: behind an erasing, even if the clock is not."""
-        return max(self._clock(), self.erased_at(subject) + 1)
+    def _present(self, *subjects: str) -> int:
+        """The time (ms) of a record made now: behind every erasing of these, even if the clock is not."""
+        return max(self._clock(), *(self.erased_at(subject) + 1 for subject in subjects))
 
     def _tell(self, subject: str) -> None:
         for tell in self.changed:

@@ -42,6 +42,16 @@ def user_of(subject: str) -> str | None:
     return subject.removeprefix("user-") if subject.startswith("user-") else None
 
 
+def group_subject(channel_id: str) -> str:
+    """The subject of a group, by the id of its Discord channel; a thread belongs to its parent."""
+    return f"group-{channel_id}"
+
+
+def group_of(subject: str) -> str | None:
+    """The channel id of a group's subject; None for other subjects."""
+    return subject.removeprefix("group-") if subject.startswith("group-") else None
+
+
 class SubjectFiles:
     """A subject loaded from disk. Raises OSError when the ledger is unreadable.
 

@@ -3,6 +3,8 @@
     everybody.json         {format, version, exported_at, subjects}; written last: it vouches for the rest
     people/<subject>/      objects, or people/<subject>.json with its history
     rolling/, cursors/     as they lie in a store of plain files
+    tools/, clears.jsonl   the same (see `logs`)
+    profiles/, groups/     the same (see `profiles`)
     choices.json, tombstones.jsonl, tombstone.key
 
 A history comes back record for record, so ledgers and durable files have the same bytes as before, unless
@@ -29,7 +31,9 @@ from discoclaw.memory.erase import people_of, person_of
 from discoclaw.memory.exchange.export import export_json, write_objects
 from discoclaw.memory.exchange.layout import Content, parse_json
 from discoclaw.memory.exchange.load import load_file
+from discoclaw.memory.exchange.logs import ErasedAt, check_logs, take_logs, write_logs
 from discoclaw.memory.exchange.objects import check_version
+from discoclaw.memory.exchange.profiles import check_profiles, take_profiles, write_profiles
 from discoclaw.memory.files import render_json, safe_id, sync_folder
 from discoclaw.memory.inspect import Held
 from discoclaw.memory.subject import user_subject
@@ -37,9 +41,6 @@ from discoclaw.memory.subject import user_subject
 FORMAT = "discoclaw-everybody"
 VERSION = 1
 LIST, PEOPLE = "everybody.json", "people"
-
-ErasedAt = Callable[[str], int]
-"""When (ms) a subject was last erased; -1 when never."""
 
 _TEXT = re.compile(r"[A-Za-z0-9:_-]{1,200}\.json")
 _LONGEST_SUMMARY = 20_000
@@ -88,6 +89,8 @@ def _write(disk: Disk, people: list[Held], folder: Path, format_: str, now_ms: i
             source = disk.documents(part)
             for name in filter(_TEXT.fullmatch, source.names()):
                 target.documents(part).write(name, source.read(name))
+        write_logs(disk, target)
+        write_profiles(disk, target)
         _write_decisions(disk, target)
         subjects = [one.subject for one in people]
         head = {"format": FORMAT, "version": VERSION, "exported_at": iso_ms(now_ms), "subjects": subjects}
@@ -149,6 +152,8 @@ def load_everybody(folder: Path) -> Everybody:
         subjects = {safe_id(name): _content(folder / PEOPLE, name) for name in names}
         for part in (ROLLING, CURSORS):
             _check_texts(FileDocuments(folder / part), _summary if part == ROLLING else _cursor)
+        check_logs(FilesDisk(folder))
+        check_profiles(FilesDisk(folder))
         _check_decisions(FilesDisk(folder))
     except OSError as error:
         raise MemoryFault(f"{folder} can not be read: {error}") from error
@@ -199,8 +204,11 @@ def _summary(name: str, content: bytes) -> dict[str, Any]:
 def take_texts(everybody: Everybody, disk: Disk, erased_at: ErasedAt, *, any_erased: bool) -> tuple[int, int]:
     """Bring summaries and cursors into a store that nobody writes meanwhile; how many of each are new.
 
-    Left out is what tells of somebody who was erased here since. Raises OSError.
+    Logs and profiles come along. Left out is what tells of somebody who was erased here since.
+    Raises OSError.
     """
+    take_logs(everybody.disk, disk, erased_at)
+    take_profiles(everybody.disk, disk, erased_at, exported_at=everybody.exported_at)
     cursors, taken = everybody.disk.documents(CURSORS), disk.documents(CURSORS)
     brought, known = 0, set(taken.names())
     for name in cursors.names():

@@ -23,7 +23,7 @@ from discoclaw.core.item import (
     tidy_tags,
 )
 from discoclaw.core.privacy import sensitivity
-from discoclaw.core.redact import redact
+from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
 from discoclaw.memory import durable_file, ledger
@@ -57,43 +57,46 @@ _LONGEST_WORD = 200
 _LONGEST_SUMMARY = 20_000
 
 
-def load_file(path: Path) -> Imported:
-    """What a file or folder holds. Raises Refused, naming what is wrong, and MemoryFault."""
+def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
+    """What a file or folder holds, without secrets as far as it has no history, which can not be changed.
+
+    Raises Refused, naming what is wrong, and MemoryFault.
+    """
     try:
         if path.is_dir():
-            return _of_tree(Folder(path, {*_FOLDERS, "memory", "data"}))
+            return _of_tree(Folder(path, {*_FOLDERS, "memory", "data"}), redactor)
         content = read_whole(path, path.name)
     except FileNotFoundError as error:
         raise Refused(f"there is no file or folder {path}; look at the name") from error
     except OSError as error:
         raise MemoryFault(f"{path} can not be read: {error}") from error
-    return load_bytes(path.name, content)
+    return load_bytes(path.name, content, redactor)
 
 
-def load_bytes(name: str, content: bytes) -> Imported:
-    """What a file of this name and content holds. Raises Refused, naming what is wrong."""
+def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Imported:
+    """What a file of this name and content holds, as `load_file`. Raises Refused, naming what is wrong."""
     if len(content) > MOST_BYTES:
         raise Refused(too_large(name))
     if content.startswith(b"PK"):
-        return _of_tree(Zip(name, content))
+        return _of_tree(Zip(name, content), redactor)
     if name.endswith(".jsonl"):
         return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): _ledger(name, content)})
     value = parse_json(name, content)
     if is_snapshot(value):
-        return Imported(f"the snapshot {name}", {None: _clean(name, read_snapshot(name, value))})
+        return Imported(f"the snapshot {name}", {None: _clean(name, read_snapshot(name, value), redactor)})
     if isinstance(value, Mapping) and ("format" in value or "memories" in value):
-        return _ours(name, value)
+        return _ours(name, value, redactor)
     if isinstance(value, Mapping) and "items" in value:
         stem = PurePosixPath(name).stem
         user = stem if stem.isascii() and stem.isdigit() else None
-        return Imported(f"the durable file {name}", {user: _durable(name, content, value)})
+        return Imported(f"the durable file {name}", {user: _durable(name, content, value, redactor)})
     raise Refused(f"{name} is nothing that can be imported; that can be {_KNOWN}")
 
 
 # ---------------------------------------------------------------------- folders and zip files
 
 
-def _of_tree(tree: Tree) -> Imported:
+def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
     base = _base(tree)
     names = {name.removeprefix(base) for name in tree.names if name.startswith(base)}
     folders = {name.rpartition("/")[0] for name in names}
@@ -108,7 +111,7 @@ def _of_tree(tree: Tree) -> Imported:
         if str(path.parent) == "durable" and path.suffix == ".json":
             content = tree.read(full)
             user = _user(said, path.stem)
-            subjects.setdefault(user, _durable(said, content, parse_json(said, content)))
+            subjects.setdefault(user, _durable(said, content, parse_json(said, content), redactor))
         elif str(path.parent) == "ledger" and path.suffix == ".jsonl":
             # A ledger knows more than the durable file, which is a picture of it.
             if (of := user_of(path.stem)) is not None:
@@ -116,7 +119,7 @@ def _of_tree(tree: Tree) -> Imported:
         elif str(path.parent) == "rolling" and path.suffix == ".json":
             if not _SESSION.fullmatch(path.stem):
                 raise Refused(f"{said} is not named after a conversation; move it out of the folder")
-            summaries[path.stem] = _summary(said, tree.read(full))
+            summaries[path.stem] = _summary(said, tree.read(full), redactor)
     if not subjects and not summaries:
         raise Refused(f"{tree.name} holds nothing that can be imported; that can be {_KNOWN}")
     return Imported(f"the data folder {tree.name}", subjects, summaries)
@@ -150,18 +153,18 @@ def _ledger(name: str, content: bytes) -> Records:
     return records_of(entries, tuple(notes))
 
 
-def _summary(name: str, content: bytes) -> str:
+def _summary(name: str, content: bytes, redactor: Redactor) -> str:
     value = parse_json(name, content)
     text = value.get("summary") if isinstance(value, Mapping) else None
     if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY:
         raise Refused(f"{name} is no rolling summary; correct it, or move it out of the folder")
-    return redact(scrub(text)).text
+    return redactor.clean(scrub(text))
 
 
 # ---------------------------------------------------------------------- files
 
 
-def _ours(name: str, value: Mapping[str, Any]) -> Imported:
+def _ours(name: str, value: Mapping[str, Any], redactor: Redactor) -> Imported:
     if value.get("format") != FORMAT:
         raise Refused(f'{name} has another "format" than {FORMAT!r}; export it with discoclaw')
     check_version(name, value.get("version"))
@@ -181,7 +184,8 @@ def _ours(name: str, value: Mapping[str, Any]) -> Imported:
     memories = value.get("memories")
     if not isinstance(memories, list):
         raise Refused(f'{name} has no list of "memories"; export it anew')
-    return Imported(f"the memories in {name}", {user: _memories(name, memories, _current(name, value))})
+    found = _memories(name, memories, _current(name, value), redactor)
+    return Imported(f"the memories in {name}", {user: found})
 
 
 def _current(name: str, value: Mapping[str, Any]) -> str | None:
@@ -192,7 +196,7 @@ def _current(name: str, value: Mapping[str, Any]) -> str | None:
     return next((str(one.get("name")) for one in branches if one.get("current") is True), None)
 
 
-def _memories(name: str, memories: list[Any], current: str | None) -> Items:
+def _memories(name: str, memories: list[Any], current: str | None, redactor: Redactor) -> Items:
     """The memories of all branches as one: where branches differ about an item, `current` counts first."""
     _check_count(name, len(memories))
     mine: dict[str, Item] = {}
@@ -204,13 +208,13 @@ def _memories(name: str, memories: list[Any], current: str | None) -> Items:
         where = f"{name}, memory {number}"
         _check_types(where, entry)
         try:
-            item, clean = _redacted(_item(entry))
+            item, clean = _redacted(_item(entry), redactor)
         except Refused as refusal:
-            rejected.append(f"{_named(where, entry)}: {refusal}")
+            rejected.append(f"{_named(where, entry, redactor)}: {refusal}")
             continue
         branch = entry.get("branch", "")
         if (branch, item.id) in seen:
-            rejected.append(f"{_named(where, entry)}: its id {item.id} is there twice")
+            rejected.append(f"{_named(where, entry, redactor)}: its id {item.id} is there twice")
             continue
         seen.add((branch, item.id))
         redacted += not clean
@@ -218,7 +222,7 @@ def _memories(name: str, memories: list[Any], current: str | None) -> Items:
     return Items(tuple({**others, **mine}.values()), tuple(rejected), redacted)
 
 
-def _durable(name: str, content: bytes, value: Any) -> Items:
+def _durable(name: str, content: bytes, value: Any, redactor: Redactor) -> Items:
     if isinstance(value, Mapping) and isinstance(value.get("items"), list):
         _check_count(name, len(value["items"]))
     try:
@@ -227,16 +231,17 @@ def _durable(name: str, content: bytes, value: Any) -> Items:
         raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
     except Refused as error:
         raise Refused(f"{name} is no durable file: {error}; correct it, or move it away") from error
-    return _clean(name, Items(file.items, tuple(f"{name}, {why}" for why in file.rejected)))
+    found = Items(file.items, tuple(f"{name}, {why}" for why in file.rejected))
+    return _clean(name, found, redactor)
 
 
-def _clean(name: str, found: Items) -> Items:
+def _clean(name: str, found: Items, redactor: Redactor) -> Items:
     """The same memories without secrets."""
     items: list[Item] = []
     rejected, redacted = list(found.rejected), 0
     for one in found.items:
         try:
-            item, clean = _redacted(one)
+            item, clean = _redacted(one, redactor)
         except Refused as refusal:
             rejected.append(f"{name}, item {one.id[:_LONGEST_WORD]}: {refusal}")
             continue
@@ -278,9 +283,9 @@ def _check_types(where: str, entry: Any) -> None:
             raise Refused(f"{where} has {name!r} that are no texts; correct them or leave them out")
 
 
-def _named(where: str, entry: Mapping[str, Any]) -> str:
+def _named(where: str, entry: Mapping[str, Any], redactor: Redactor) -> str:
     text = entry.get("text")
-    return f"{where} (“{redact(collapse(scrub(text))).text[:60]}”)" if isinstance(text, str) else where
+    return f"{where} (“{redactor.clean(collapse(scrub(text)))[:60]}”)" if isinstance(text, str) else where
 
 
 def _item(entry: Mapping[str, Any]) -> Item:
@@ -336,16 +341,16 @@ def _triple(entry: Mapping[str, Any]) -> tuple[str, str, str] | None:
     return subject, predicate, object_
 
 
-def _redacted(item: Item) -> tuple[Item, bool]:
+def _redacted(item: Item, redactor: Redactor) -> tuple[Item, bool]:
     """The item without secrets, and whether there were none. Raises Refused when it can not be one."""
     if len(item.id) > _LONGEST_WORD:
         raise Refused(f"its id is longer than {_LONGEST_WORD} characters")
-    facets = item.facets
+    facets, clean = item.facets, redactor.clean
     beside = "\n".join((facets.scope or "", facets.key or "", facets.category))
-    if redact(beside).text != beside:
+    if clean(beside) != beside:
         raise Refused("its scope, key or category looks like a secret key")
     words = "\n".join((item.text, *item.tags, *(facets.triple or ())))
-    if redact(words).text == words:  # nearly always, and far sooner than one by one
+    if clean(words) == words:  # nearly always, and far sooner than one by one
         return item, True
-    text, tags = check_text(redact(item.text).text), tidy_tags([redact(tag).text for tag in item.tags])
+    text, tags = check_text(clean(item.text)), tidy_tags(list(map(clean, item.tags)))
     return replace(item, text=text, tags=tags, facets=replace(facets, triple=None)), False

@@ -75,16 +75,22 @@ def records_for(
     """
     content = imported.content() if isinstance(imported, Imported) else imported
     if isinstance(content, Records):
-        return _union(content, history, now_ms, max_items, erased_at)
+        records, report = united(content, history, now_ms=now_ms, max_items=max_items, erased_at=erased_at)
+        return records, _with_secrets(report, records)
     return _one_commit(content, history, now_ms, max_items, origin, erased_at)
 
 
 # ---------------------------------------------------------------------- histories
 
 
-def _union(
-    content: Records, history: History, now_ms: int, max_items: int, erased_at: int
+def united(
+    content: Records, history: History, *, now_ms: int, max_items: int, erased_at: int = -1
 ) -> tuple[list[Record], Report]:
+    """The records that another replica's add to a history, as `records_for`, but without a look for secrets.
+
+    Where there is no history yet they come as they are, in their order in time, behind what stands for the
+    erased. Raises Refused.
+    """
     known = {record.id: record for record in history.records}
     fresh: list[Record] = []
     erased: set[str] = set()
@@ -133,22 +139,26 @@ def _union(
         last = [Ref(action="union", branch="", timestamp=moved, metadata=counted)]
     order = {record.id: number for number, record in enumerate(whole.records)}
     fresh.sort(key=lambda record: order[record.id])
-    commits = [record for record in fresh if isinstance(record, Commit)]
-    notes = list(content.notes)
-    if secrets := sum(_has_secret(commit) for commit in commits):
-        notes.append(
-            f"{secrets} of the imported commits hold what looks like a key or token; "
-            "a history can not be changed, so forget those memories, or import without history"
-        )
     report = replace(
         report,
         records=len(fresh),
-        commits=len(commits),
+        commits=sum(isinstance(record, Commit) for record in fresh),
         branches=tuple(name for name in after if name not in before),
-        notes=tuple(notes),
     )
     # The mends first: whatever is cut off behind them leaves no orphans.
     return [*mends, *fresh, *last], report
+
+
+def _with_secrets(report: Report, records: Iterable[Record]) -> Report:
+    """The report, with a note where a history brings secrets in."""
+    secrets = sum(_has_secret(record) for record in records if isinstance(record, Commit))
+    if not secrets:
+        return report
+    told = (
+        f"{secrets} of the imported commits hold what looks like a key or token; "
+        "a history can not be changed, so forget those memories, or import without history"
+    )
+    return replace(report, notes=(*report.notes, told))
 
 
 def _events(record: Record) -> Sequence[Event]:

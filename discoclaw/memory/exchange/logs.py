@@ -1,0 +1,61 @@
+"""What tools answered and what was cleared, in a folder that holds a whole store (see `everybody`).
+
+    tools/<subject>.jsonl, clears.jsonl    as they lie in a store of plain files
+
+Lines have ids: what is here already comes in no second time. A line that can not be read counts as none.
+Blocking; raises OSError, and MemoryFault when somebody else writes meanwhile.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from discoclaw.core.errors import Refused
+from discoclaw.memory import clears, tool_log
+from discoclaw.memory.clears import Clear
+from discoclaw.memory.disk import TOOLS, Disk
+from discoclaw.memory.erase import person_of
+from discoclaw.memory.subject import user_subject
+
+ErasedAt = Callable[[str], int]
+"""When (ms) a subject was last erased; -1 when never."""
+
+
+def write_logs(disk: Disk, target: Disk) -> None:
+    """Write the logs of a store into another one that has none."""
+    take_logs(disk, target, lambda subject: -1)
+
+
+def check_logs(disk: Disk) -> None:
+    """Raise Refused for a log that is nobody's."""
+    folder = disk.documents(TOOLS)
+    for name in folder.names():
+        if tool_log.subject_of(name) is None:
+            raise Refused(f"{folder.folder / name} has no name of ours; move it out of the folder")
+
+
+def take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
+    """Bring the lines of a store into another one that nobody writes meanwhile.
+
+    Left out is what is from before an erasing of the person it is about.
+    """
+    for name in source.documents(TOOLS).names():
+        if (subject := tool_log.subject_of(name)) is None:
+            continue
+        calls = tool_log.read(tool_log.log_of(source, subject))
+        young = [one for one in calls if one.at > erased_at(subject)]
+        if young:
+            tool_log.add(tool_log.log_of(target, subject), young)
+    marks = [_without_erased(one, erased_at) for one in clears.read(source.log(clears.FILE))]
+    if known := [one for one in marks if one is not None]:
+        clears.add(target.log(clears.FILE), known)
+
+
+def _without_erased(clear: Clear, erased_at: ErasedAt) -> Clear | None:
+    """A clear without the name of who was erased since; None for one in their direct messages."""
+
+    def gone(user_id: str | None) -> bool:
+        return user_id is not None and erased_at(user_subject(user_id)) >= clear.at
+
+    if gone(person_of(clear.session)):
+        return None
+    return replace(clear, by=None) if gone(clear.by) else clear

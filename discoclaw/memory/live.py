@@ -1,0 +1,364 @@
+"""Live configuration as it holds now: a view in RAM of what the owner signed and what the local file says.
+
+    config.json   the local file: {"version": 1, "global": {…}, "group:<id>": {…}, "user:<id>": {…}};
+                  written by hand or by `discoclaw config set`, read again when it changed
+    signed.json   the newest accepted event of each address, with its time and id, so that one that was
+                  replaced does not come back, after a restart neither
+
+Of two events of one address the later one counts, and the one with the lowest id where the times are equal
+(NIP-01). An event that claims to be of the future is refused: it would bar all that come after it.
+A local file that makes no sense changes nothing, and is said once. A disk that fails costs the memory of a
+change, not the change. Knows nothing about signatures; whoever calls `take` has checked them.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from discoclaw.core import live
+from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
+from discoclaw.core.live import FIELDS, NO_WISHES, Given, Held, Layers, Pseudonyms, Scope, Signed
+from discoclaw.core.message import Place
+from discoclaw.core.policy import Layer, Policy
+from discoclaw.core.ports import Clock
+from discoclaw.memory.disk import Documents, FileDocuments, documents_at
+from discoclaw.memory.files import Stamp, in_thread, render_json, stamp_now, stamp_of
+
+log = logging.getLogger(__name__)
+
+FILE, SIGNED, LOCK = "config.json", "signed.json", ".config.lock"
+VERSION = 1
+AHEAD_S = 900
+"""How far (s) an event's time may be ahead of our clock."""
+LOOK_WAIT_S = 0.5
+"""A message waits this long for a local file that changed, and no longer."""
+LOOK_EVERY_S = 1.0
+"""How often a store is asked whether the file changed, where a `stat` can not tell."""
+LOCK_WAIT_S = 5.0
+MOST_ADDRESSES = 10_000
+_EVENT_ID = re.compile(r"[0-9a-f]{64}")
+
+
+class LiveConfig:
+    """What holds where, for whom. `load` comes first.
+
+    `where` are the documents of the store, or a folder; `settings` the wishes of the settings. `names` gives
+    pseudonyms, so that events which use those are understood; it may be set later.
+    """
+
+    def __init__(
+        self,
+        where: Path | Documents,
+        *,
+        clock: Clock,
+        settings: Layer = NO_WISHES,
+        names: Pseudonyms | None = None,
+    ) -> None:
+        self._documents = documents_at(where)
+        self._file = _LocalFile(self._documents)
+        self._marks = _Marks(self._documents, clock)
+        self._settings = settings
+        self._names = names
+        self._layers = Layers({}, {}, settings, names)
+        self._reading: asyncio.Task[None] | None = None
+        self._hangs = False  # the disk does, so nobody waits for it any more
+        self._looked_s = float("-inf")
+
+    def load(self) -> None:
+        """Read both files. What can not be used is said and counts for nothing. Blocking."""
+        self._marks.load()
+        self._file.read()
+        self._renew()
+
+    async def close(self) -> None:
+        """Wait for what is being read."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+
+    @property
+    def names(self) -> Pseudonyms | None:
+        """Who knows people and channels by their pseudonyms."""
+        return self._names
+
+    @names.setter
+    def names(self, names: Pseudonyms | None) -> None:
+        self._names = names
+        self._renew()
+
+    # ------------------------------------------------------------------ what holds
+
+    def policy(self, place: Place, user_id: str) -> Policy:
+        """What holds for somebody's message. A look into RAM; a thread goes by its channel."""
+        return self._layers.policy(place.group_id, user_id)
+
+    def explain(self, *scopes: Scope) -> dict[str, Held]:
+        """What holds for each field where these scopes meet, and who said so.
+
+        Two scopes are a person in a channel; the global one is always among them.
+        """
+        return live.explain(self._layers.given(scopes))
+
+    def wishes(self) -> list[Given]:
+        """All wishes there are, those of the settings left out."""
+        return self._layers.all()
+
+    def signed(self, scope: Scope) -> Signed | None:
+        """The newest event about a scope, under whatever name."""
+        return self._layers.newest(scope)
+
+    # ------------------------------------------------------------------ the local file
+
+    async def look(self) -> None:
+        """Take over the local file if it changed. Costs a `stat`, and of a disk that hangs half a second."""
+        if self._reading is None:
+            now = asyncio.get_running_loop().time()
+            if self._file.current() and (self._file.sure or now - self._looked_s < LOOK_EVERY_S):
+                return
+            self._looked_s = now
+            self._reading = asyncio.create_task(self._read(), name="local configuration")
+        if not self._hangs:
+            _, late = await asyncio.wait([self._reading], timeout=LOOK_WAIT_S)
+            self._hangs = bool(late)
+
+    async def _read(self) -> None:
+        try:
+            if await asyncio.to_thread(self._file.read):
+                self._renew()
+                log.info("%s was taken over", FILE)
+        finally:
+            self._reading, self._hangs = None, False
+
+    # ------------------------------------------------------------------ what the owner signed
+
+    def fresh(self, address: str, at: int, event_id: str) -> bool:
+        """Whether an event (its time in s) is newer than what is known of its address."""
+        return self._marks.fresh(address, at, event_id)
+
+    def take(self, address: str, at: int, event_id: str, wishes: Layer | None = None) -> bool:
+        """Let an event of the owner count from now on, if it is the newest of its address; whether it was.
+
+        One without wishes is only remembered, so that it is not taken twice. `save` makes it last.
+        """
+        if not self._marks.take(address, Signed(at, event_id, wishes)):
+            return False
+        if wishes is not None:
+            self._renew()
+        return True
+
+    async def save(self) -> bool:
+        """Write down what was taken, durably. A disk that does not take it is a warning, and False."""
+        return await self._marks.save()
+
+    def _renew(self) -> None:
+        self._layers = Layers(self._marks.wishes(), self._file.wishes, self._settings, self._names)
+
+
+# ---------------------------------------------------------------------- the local file
+
+
+class _LocalFile:
+    """The wishes of `config.json`, as they were when it last made sense."""
+
+    def __init__(self, documents: Documents) -> None:
+        self.wishes: Mapping[Scope, Layer] = {}
+        self._documents = documents
+        self._path = documents.folder / FILE
+        self._stamped = isinstance(documents, FileDocuments)
+        self._stamp: Stamp = None
+        self._told = ""
+        self.sure = False
+        """Whether a `stat` tells that it changed: not in a database, nor after a disk failed."""
+
+    def current(self) -> bool:
+        """Whether nobody wrote the file since it was read, as far as can be told by a `stat`."""
+        return not self._stamped or stamp_now(self._path) == self._stamp
+
+    def read(self) -> bool:
+        """Read the file; whether its wishes are others now. Blocking."""
+        stamp = stamp_now(self._path) if self._stamped else None
+        before, self.sure = self.wishes, self._stamped
+        try:
+            self.wishes = read_file(self._documents)
+            self._told = ""
+        except MemoryFault as fault:
+            self.sure = self._stamped and not isinstance(fault.__cause__, OSError)
+            if str(fault) != self._told:
+                log.error("%s; until it is corrected, what it said before holds", fault)
+                self._told = str(fault)
+        self._stamp = stamp
+        return self.wishes != before
+
+
+def read_file(documents: Documents) -> dict[Scope, Layer]:
+    """The wishes of the local file; none when there is no file. Blocking.
+
+    Raises MemoryFault, naming what is wrong in it, and NewerSchema.
+    """
+    path = documents.folder / FILE
+    try:
+        content = documents.read(FILE)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise MemoryFault(f"{path} can not be read: {error}") from error
+    try:
+        return _parsed(json.loads(content))
+    except NewerSchema as newer:
+        raise NewerSchema(f"{path}: {newer}") from None
+    except (Refused, ValueError, RecursionError) as error:
+        raise MemoryFault(f"{path} makes no sense: {error}") from None
+
+
+def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], lock: Path) -> Layer:
+    """Change the wishes of one scope in the local file, durably; None takes one back. Returns all of it.
+
+    `lock` is a file that keeps two such changes apart. Blocking. Raises Refused for a value that is wrong,
+    and MemoryFault when what is there can not be understood, or the disk does not take it.
+    """
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(lock, timeout=LOCK_WAIT_S):
+            there = read_file(documents)
+            now = changed(there.get(scope, NO_WISHES), wished)
+            after = {**there, scope: now}
+            if after != there:
+                told = {str(one): live.wishes_json(its) for one, its in after.items() if its != NO_WISHES}
+                documents.write(FILE, render_json({"version": VERSION, **told}))
+    except Timeout:
+        raise MemoryFault(f"{documents.folder / FILE} is being changed by another program") from None
+    except OSError as error:
+        raise MemoryFault(f"{documents.folder / FILE} could not be written: {error}") from error
+    return now
+
+
+def changed(wishes: Layer, wished: Mapping[str, Any]) -> Layer:
+    """Wishes with some of them set or (None) taken back. Raises Refused."""
+    return live.wishes_from({**live.wishes_json(wishes), **wished})
+
+
+def _parsed(value: Any) -> dict[Scope, Layer]:
+    """The wishes in the local file's JSON. Raises Refused, also for what may be a slip of the keys."""
+    if not isinstance(value, dict):
+        raise Refused("it is no JSON object")
+    if (version := value.get("version", VERSION)) != VERSION:
+        raise NewerSchema(f"version {version!r} is not known here")
+    found: dict[Scope, Layer] = {}
+    for name, given in value.items():
+        if name == "version":
+            continue
+        scope = live.scope_named(name)
+        found[scope] = live.wishes_from(given)
+        if strange := [field for field in given if field not in FIELDS]:
+            raise Refused(f"{scope} has {strange[0]!r}; there are {' and '.join(FIELDS)}")
+    return found
+
+
+# ---------------------------------------------------------------------- what was signed
+
+
+class _Marks:
+    """The newest event of each address, in RAM and in `signed.json`."""
+
+    def __init__(self, documents: Documents, clock: Clock) -> None:
+        self._documents = documents
+        self._path = documents.folder / SIGNED
+        self._clock = clock
+        self._known: dict[str, Signed] = {}
+        self._writing = asyncio.Lock()
+        self._changes = self._written = 0
+        self._foreign = False  # a newer version's file, which is not ours to write
+        self._damaged = False
+
+    def load(self) -> None:
+        """Read the file. What one that is damaged said is not known; it is kept aside later. Blocking."""
+        try:
+            self._known = _signed(json.loads(self._documents.read(SIGNED)))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._foreign = True
+            log.error("%s can not be read, so it is left alone: %s", self._path, error)
+        except NewerSchema as newer:
+            self._foreign = True
+            log.error("%s is left alone: %s", self._path, newer)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused) as error:
+            self._damaged = True
+            log.error("%s makes no sense (%s), so it is not known what the owner signed", self._path, error)
+
+    def wishes(self) -> dict[Scope, Signed]:
+        """The configurations, by scope."""
+        found: dict[Scope, Signed] = {}
+        for address, one in self._known.items():
+            if one.wishes is not None:
+                scope = live.scope_of(address)  # which several addresses may name, in their own letters
+                found[scope] = live.newest(filter(None, (found.get(scope), one))) or one
+        return found
+
+    def fresh(self, address: str, at: int, event_id: str) -> bool:
+        if at > self._clock() // 1000 + AHEAD_S:
+            log.warning("%s: an event of the future (%d s) is refused; is a clock wrong?", address, at)
+            return False
+        known = self._known.get(address)
+        if known is None and len(self._known) >= MOST_ADDRESSES:
+            log.warning("%s: more than %d addresses are not kept", address, MOST_ADDRESSES)
+            return False
+        return known is None or known.older_than(Signed(at, event_id))
+
+    def take(self, address: str, event: Signed) -> bool:
+        if not self.fresh(address, event.at, event.id):
+            return False
+        self._known[address] = event
+        self._changes += 1
+        return True
+
+    async def save(self) -> bool:
+        async with self._writing:
+            changes = self._changes
+            if changes == self._written:
+                return True
+            if self._foreign:
+                log.warning("%s is not ours to write, so a restart forgets what changed", self._path)
+                return False
+            events = {address: _signed_json(one) for address, one in self._known.items()}
+            try:
+                content = render_json({"version": VERSION, "events": events})
+                await in_thread(self._write, content)
+            except OSError as error:
+                log.warning("%s could not be written, so a restart forgets it: %s", self._path, error)
+                return False
+            self._written = changes
+            return True
+
+    def _write(self, content: bytes) -> None:
+        if self._damaged:
+            aside = self._documents.keep_aside(SIGNED, "corrupt", stamp_of(self._clock()))
+            log.warning("%s is kept as %s", SIGNED, aside)
+            self._damaged = False
+        self._documents.write(SIGNED, content)
+
+
+def _signed_json(event: Signed) -> dict[str, Any]:
+    wishes = {"wishes": live.wishes_json(event.wishes)} if event.wishes is not None else {}
+    return {"created_at": event.at, "id": event.id, **wishes}
+
+
+def _signed(value: Any) -> dict[str, Signed]:
+    """The events in the file's JSON. Raises ValueError and others, and NewerSchema."""
+    if value["version"] != VERSION:
+        raise NewerSchema(f"version {value['version']!r} is not known here")
+    found: dict[str, Signed] = {}
+    for address, one in value["events"].items():
+        at, event_id = one["created_at"], one["id"]
+        if type(at) is not int or at < 0 or not _EVENT_ID.fullmatch(event_id):
+            raise ValueError(f"{address} has no time or id")
+        wishes = live.wishes_from(one["wishes"]) if "wishes" in one else None
+        if wishes is not None:
+            live.scope_of(address)
+        found[address] = Signed(at, event_id, wishes)
+    return found

@@ -1,0 +1,337 @@
+"""Which tools were called, and what was cleared: lines that nobody waits for, and that leave in the end."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.redact import Redactor
+from discoclaw.memory import clears, tool_log
+from discoclaw.memory.clears import Clear, Clears
+from discoclaw.memory.disk import ROLLING, TOOLS, Disk, FilesDisk
+from discoclaw.memory.disks import Disks
+from discoclaw.memory.erase import dm_of
+from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
+from discoclaw.memory.files import session_name
+from discoclaw.memory.rolling import NOTHING, RollingMemory
+from discoclaw.memory.store import Memory
+from discoclaw.memory.subject import user_of
+from discoclaw.memory.tool_log import KEPT_MS, Call, ToolLog
+from tests.memory.kit import NOW, Clock, files_only
+from tests.memory.leftovers import ANN, BOB, traces
+
+BOTH_STORES = True
+HER = user_of(ANN) or ""
+GENERAL, ANNS_DM = "discord:channel:7", dm_of(HER)
+DAY = 86_400_000
+Fresh = Callable[[], Disks]
+
+
+@pytest.fixture
+async def house(memory: Memory, clock: Clock) -> AsyncIterator[ToolLog]:
+    """The tool log of an open memory, which tells it of erasings."""
+    log = ToolLog(memory.disk, clock=clock, unwanted_until=memory.erased_at)
+    memory.eraser.held.append(log.held)
+    yield log
+    await log.close()
+
+
+def note(log: ToolLog, subject: str = ANN, content: str = "found 2 items", **given: Any) -> None:
+    about = {"tool": "memory_search", "ok": True, "channel": "7", "session": GENERAL, "private": False}
+    log.note(subject, content=content, **{**about, "said_at": NOW, **given})
+
+
+def calls(disk: Disk, subject: str = ANN) -> list[Call]:
+    return tool_log.read(tool_log.log_of(disk, subject))
+
+
+def contents(disk: Disk, subject: str = ANN) -> list[str]:
+    return [one.content for one in calls(disk, subject)]
+
+
+class TestALine:
+    @files_only
+    async def test_is_json_of_this_shape_in_the_persons_file(self, house: ToolLog, root: Path) -> None:
+        note(house)
+        await house.flush()
+        (line,) = (root / "tools" / f"{ANN}.jsonl").read_text().splitlines()
+        value = json.loads(line)
+        assert len(value.pop("id")) == 16
+        assert value == {
+            "at": NOW,
+            "tool": "memory_search",
+            "ok": True,
+            "content": "found 2 items",
+            "channel": "7",
+            "session": GENERAL,
+            "private": False,
+        }
+
+    async def test_is_short_and_has_no_secrets(self, memory: Memory, clock: Clock) -> None:
+        log = ToolLog(memory.disk, clock=clock, redactor=Redactor(own=frozenset({"ab" * 32})))
+        note(log, content="x" * 280 + " 0x" + "AB" * 32 + " and more", tool="t" * 100)
+        await log.flush()
+        (one,) = calls(memory.disk)
+        assert one.content == "x" * 280 + " 0x[REDACTED key] a…"
+        assert (len(one.content), len(one.tool)) == (300, 64)
+        await log.close()
+
+    @pytest.mark.parametrize(
+        "changed",
+        [{"id": "x"}, {"at": "now"}, {"ok": 1}, {"content": "x" * 301}, {"session": "../x"}, {"tool": ""}],
+    )
+    def test_of_another_shape_is_none(self, changed: dict[str, Any]) -> None:
+        good = Call("0" * 16, NOW, "memory_search", True, "", None, GENERAL, False)
+        value = {name: getattr(good, name) for name in Call.__slots__}
+        assert tool_log.call_of(value | {"more": 1}) == good
+        assert tool_log.call_of(value | changed) is None
+
+
+class TestWriting:
+    async def test_keeps_the_order_and_tells_whose_file_changed(self, house: ToolLog, memory: Memory) -> None:
+        told: list[str] = []
+        house.changed.append(told.append)
+        for number in range(5):
+            note(house, content=str(number))
+            note(house, BOB, f"b{number}")
+        assert calls(memory.disk) == []  # nobody waits for it
+        await house.flush()
+        note(house, content="5")
+        await house.flush()
+        assert contents(memory.disk) == ["0", "1", "2", "3", "4", "5"]
+        assert contents(memory.disk, BOB) == [f"b{number}" for number in range(5)]
+        assert set(told) == {ANN, BOB}
+
+    async def test_goes_on_by_itself_and_until_we_stop(self, house: ToolLog, memory: Memory) -> None:
+        done = asyncio.Event()
+        house.changed.append(lambda subject: done.set())
+        note(house)
+        await asyncio.wait_for(done.wait(), 20)
+        note(house, content="the last one")
+        await house.close()
+        note(house, content="too late")
+        assert contents(memory.disk) == ["found 2 items", "the last one"]
+
+    @files_only
+    async def test_a_disk_that_takes_nothing_is_tried_again(
+        self, house: ToolLog, memory: Memory, root: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (root / "tools").write_text("in the way")
+        note(house, content="one")
+        await house.flush()
+        note(house, content="two")
+        await house.flush()
+        assert caplog.text.count("can not be noted for now") == 1
+        (root / "tools").unlink()
+        await house.flush()
+        assert contents(memory.disk) == ["one", "two"]
+
+    @files_only
+    async def test_goes_on_behind_a_line_that_was_cut_off(
+        self, house: ToolLog, memory: Memory, root: Path
+    ) -> None:
+        note(house, content="one")
+        await house.flush()
+        with (root / "tools" / f"{ANN}.jsonl").open("ab") as file:
+            file.write(b'{"id": "torn')
+        note(house, content="two")
+        await house.flush()
+        assert contents(memory.disk) == ["one", "two"]
+
+    async def test_a_file_that_grows_too_long_loses_its_older_half(
+        self, house: ToolLog, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tool_log, "MOST_BYTES", 2_000)
+        for number in range(20):
+            note(house, content=f"{number}")
+            await house.flush()
+        kept = contents(memory.disk)
+        assert kept[-1] == "19" and 3 < len(kept) < 15
+        assert tool_log.log_of(memory.disk, ANN).size() <= 2_000
+
+    async def test_what_waits_is_bounded(
+        self, house: ToolLog, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tool_log, "MOST_WAITING", 3)
+        for number in range(5):
+            note(house, content=str(number))
+        await house.flush()
+        assert contents(memory.disk) == ["2", "3", "4"]
+
+
+class TestLeaving:
+    async def test_after_thirty_days_and_not_before(
+        self, house: ToolLog, memory: Memory, clock: Clock
+    ) -> None:
+        note(house, content="old")
+        note(house, BOB, "old")
+        await house.flush()
+        clock.now += 10 * DAY
+        note(house, content="new")
+        await house.flush()
+        assert await house.purge(NOW + KEPT_MS) == 0
+        assert await house.purge(NOW + KEPT_MS + DAY) == 2
+        assert contents(memory.disk) == ["new"]
+        assert memory.disk.documents(TOOLS).names() == [f"{ANN}.jsonl"]
+
+    @files_only
+    async def test_one_file_that_fails_keeps_no_other(
+        self, house: ToolLog, memory: Memory, root: Path
+    ) -> None:
+        note(house, BOB, "old")
+        await house.flush()
+        (root / "tools" / "user-000.jsonl").mkdir()
+        with pytest.raises(MemoryFault):
+            await house.purge(NOW + 2 * KEPT_MS)
+        assert contents(memory.disk, BOB) == []
+
+
+class TestErasing:
+    async def test_takes_the_file_and_what_waits(self, house: ToolLog, memory: Memory, root: Path) -> None:
+        note(house, content="Kanarie")
+        note(house, BOB, "coffee")
+        await house.flush()
+        note(house, content="Kanarie")
+        await memory.erase(ANN)
+        note(house, content="Kanarie", said_at=NOW)  # an answer that was under way
+        await house.flush()
+        assert traces(root, "Kanarie", HER) == []
+        assert contents(memory.disk, BOB) == ["coffee"]
+
+    async def test_what_comes_of_later_words_is_noted(
+        self, house: ToolLog, memory: Memory, clock: Clock
+    ) -> None:
+        erased = await memory.erase(ANN)
+        note(house, content="later", said_at=erased.at + 1)
+        await house.flush()
+        assert contents(memory.disk) == ["later"]
+
+    async def test_leaves_of_a_clear_only_that_there_was_one(
+        self, memory: Memory, clock: Clock, root: Path
+    ) -> None:
+        noted = Clears(memory.disk, clock=clock)
+        memory.eraser.held.append(noted.held)
+        for session, by in ((GENERAL, HER), (ANNS_DM, HER), (GENERAL, "456")):
+            await noted.note(session, by=by)
+        assert await noted.hidden(ANNS_DM, NOW)
+        await memory.erase(ANN)
+        kept = clears.read(memory.disk.log(clears.FILE))
+        assert [(one.session, one.by) for one in kept] == [(GENERAL, None), (GENERAL, "456")]
+        assert await noted.hidden(GENERAL, NOW)
+        assert not await noted.hidden(ANNS_DM, NOW)
+        assert traces(root, HER) == []
+
+
+class TestClears:
+    async def test_hide_what_is_as_old_or_older_in_that_conversation_only(
+        self, fresh: Fresh, clock: Clock
+    ) -> None:
+        noted = Clears(fresh().used, clock=clock)
+        assert not await noted.hidden(GENERAL, 0)
+        await noted.note(GENERAL, by=HER)
+        clock.forward(minutes=1)
+        last = await noted.note(GENERAL)
+        disk = fresh().used
+        for known in (noted, Clears(disk, clock=clock)):
+            assert await known.hidden(GENERAL, NOW)
+            assert await known.hidden(GENERAL, last.at)
+            assert not await known.hidden(GENERAL, last.at + 1)
+            assert not await known.hidden(ANNS_DM, NOW)
+        cleared = clears.newest(clears.read(disk.log(clears.FILE)))
+        assert clears.hidden(cleared, GENERAL, last.at) and not clears.hidden(cleared, "else", 0)
+
+    async def test_noted_twice_is_once_and_a_bad_line_is_none(self, fresh: Fresh) -> None:
+        lines = fresh().used.log(clears.FILE)
+        one = Clear("0" * 16, NOW, GENERAL, None)
+        assert clears.add(lines, [one]) == 1
+        bad = [b"torn", b'{"id": 1}', b'{"id":"%s","at":1,"session":"\\ud800","by":null}' % (b"1" * 16)]
+        lines.append(b"\n".join(bad) + b"\n", expected_size=lines.size())
+        assert clears.add(lines, [one, one]) == 0
+        assert clears.read(lines) == [one]
+
+    async def test_of_very_many_the_newest_of_each_conversation_stay(
+        self, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(clears, "MOST_BYTES", 2_000)
+        lines = fresh().used.log(clears.FILE)
+        made = [Clear(f"{n:016x}", n, f"discord:channel:{n % 3}", None) for n in range(60)]
+        for one in made:
+            clears.add(lines, [one])
+        assert clears.newest(clears.read(lines)) == {f"discord:channel:{n % 3}": n for n in (57, 58, 59)}
+        assert lines.size() <= 2_000
+
+
+class TestClearingASummary:
+    @pytest.fixture
+    def again(self, fresh: Fresh, clock: Clock) -> Callable[[], RollingMemory]:
+        def start() -> RollingMemory:
+            disk = fresh().used
+            return RollingMemory(disk.documents(ROLLING), clock=clock, clears=Clears(disk, clock=clock))
+
+        return start
+
+    async def test_is_noted_and_a_later_summary_shows(
+        self, again: Callable[[], RollingMemory], fresh: Fresh
+    ) -> None:
+        rolling = again()
+        for text in ("one", "two"):  # the second one's time is ahead of the clock
+            await rolling.put(GENERAL, text, generation=await rolling.generation(GENERAL))
+        before = await rolling.get(GENERAL)
+        await rolling.clear(GENERAL, by=HER)
+        (noted,) = clears.read(fresh().used.log(clears.FILE))
+        assert (noted.session, noted.by, noted.at) == (GENERAL, HER, before.updated_at)
+        await rolling.put(GENERAL, "three", generation=await rolling.generation(GENERAL))
+        after = await again().get(GENERAL)
+        assert after.summary == "three" and after.updated_at > noted.at
+
+    async def test_that_was_killed_in_between_hides_what_it_left(
+        self, again: Callable[[], RollingMemory], fresh: Fresh, clock: Clock
+    ) -> None:
+        rolling = again()
+        await rolling.put(GENERAL, "a talk", generation=await rolling.generation(GENERAL))
+        disk = fresh().used
+        await Clears(disk, clock=clock).note(GENERAL)
+        assert session_name(GENERAL) in disk.documents(ROLLING).names()
+        assert await again().get(GENERAL) == NOTHING
+
+    @files_only
+    async def test_that_can_not_be_noted_clears_nothing(
+        self, again: Callable[[], RollingMemory], root: Path
+    ) -> None:
+        rolling = again()
+        await rolling.put(GENERAL, "a talk", generation=await rolling.generation(GENERAL))
+        (root / clears.FILE).mkdir()
+        with pytest.raises(MemoryFault):
+            await rolling.clear(GENERAL)
+        assert (await rolling.get(GENERAL)).summary == "a talk"
+
+
+class TestMovingToAnotherStore:
+    async def test_both_come_along_once_and_without_who_was_erased_there(
+        self, house: ToolLog, memory: Memory, tmp_path: Path, clock: Clock
+    ) -> None:
+        note(house, content="hers")
+        note(house, BOB, "his")
+        await house.flush()
+        noted = Clears(memory.disk, clock=clock)
+        for session, by in ((GENERAL, HER), (ANNS_DM, HER)):
+            await noted.note(session, by=by)
+        write_everybody(memory.disk, [], tmp_path / "all", "json", now_ms=NOW)
+        whole, target = load_everybody(tmp_path / "all"), FilesDisk(tmp_path / "other")
+        for _ in range(2):
+            take_texts(whole, target, lambda subject: NOW if subject == ANN else -1, any_erased=True)
+        assert (contents(target), contents(target, BOB)) == ([], ["his"])
+        marks = clears.read(target.log(clears.FILE))
+        assert [(one.session, one.by) for one in marks] == [(GENERAL, None)]
+
+    def test_what_is_nobodys_log_is_refused(self, tmp_path: Path) -> None:
+        disk = FilesDisk(tmp_path / "memory")
+        write_everybody(disk, [], tmp_path / "all", "json", now_ms=NOW)
+        (tmp_path / "all" / "tools").mkdir()
+        (tmp_path / "all" / "tools" / "x.txt").write_text("?")
+        with pytest.raises(Refused, match="no name of ours"):
+            load_everybody(tmp_path / "all")
