@@ -1,0 +1,231 @@
+"""Both public schemas, to the letter; and which of several versions holds."""
+
+import random
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discoclaw.core.errors import NostrError, NotOpened
+from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.names import Names
+from discoclaw.nostr.schemas import (
+    APP,
+    CLEAR,
+    DELETE,
+    NAMES_OF,
+    PREFERENCE,
+    SUMMARY,
+    TOOL,
+    Gone,
+    Pen,
+    Wanted,
+    clear_body,
+    deleted_until,
+    newest,
+    tombstone,
+    tool_body,
+    unique,
+)
+from discoclaw.nostr.sealed import Box
+from tests.nostr.test_event import KEYS, VECTORS
+
+PEN = Pen(KEYS, Box.of(KEYS))
+CLEAR_PEN = Pen(KEYS, Box.of(KEYS), in_clear=True)
+PAYLOADS = {vector["kind"]: vector for vector in VECTORS["payloads"]}
+LIKES = Wanted(
+    PREFERENCE,
+    "hk:preference",
+    {"history_key": "hk", "preference": "opt-in", "updated_at": None},
+    hk="hk",
+    open=True,
+)
+
+
+class TestAman:
+    @pytest.mark.parametrize("kind", [TOOL, CLEAR])
+    def test_an_entry_is_addressed_by_the_sha256_of_its_payload(self, kind: int) -> None:
+        vector = PAYLOADS[kind]
+        wanted = unique(kind, "hk", vector["payload"], salt="", at=0, open=True)
+        assert (
+            wanted.d == f"hk:{vector['sha256']}" if "sha256" in vector else wanted.d == vector["tags"][0][1]
+        )
+        when = vector["payload"]["created_at"]
+        event = CLEAR_PEN.sign(wanted, when)
+        assert event.tags == tuple(tuple(tag) for tag in vector["tags"])
+        assert event.id == vector["plain_event_id"]
+
+    def test_payloads_have_the_fields_in_order(self) -> None:
+        tool, clear = PAYLOADS[TOOL]["payload"], PAYLOADS[CLEAR]["payload"]
+        made = tool_body(
+            "hk",
+            tool_name="weather",
+            success=True,
+            content="sunny",
+            sender="user-1",
+            group=None,
+            at=tool["created_at"],
+        )
+        assert list(made.items()) == list(tool.items())
+        assert list(clear_body("hk", sender=None, at=clear["created_at"]).items()) == list(clear.items())
+
+    def test_a_preference_in_clear_is_the_golden_event(self) -> None:
+        assert CLEAR_PEN.sign(LIKES, 1_700_000_000).id == PAYLOADS[PREFERENCE]["plain_event_id"]
+
+    def test_nothing_is_in_clear_unless_it_may_be_and_an_admin_allows_it(self) -> None:
+        closed = Wanted(LIKES.kind, LIKES.d, LIKES.body, hk="hk")
+        for pen, wanted in ((PEN, LIKES), (CLEAR_PEN, closed)):
+            event = pen.sign(wanted, 1_700_000_000)
+            assert event.tags[-1] == ("enc", "secretbox-v1")
+            assert "opt-in" not in event.content
+            assert pen.read(event) == {
+                "history_key": "hk",
+                "preference": "opt-in",
+                "updated_at": 1_700_000_000,
+            }
+
+    @pytest.mark.parametrize("kind", sorted(NAMES_OF))
+    def test_tags_are_in_order_and_ts_is_the_time(self, kind: int) -> None:
+        event = PEN.sign(tombstone(kind, "hk:x"), 1_700_000_001)
+        assert [tag[0] for tag in event.tags] == ["d", "k", "hk", "v", "ts", "enc"]
+        assert [tag[1] for tag in event.tags] == [
+            "hk:x",
+            NAMES_OF[kind],
+            "hk",
+            "1",
+            "1700000001",
+            "secretbox-v1",
+        ]
+        assert event.created_at == 1_700_000_001
+        assert PEN.read(event)["x_erased"] is True
+
+    @pytest.mark.parametrize("missing", ["d", "k", "hk", "v", "ts"])
+    def test_an_event_without_one_of_its_tags_is_refused(self, missing: str) -> None:
+        good = CLEAR_PEN.sign(LIKES, 1_700_000_000)
+        event = KEYS.sign(
+            good.kind, good.content, [tag for tag in good.tags if tag[0] != missing], good.created_at
+        )
+        with pytest.raises(NotOpened, match=f"lacks the tag {missing}"):
+            PEN.read(event)
+
+    @pytest.mark.parametrize(
+        ("tag", "value", "why"),
+        [
+            ("v", "2", "of version '2'"),
+            ("v", "one", "of version 'one'"),
+            ("ts", "1", "not its time"),
+            ("k", "aman_summary", "not that of kind 30093"),
+            ("enc", "rot13", "encrypted as 'rot13'"),
+            ("enc", "secretbox-v1", "does not open"),
+        ],
+    )
+    def test_an_event_whose_tags_say_something_else_is_refused(self, tag: str, value: str, why: str) -> None:
+        good = CLEAR_PEN.sign(LIKES, 1_700_000_000)
+        tags = [one for one in good.tags if one[0] != tag] + [(tag, value)]
+        with pytest.raises(NotOpened, match=why):
+            PEN.read(KEYS.sign(good.kind, good.content, tags, good.created_at))
+
+    def test_what_can_not_be_encrypted_is_not_signed(self) -> None:
+        for text in ("x" * 40_001, "\ud800"):
+            with pytest.raises(NostrError):
+                PEN.sign(Wanted(SUMMARY, "hk:summary", {"summary": text}, hk="hk"), 1)
+            with pytest.raises(NostrError):
+                PEN.sign(Wanted(APP, "d", {"text": text}), 1)
+
+
+class TestSnowclaw:
+    def test_a_record_is_encrypted_and_says_so(self) -> None:
+        wanted = Wanted(APP, "snowclaw:memory:npub:abc", {"notes": ["likes tea"]}, group="hq")
+        event = PEN.sign(wanted, 1_700_000_000)
+        assert event.tags == (("d", "snowclaw:memory:npub:abc"), ("h", "hq"), ("encrypted", "nip44"))
+        assert PEN.read(event) == {"notes": ["likes tea"]}
+        with pytest.raises(NotOpened):
+            Pen(Keys.generate(), Box.of(KEYS)).read(event)
+
+    def test_one_in_clear_counts_for_nothing(self) -> None:
+        with pytest.raises(NotOpened, match="not encrypted"):
+            PEN.read(KEYS.sign(APP, '{"notes":["forged"]}', [["d", "x"]], 1))
+
+
+class TestWhichHolds:
+    @settings(max_examples=30)
+    @given(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.integers(0, 3)), max_size=12),
+        st.randoms(),
+    )
+    def test_is_the_same_in_any_order_and_however_often(
+        self, versions: list[tuple[int, int, int]], dice: random.Random
+    ) -> None:
+        events = [fake(f"d{d}", ts, f"{d}{ts}{n}") for d, ts, n in versions]
+        shuffled = [*events, *dice.sample(events, len(events) // 2)]
+        dice.shuffle(shuffled)
+        held = newest(shuffled)
+        assert held == newest(events)
+        for (_, d), event in held.items():
+            rivals = [one for one in events if one.d == d]
+            latest = max(one.created_at for one in rivals)
+            assert event.id == min(one.id for one in rivals if one.created_at == latest)
+
+    def test_of_a_tie_is_the_lowest_id(self) -> None:
+        for one, other in permutations([fake("d", 5, "aa"), fake("d", 5, "bb")]):
+            assert newest([one, other])[30078, "d"].id == "aa"
+
+    def test_is_nothing_that_we_deleted(self) -> None:
+        gone = [Gone(30093, "user:abc:preference", ("11" * 32,)), Gone(APP, "snowclaw:memory:npub:abc")]
+        until, ids = deleted_until([PEN.delete(gone, 50)])
+        assert until == {(30093, "user:abc:preference"): 50, (APP, "snowclaw:memory:npub:abc"): 50}
+        assert ids == {"11" * 32}
+
+    def test_nobody_deletes_what_is_not_theirs(self) -> None:
+        other = Keys.generate()
+        tags = [["a", f"30078:{KEYS.public}:d"], ["a", "30078"], ["a"], ["a", f"x:{other.public}:d"]]
+        assert deleted_until([other.sign(DELETE, "", tags, 50)]) == ({}, set())
+
+
+class TestDigests:
+    def test_change_with_what_is_said_and_not_with_the_time(self) -> None:
+        def made(body: dict[str, Any], at: int = 0, group: str = "") -> str:
+            return Wanted(APP, "d", body, at, group=group).digest
+
+        assert made({"a": 1}) == made({"a": 1}, at=9)
+        assert len({made({"a": 1}), made({"a": 2}), made({"a": 1}, group="h")}) == 3
+
+    def test_a_salt_keeps_a_short_payload_from_being_guessed(self) -> None:
+        body = {"history_key": "hk", "sender_id": None, "created_at": 1}
+        assert unique(CLEAR, "hk", body, salt="s", at=1).d != unique(CLEAR, "hk", body, salt="", at=1).d
+
+
+class TestNames:
+    names = Names(KEYS)
+
+    def test_name_the_same_person_in_both_schemas_and_never_by_id(self) -> None:
+        whole = self.names.user("123456789")
+        assert self.names.profile("123456789") == f"snowclaw:memory:npub:{whole[:32]}"
+        assert (
+            self.names.user_key("123456789")
+            == self.names.history_key("discord:dm:123456789")
+            == f"user:{whole[:32]}"
+        )
+        assert "123456789" not in self.names.record("user-123456789", "abc")
+
+    def test_tell_a_channel_a_thread_and_a_person_of_one_id_apart(self) -> None:
+        assert len({self.names.user("1"), self.names.channel("1"), self.names.thread("1")}) == 3
+
+    @pytest.mark.parametrize("length", [16, 32, 64])
+    def test_are_read_in_three_lengths(self, length: int) -> None:
+        assert self.names.matches(self.names.user("1")[:length].upper(), "1")
+        assert not self.names.matches(self.names.user("2")[:length], "1")
+        assert not self.names.matches(self.names.user("1")[: length - 1], "1")
+
+    def test_differ_from_bot_to_bot(self) -> None:
+        assert Names(Keys.generate()).user("1") != self.names.user("1")
+
+    def test_are_given_to_conversations_alone(self) -> None:
+        with pytest.raises(NostrError):
+            self.names.history_key("telegram:1")
+
+
+def fake(d: str, ts: int, event_id: str) -> Event:
+    return Event(event_id, KEYS.public, ts, APP, (("d", d),), "", "")
