@@ -1,0 +1,1 @@
+"""Relays: one connection each, nothing believed unchecked; and one within this program."""
