@@ -26,7 +26,7 @@ TOKEN = "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"
 KEY = "sk-ant-api03-0123456789abcdefABCDEF-loopback"
 
 START_S = 60.0  # a start is seconds of imports, and a loaded machine makes many of few
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_")
 

@@ -1,0 +1,1 @@
+"""In: events that relays have become ledgers and files again."""

@@ -1,0 +1,263 @@
+"""What was found beside the ledgers, brought onto the disk: profiles, groups, summaries, tool calls, clears.
+
+None of these has a history, so each has its own rule by which nothing newer that is here gets lost:
+
+    profile, group   names, members and purpose of both together; what is here comes first
+    summary          the one that was made later; with it goes how far it has come, and whose words are in it
+    tool calls       added, each once; what is older than 30 days stays out
+    clears           added, each once; what they hide stays out
+    choices          of people of whom none is here
+
+A file that can not be read is kept aside as `<name>.corrupt-<time>`. What tells of somebody who was erased
+here stays out. Blocking; writes each file whole or not at all, so doing it again after a kill ends the same.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from discoclaw.core.profile import MOST_MEMBERS, MOST_NAMES, Group, Profile
+from discoclaw.core.times import valid_ms
+from discoclaw.memory import choices, tool_log
+from discoclaw.memory import clears as clear_lines
+from discoclaw.memory.choices import Chosen
+from discoclaw.memory.clears import Clear
+from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
+from discoclaw.memory.erase import people_of, person_of
+from discoclaw.memory.files import render_json, session_name, stamp_of
+from discoclaw.memory.subject import user_subject
+from discoclaw.memory.tool_log import Call
+
+T = TypeVar("T")
+ErasedAt = Callable[[str], int]
+"""When (ms) a subject was last erased; -1 when never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dated(Generic[T]):
+    """A file as it was published, and when (s)."""
+
+    value: T
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A conversation's summary as its file has it, and its two cursors, as far as they were published."""
+
+    text: str
+    updated_at: int
+    seen: Mapping[str, Any] | None = None
+    people: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Views:
+    """What was found: profiles by user id, groups by channel id, summaries by session key, calls by
+    subject, choices by user id."""
+
+    profiles: dict[str, Dated[Profile]] = field(default_factory=dict)
+    groups: dict[str, Dated[Group]] = field(default_factory=dict)
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    calls: dict[str, list[Call]] = field(default_factory=dict)
+    clears: list[Clear] = field(default_factory=list)
+    choices: dict[str, Chosen] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where it goes. `any_erased`: somebody was erased here, so what is of nobody knows whom may be theirs.
+
+    With `dry` nothing is written.
+    """
+
+    disk: Disk
+    erased_at: ErasedAt
+    any_erased: bool
+    now_ms: int
+    dry: bool = False
+
+
+def put_views(views: Views, to: Target) -> list[str]:
+    """Bring all of it onto the disk; the names of the files that changed. Raises OSError and MemoryFault."""
+    cleared = clear_lines.newest([*clear_lines.read(to.disk.log(clear_lines.FILE)), *views.clears])
+    written = _put_clears(views, to)
+    if choices.add_missing(views.choices, to.disk.documents(""), dry=to.dry):
+        written.append(choices.FILE)
+    for session, summary in sorted(views.summaries.items()):
+        if not clear_lines.hidden(cleared, session, summary.updated_at):
+            written += _put_summary(session, summary, to)
+    for user_id, profile in sorted(views.profiles.items()):
+        written += _put_profile(user_id, profile.value, to)
+    for channel_id, group in sorted(views.groups.items()):
+        written += _put_group(channel_id, group, to)
+    for subject, calls in sorted(views.calls.items()):
+        shown = [one for one in calls if not clear_lines.hidden(cleared, one.session, one.at)]
+        written += _put_calls(subject, shown, to)
+    return written
+
+
+# ---------------------------------------------------------------------- lines
+
+
+def _put_clears(views: Views, to: Target) -> list[str]:
+    kept = [one for one in views.clears if not _of_erased(one, to)]
+    kept.sort(key=lambda one: (one.at, one.id))
+    lines = to.disk.log(clear_lines.FILE)
+    known = {one.id for one in clear_lines.read(lines)}
+    if all(one.id in known for one in kept):
+        return []
+    if not to.dry:
+        clear_lines.add(lines, kept)
+    return [clear_lines.FILE]
+
+
+def _of_erased(clear: Clear, to: Target) -> bool:
+    """Whether a clear tells of somebody who was erased since."""
+    people = {one for one in (clear.by, person_of(clear.session)) if one is not None}
+    return any(to.erased_at(user_subject(one)) >= clear.at for one in people)
+
+
+def _put_calls(subject: str, calls: list[Call], to: Target) -> list[str]:
+    since = max(to.now_ms - tool_log.KEPT_MS, to.erased_at(subject) + 1)
+    kept = [one for one in calls if one.at >= since]
+    lines = tool_log.log_of(to.disk, subject)
+    known = {one.id for one in tool_log.read(lines)}
+    if all(one.id in known for one in kept):
+        return []
+    if not to.dry:
+        tool_log.add(lines, kept)
+    return [f"tools/{lines.path.name}"]
+
+
+# ---------------------------------------------------------------------- summaries
+
+
+def _put_summary(session: str, summary: Summary, to: Target) -> list[str]:
+    if _tells_of_erased(session, summary, to):
+        return []
+    name, rolling = session_name(session), to.disk.documents(ROLLING)
+    here = _summary_here(rolling, name, to)
+    if here is not None and here.updated_at > summary.updated_at:
+        return []
+    written = []
+    # Whose words are in it first: an erasing must never find a summary without that.
+    for prefix, cursor in (("people", summary.people), ("summary", summary.seen)):
+        if cursor is not None and _put_cursor(session_name(f"{prefix}-{session}"), cursor, to):
+            written.append(f"{CURSORS}/{session_name(f'{prefix}-{session}')}")
+    if here is None or here.updated_at < summary.updated_at:
+        content = render_json({"summary": summary.text, "updatedAt": summary.updated_at})
+        written += _write(rolling, name, content, to)
+    return written
+
+
+def _tells_of_erased(session: str, summary: Summary, to: Target) -> bool:
+    person = person_of(session)
+    people = {person} if person is not None else people_of(summary.people or {})
+    if not people:
+        return to.any_erased
+    return any(to.erased_at(user_subject(one)) >= summary.updated_at for one in people)
+
+
+def _summary_here(rolling: Documents, name: str, to: Target) -> Summary | None:
+    def read(value: Any) -> Summary:
+        text, at = value["summary"], value["updatedAt"]
+        if not isinstance(text, str) or not valid_ms(at):
+            raise ValueError("it is no summary")
+        return Summary(text, at)
+
+    return _here(rolling, name, read, to)
+
+
+def _put_cursor(name: str, cursor: Mapping[str, Any], to: Target) -> bool:
+    """Bring a cursor onto the disk, unless what is here has come further; people are added up."""
+    folder = to.disk.documents(CURSORS)
+    here = _here(folder, name, dict, to) or {}
+    value = dict(cursor)
+    if "people" in value:
+        value["people"] = sorted(people_of(here) | people_of(value))
+    elif _up_to(here) >= _up_to(value):
+        return False
+    return bool(value != here and _write(folder, name, render_json(value), to))
+
+
+def _up_to(cursor: Mapping[str, Any]) -> int:
+    value = cursor.get("upTo")
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else -1
+
+
+# ---------------------------------------------------------------------- profiles and groups
+
+
+def _put_profile(user_id: str, found: Profile, to: Target) -> list[str]:
+    if (found.first_seen + 1) * 1000 <= to.erased_at(user_subject(user_id)):
+        return []
+    folder, name = to.disk.documents(PROFILES), f"{user_id}.json"
+    here = _here(folder, name, Profile.from_json, to)
+    whole = found if here is None else united_profile(here, found)
+    return _write(folder, name, render_json(whole.to_json()), to) if whole != here else []
+
+
+def united_profile(here: Profile, found: Profile) -> Profile:
+    """Both together: every name once for each time that it was a new one, first_seen the earlier one.
+
+    Notes and preferences are those that are here; the ledger says them anew.
+    """
+    names: list[tuple[str, int]] = []
+    for name, at in sorted({*here.display_names, *found.display_names}, key=lambda one: (one[1], one[0])):
+        if not names or names[-1][0] != name:
+            names.append((name, at))
+    if len(names) > MOST_NAMES:
+        names = [names[0], *names[1 - MOST_NAMES :]]
+    return replace(
+        here,
+        display_names=tuple(names),
+        first_seen=min(here.first_seen, found.first_seen),
+        other={**found.other, **here.other},
+    )
+
+
+def _put_group(channel_id: str, found: Dated[Group], to: Target) -> list[str]:
+    folder, name, group = to.disk.documents(GROUPS), f"{channel_id}.json", found.value
+    for user_id, _ in group.members:
+        if to.erased_at(user_subject(user_id)) >= found.at * 1000:
+            group = group.without(user_id)
+    here = _here(folder, name, Group.from_json, to)
+    whole = group if here is None else united_group(here, group)
+    return _write(folder, name, render_json(whole.to_json()), to) if whole != here else []
+
+
+def united_group(here: Group, found: Group) -> Group:
+    """Both together. Who spoke last stands at the end, so whoever is only found stands first.
+
+    Themes and decisions are those that are here; the ledger says them anew.
+    """
+    known = {user_id for user_id, _ in here.members}
+    members = [*(one for one in found.members if one[0] not in known), *here.members]
+    purpose = here.purpose if here.purpose is not None else found.purpose
+    other = {**found.other, **here.other}
+    return replace(here, purpose=purpose, members=tuple(members[-MOST_MEMBERS:]), other=other)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def _here(folder: Documents, name: str, read: Callable[[Any], T], to: Target) -> T | None:
+    """What a file here says; None when there is none. One that can not be read is kept aside, and is none."""
+    try:
+        content = folder.read(name)
+    except FileNotFoundError:
+        return None
+    try:
+        return read(json.loads(content))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        if not to.dry:
+            folder.keep_aside(name, "corrupt", stamp_of(to.now_ms))
+        return None
+
+
+def _write(folder: Documents, name: str, content: bytes, to: Target) -> list[str]:
+    if not to.dry:
+        folder.write(name, content)
+    return [f"{folder.folder.name}/{name}"]

@@ -1,0 +1,61 @@
+"""Whether an erasing needs a step on relays where nobody mirrors now, since something is published already.
+
+With the mirror at work every erasing has the step (`mirror.STEP`). Without it, in a command or with Nostr
+switched off, the outbox says what is published; the step then waits until the mirror is at work again.
+Knows nothing about what the step does.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.disk import GROUPS, Disk
+from discoclaw.memory.erase import dm_of
+from discoclaw.memory.subject import group_of, group_subject, user_of
+from discoclaw.nostr.names import Names
+from discoclaw.nostr.outgoing.mirror import STEP
+from discoclaw.nostr.outgoing.outbox import Outbox
+from discoclaw.nostr.outgoing.views import SESSION
+
+
+def step_of(outbox: Path, disk: Disk, names: Names | None) -> Callable[[str], Collection[str]]:
+    """For `Eraser.steps`: the step, where something of a subject is in the outbox of that path, or of a group
+    that may rest on their words. Blocking.
+
+    Without `names`, for there is no key, and where the outbox can not be read, nobody can tell: then it is
+    needed as soon as there is anything.
+    """
+
+    def steps(subject: str) -> Collection[str]:
+        if not outbox.exists():
+            return ()
+        try:
+            known = _units(outbox)
+            if names is None:
+                return (STEP,) if known else ()
+            wanted = {names.mark(unit) for unit in _about(subject, disk)}
+            return (STEP,) if wanted & known else ()
+        except (MemoryFault, OSError):
+            return (STEP,)
+
+    return steps
+
+
+def _units(path: Path) -> set[str]:
+    """The marks of all units that are published. Raises MemoryFault."""
+    outbox = Outbox.reading(path)
+    try:
+        return set(outbox.units())
+    finally:
+        outbox.close()
+
+
+def _about(subject: str, disk: Disk) -> Iterator[str]:
+    """The units in which there may be something of a subject. Raises OSError."""
+    yield subject
+    if (user_id := user_of(subject)) is None:
+        return
+    yield f"{SESSION}{dm_of(user_id)}"
+    yield from (one for one, _ in disk.ledgers.by_age() if group_of(one) is not None)
+    for name in disk.documents(GROUPS).names():
+        yield group_subject(name.removesuffix(".json"))

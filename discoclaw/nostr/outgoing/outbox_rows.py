@@ -1,0 +1,343 @@
+"""The outbox's tables, and the statements on their rows. Blocking; raises sqlite3.Error.
+
+    events      the newest signed event of each address (kind, d); a request to delete is its own, by its id
+    versions    the ids of all versions that were ever signed for an address
+    deletes     which addresses a request to delete is about
+    relays      whom events are delivered to (`served`), or were
+    deliveries  what became of an event at a relay: waiting, acked or parked
+    units       how much of a unit's ledger (bytes) is mirrored
+    quarantine  events of ours that relays have and nobody can read
+    meta        small notes by name
+
+Everything in here is public or encrypted: pseudonyms, signatures, ciphertext.
+"""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from discoclaw.core.errors import NewerSchema, NostrError
+from discoclaw.memory.archive_rows import transaction
+from discoclaw.nostr.event import Event
+from discoclaw.nostr.schemas import DELETE, NAMES_OF, deleted_until
+
+VERSION: Final = 1
+WAITING, ACKED, PARKED = 0, 1, 2
+MOST_QUARANTINED: Final = 1_000
+MOST_LEFT: Final = 8
+"""Relays that are delivered to no more, of which is remembered what they have."""
+
+_SCHEMA = (
+    """CREATE TABLE events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, unit TEXT NOT NULL, kind INTEGER NOT NULL, d TEXT NOT NULL,
+        ts INTEGER NOT NULL, event_id TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, gone INTEGER NOT NULL,
+        added_ms INTEGER NOT NULL, event TEXT NOT NULL, UNIQUE (kind, d))""",
+    "CREATE INDEX events_by_unit ON events (unit, kind, d, gone, ts)",
+    "CREATE INDEX events_gone ON events (gone)",  # the narrowest: all events are counted with it too
+    """CREATE TABLE versions (
+        kind INTEGER NOT NULL, d TEXT NOT NULL, ts INTEGER NOT NULL, event_id TEXT NOT NULL,
+        PRIMARY KEY (kind, d, ts, event_id)) WITHOUT ROWID""",
+    """CREATE TABLE deletes (
+        deletion INTEGER NOT NULL, kind INTEGER NOT NULL, d TEXT NOT NULL,
+        PRIMARY KEY (deletion, kind, d)) WITHOUT ROWID""",
+    "CREATE TABLE relays (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, served INTEGER NOT NULL)",
+    """CREATE TABLE deliveries (
+        seq INTEGER NOT NULL, relay INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0,
+        not_before INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,
+        reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (seq, relay)) WITHOUT ROWID""",
+    # `state` stands in them so that no row has to be looked at to know what the condition says already.
+    "CREATE INDEX waiting ON deliveries (relay, state, not_before, seq) WHERE state = 0",
+    "CREATE INDEX parked ON deliveries (relay, state, reason, seq) WHERE state = 2",
+    "CREATE TABLE units (unit TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE quarantine (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL,
+        d TEXT NOT NULL, reason TEXT NOT NULL, at_ms INTEGER NOT NULL, event TEXT NOT NULL)""",
+    "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+DUE: Final = f"""
+    SELECT e.event FROM deliveries AS w CROSS JOIN events AS e ON e.seq = w.seq
+    WHERE w.relay = ? AND w.state = {WAITING} AND w.not_before <= ?
+        AND (e.kind <> {DELETE} OR NOT EXISTS (
+            SELECT 1 FROM deletes AS x CROSS JOIN events AS t ON t.kind = x.kind AND t.d = x.d
+                CROSS JOIN deliveries AS h ON h.seq = t.seq AND h.relay = w.relay
+            WHERE x.deletion = w.seq AND h.state = {WAITING}))
+    ORDER BY w.not_before, w.seq LIMIT ?"""
+"""What never was tried is first, oldest first, then what is tried again, by its time. A request to delete
+waits for the versions that are to overwrite what it deletes: a relay that ignores it has those, at least."""
+NEXT: Final = f"""
+    SELECT min(not_before) FROM deliveries WHERE relay = ? AND state = {WAITING} AND not_before > ?"""
+WAITS: Final = f"SELECT 1 FROM deliveries WHERE relay = ? AND state = {WAITING} LIMIT 1"
+DEPTH: Final = f"SELECT count(*), min(seq) FROM deliveries WHERE relay = ? AND state = {WAITING}"
+DEPTH_OF_OTHERS: Final = """
+    SELECT count(*), min(seq) FROM events AS e
+    WHERE NOT EXISTS (SELECT 1 FROM deliveries AS h WHERE h.seq = e.seq AND h.relay = ?)"""
+"""Of a relay for which nothing waits by name, since nothing is delivered to it."""
+_LACKING = f"""SELECT seq FROM deliveries WHERE relay = ? AND state = {WAITING}
+    UNION ALL SELECT seq FROM deliveries WHERE relay = ? AND state = {PARKED}"""
+_LACKING_OF_OTHERS = f"""SELECT seq FROM events AS e WHERE NOT EXISTS (
+    SELECT 1 FROM deliveries AS h WHERE h.seq = e.seq AND h.relay = ? AND h.state = {ACKED})"""
+REASONS: Final = f"""
+    SELECT reason, count(*) FROM deliveries WHERE relay = ? AND state = {PARKED}
+    GROUP BY reason ORDER BY count(*) DESC, reason LIMIT ?"""
+GONE: Final = f"SELECT event FROM events WHERE gone UNION ALL SELECT event FROM events WHERE kind = {DELETE}"
+TOTAL: Final = "SELECT count(*) FROM events"
+INDEX: Final = """
+    SELECT unit, kind, d, ts FROM events INDEXED BY events_by_unit
+    WHERE unit >= ? AND unit < ? AND NOT gone ORDER BY unit, kind, d"""
+
+
+# What stands in quotes in an event's content has backslashes before them, so this can only be a tag.
+_CLEAR = f"""CASE WHEN kind BETWEEN {min(NAMES_OF)} AND {max(NAMES_OF)}
+    THEN instr(event, '["enc",') = 0 ELSE 0 END"""
+_ROW = f"SELECT kind, d, ts, digest, event_id, gone, {_CLEAR} FROM events"
+IN_CLEAR: Final = f"SELECT DISTINCT unit FROM events WHERE kind >= {min(NAMES_OF)} AND {_CLEAR}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The newest version of an address. `ts` is its time (s); `gone`: it only says that nothing is there.
+
+    `clear`: it is not encrypted.
+    """
+
+    kind: int
+    d: str
+    ts: int
+    digest: str
+    event_id: str
+    gone: bool
+    clear: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A signed event to be kept and delivered. `digest` tells its content apart from other versions'."""
+
+    event: Event
+    digest: str
+    gone: bool = False
+
+    @property
+    def address(self) -> tuple[int, str]:
+        """Of a request to delete its id, for it replaces nothing."""
+        return self.event.kind, self.event.id if self.event.kind == DELETE else self.event.d
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Make the tables, if there are none. Raises NewerSchema, and OSError for another program's file."""
+    check_version(db)
+    if version_of(db):
+        return
+    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+        raise OSError("it is a database of another program; move it away")
+    with transaction(db):
+        for statement in _SCHEMA:
+            db.execute(statement)
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """The version of the tables; 0 where there are none of ours."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_version(db: sqlite3.Connection) -> None:
+    """Raise NewerSchema for tables that we do not know."""
+    if (version := version_of(db)) > VERSION:
+        raise NewerSchema(f"the outbox was written by a newer version ({version}); update this program")
+
+
+# ---------------------------------------------------------------------- events
+
+
+def row_of(db: sqlite3.Connection, kind: int, d: str) -> Row | None:
+    """What stands under an address."""
+    found = db.execute(f"{_ROW} WHERE kind = ? AND d = ?", (kind, d)).fetchone()
+    return _row(found) if found is not None else None
+
+
+def rows_of(db: sqlite3.Connection, unit: str) -> list[Row]:
+    """Everything of a unit."""
+    return [_row(found) for found in db.execute(f"{_ROW} WHERE unit = ?", (unit,))]
+
+
+def _row(found: Sequence[Any]) -> Row:
+    kind, d, ts, digest, event_id, gone, clear = found
+    return Row(kind, d, ts, digest, event_id, bool(gone), bool(clear))
+
+
+def event_of(text: str) -> Event:
+    """An event as we wrote it: it was verified before it came in."""
+    value = json.loads(text)
+    return Event(**{**value, "tags": tuple(tuple(tag) for tag in value["tags"])})
+
+
+def put(db: sqlite3.Connection, unit: str, entry: Put, now_ms: int) -> None:
+    """Keep a newer version of an address; it waits for every relay. Raises NostrError for one not newer."""
+    kind, d = entry.address
+    held = row_of(db, kind, d)
+    if held is not None and held.event_id == entry.event.id:
+        return
+    if held is not None and held.ts >= entry.event.created_at:
+        raise NostrError(f"a version of {kind} {d} has to be later than {held.ts}, the time of the last one")
+    replace(db, unit, entry, now_ms, held)
+
+
+def replace(db: sqlite3.Connection, unit: str, entry: Put, now_ms: int, held: Row | None) -> None:
+    """Have this version under its address in place of the one `held`, with no relay knowing it."""
+    (kind, d), event = entry.address, entry.event
+    if held is not None:
+        drop(db, "kind = ? AND d = ?", (kind, d))
+    sql = """INSERT INTO events (unit, kind, d, ts, event_id, digest, gone, added_ms, event)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
+    values = (unit, kind, d, event.created_at, event.id, entry.digest, entry.gone, now_ms, event.encode())
+    ((seq,),) = db.execute(sql, values).fetchall()
+    db.execute("INSERT INTO deliveries (seq, relay) SELECT ?, id FROM relays WHERE served", (seq,))
+    if kind == DELETE:
+        addresses = deleted_until([event])[0]
+        sql = "INSERT INTO deletes (deletion, kind, d) VALUES (?, ?, ?)"
+        db.executemany(sql, [(seq, *address) for address in addresses])
+    else:
+        add_version(db, event)
+
+
+def drop(db: sqlite3.Connection, where: str, values: Sequence[object]) -> None:
+    """Remove events, and what is known of their delivery."""
+    seqs = f"(SELECT seq FROM events WHERE {where})"
+    db.execute(f"DELETE FROM deliveries WHERE seq IN {seqs}", values)
+    db.execute(f"DELETE FROM deletes WHERE deletion IN {seqs}", values)
+    db.execute(f"DELETE FROM events WHERE {where}", values)
+
+
+def add_version(db: sqlite3.Connection, event: Event) -> None:
+    """Note that there is, or was, such a version."""
+    sql = "INSERT OR IGNORE INTO versions (kind, d, ts, event_id) VALUES (?, ?, ?, ?)"
+    db.execute(sql, (event.kind, event.d, event.created_at, event.id))
+
+
+def adopt(db: sqlite3.Connection, unit: str, entry: Put, relays: Iterable[int], now_ms: int) -> None:
+    """Keep what relays, by their numbers, already have, unless we have something newer."""
+    event, held = entry.event, row_of(db, *entry.address)
+    if held is not None and (held.ts, event.id) > (event.created_at, held.event_id):
+        add_version(db, event)
+        return
+    if held is None or held.event_id != event.id:
+        replace(db, unit, entry, now_ms, held)
+    for relay in relays:
+        settle(db, relay, event.id, ACKED)
+
+
+def forget(db: sqlite3.Connection, unit: str, about: Iterable[str]) -> None:
+    """Remove all of a unit but the tombstones and requests to delete, which relays still have to get."""
+    of_unit = "(SELECT kind, d FROM events WHERE unit = ?)"
+    db.execute(f"DELETE FROM versions WHERE (kind, d) IN {of_unit}", (unit,))
+    db.execute(f"DELETE FROM quarantine WHERE (kind, d) IN {of_unit}", (unit,))
+    db.executemany("DELETE FROM quarantine WHERE instr(d, ?)", [(text,) for text in about if text])
+    drop(db, f"unit = ? AND NOT gone AND kind <> {DELETE}", (unit,))
+    db.execute("DELETE FROM units WHERE unit = ?", (unit,))
+
+
+def quarantine(db: sqlite3.Connection, event: Event, reason: str, now_ms: int) -> None:
+    """Keep an event that can not be read; of many the newest."""
+    sql = """INSERT OR IGNORE INTO quarantine (event_id, kind, d, reason, at_ms, event)
+        VALUES (?, ?, ?, ?, ?, ?)"""
+    db.execute(sql, (event.id, event.kind, event.d, reason, now_ms, event.encode()))
+    sql = "DELETE FROM quarantine WHERE id NOT IN (SELECT id FROM quarantine ORDER BY id DESC LIMIT ?)"
+    db.execute(sql, (MOST_QUARANTINED,))
+
+
+# ---------------------------------------------------------------------- relays
+
+
+def known_relay(db: sqlite3.Connection, url: str) -> tuple[int, bool] | None:
+    """A relay's number, and whether events wait for it."""
+    found = db.execute("SELECT id, served FROM relays WHERE url = ?", (url,)).fetchone()
+    return (int(found[0]), bool(found[1])) if found is not None else None
+
+
+def relay_id(db: sqlite3.Connection, url: str) -> int:
+    """A relay's number; one that is new gets one, and nothing waits for it yet."""
+    db.execute("INSERT OR IGNORE INTO relays (url, served) VALUES (?, 0)", (url,))
+    return int(db.execute("SELECT id FROM relays WHERE url = ?", (url,)).fetchone()[0])
+
+
+def serve(db: sqlite3.Connection, url: str) -> int:
+    """Have everything wait for a relay that it has not got. What failed before is due at once."""
+    relay = relay_id(db, url)
+    db.execute("UPDATE relays SET served = 1 WHERE id = ?", (relay,))
+    db.execute("INSERT OR IGNORE INTO deliveries (seq, relay) SELECT seq, ? FROM events", (relay,))
+    sql = f"""UPDATE deliveries SET not_before = 0
+        WHERE relay = ? AND state = {WAITING} AND not_before > 0"""
+    db.execute(sql, (relay,))
+    return relay
+
+
+def leave_all_but(db: sqlite3.Connection, relays: Collection[int]) -> None:
+    """Have nothing wait for any other relay. What some of those have is remembered: they may come back."""
+    for (relay,) in db.execute("SELECT id FROM relays WHERE served").fetchall():
+        if relay not in relays:
+            db.execute("UPDATE relays SET served = 0 WHERE id = ?", (relay,))
+            db.execute(f"DELETE FROM deliveries WHERE relay = ? AND state = {WAITING}", (relay,))
+    left = db.execute("SELECT id FROM relays WHERE NOT served ORDER BY id DESC").fetchall()
+    for (relay,) in left[MOST_LEFT:]:
+        db.execute("DELETE FROM deliveries WHERE relay = ?", (relay,))
+        db.execute("DELETE FROM relays WHERE id = ?", (relay,))
+
+
+def settle(db: sqlite3.Connection, relay: int, event_id: str, state: int, reason: str = "") -> None:
+    """What became of an event at a relay. One that was replaced meanwhile is none of ours any more."""
+    sql = """INSERT INTO deliveries (seq, relay, state, reason)
+        SELECT seq, ?, ?, ? FROM events WHERE event_id = ?
+        ON CONFLICT (seq, relay) DO UPDATE SET state = excluded.state, reason = excluded.reason,
+            not_before = 0, tries = tries + 1"""
+    db.execute(sql, (relay, state, reason, event_id))
+
+
+def postpone(db: sqlite3.Connection, relay: int, event_id: str, at_ms: int, reason: str) -> None:
+    """Try an event again from a time on."""
+    sql = f"""UPDATE deliveries SET not_before = ?, reason = ?, tries = tries + 1
+        WHERE seq = (SELECT seq FROM events WHERE event_id = ?) AND relay = ? AND state = {WAITING}"""
+    db.execute(sql, (at_ms, reason, event_id, relay))
+
+
+def queue(db: sqlite3.Connection, url: str, most: int) -> tuple[int, int | None, list[tuple[str, int]]]:
+    """How much a relay still is to get, since when (ms) the oldest waits, and why it refused the rest."""
+    relay, served = known_relay(db, url) or (0, False)
+    depth, oldest = db.execute(DEPTH if served else DEPTH_OF_OTHERS, (relay,)).fetchone()
+    since = db.execute("SELECT added_ms FROM events WHERE seq = ?", (oldest,)).fetchone()
+    return int(depth), since[0] if since is not None else None, db.execute(REASONS, (relay, most)).fetchall()
+
+
+def shortfalls(db: sqlite3.Connection, urls: Iterable[str]) -> dict[int, int]:
+    """How many events so many of the relays lack, those that lack none left out."""
+    found = [known_relay(db, url) or (0, False) for url in urls]
+    if not found:
+        return {}
+    lacking = " UNION ALL ".join(_LACKING if served else _LACKING_OF_OTHERS for _, served in found)
+    values = [relay for relay, served in found for _ in range(2 if served else 1)]
+    sql = (
+        f"SELECT short, count(*) FROM (SELECT count(*) AS short FROM ({lacking}) GROUP BY seq) GROUP BY short"
+    )
+    return dict(db.execute(sql, values).fetchall())
+
+
+def lost(db: sqlite3.Connection, relay: int, there: Collection[str]) -> set[int]:
+    """Of what a relay acknowledged, the events (`seq`) that it has to get again, as it has only `there`.
+
+    A tombstone, and a request to delete, only where something is back that they are about: a relay that
+    does as it is asked has neither any more.
+    """
+    sql = f"""SELECT e.seq, e.event_id FROM deliveries AS h JOIN events AS e ON e.seq = h.seq
+        WHERE h.relay = ? AND h.state = {ACKED} AND NOT e.gone AND e.kind <> {DELETE}"""
+    again = {seq for seq, event_id in db.execute(sql, (relay,)) if event_id not in there}
+    tombstones = {event_id for (event_id,) in db.execute("SELECT event_id FROM events WHERE gone")}
+    back = set(there) - tombstones
+    about = """SELECT t.seq FROM deletes AS x JOIN events AS t ON t.kind = x.kind AND t.d = x.d
+        WHERE x.deletion = ? AND t.gone"""
+    for seq, text in db.execute("SELECT seq, event FROM events WHERE kind = ?", (DELETE,)).fetchall():
+        if back & deleted_until([event_of(text)])[1]:
+            again |= {seq, *(found for (found,) in db.execute(about, (seq,)))}
+    return again

@@ -1,0 +1,175 @@
+"""What the tests of the mirror share: a house with a real memory, an outbox, and what relays make of it."""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.memory import clears, tool_log
+from discoclaw.memory.clears import Clear
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.memory.disks import disks
+from discoclaw.memory.files import render_json, session_name
+from discoclaw.memory.rolling import RollingMemory
+from discoclaw.memory.store import Memory
+from discoclaw.memory.tool_log import Call
+from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.incoming.sift import Sieve
+from discoclaw.nostr.names import Names
+from discoclaw.nostr.outgoing.mirror import Mirror
+from discoclaw.nostr.outgoing.outbox import Outbox
+from discoclaw.nostr.outgoing.views import Views
+from discoclaw.nostr.schemas import DELETE, Pen, Wanted
+from discoclaw.nostr.sealed import Box
+from tests.memory.kit import NOW, Clock
+
+KEYS = Keys.parse("2".rjust(64, "0"))
+PEN = Pen(KEYS, Box.of(KEYS))
+NAMES = Names(KEYS)
+ANN_ID, BOB_ID = "910000000000000177", "820000000000000288"
+ANN, BOB = f"user-{ANN_ID}", f"user-{BOB_ID}"
+CHANNEL_ID = "730000000000000399"
+GROUP = f"group-{CHANNEL_ID}"
+PLACE = f"discord:channel:{CHANNEL_ID}"
+DM = f"discord:dm:{ANN_ID}"
+RELAY = "ws://relay.test"
+SECOND = NOW // 1000
+PROFILE = {
+    "display_names": [["Änne", SECOND - 900], ["Ann B.", SECOND - 100]],
+    "first_seen": SECOND - 900,
+    "notes": ["User likes tea."],
+    "preferences": {"editor": "User prefers vim."},
+}
+
+
+@dataclass
+class House:
+    """A memory and its mirror over one data folder; another one over the same folder is a restart."""
+
+    root: Path
+    clock: Clock
+    memory: Memory
+    rolling: RollingMemory
+    outbox: Outbox
+    views: Views
+    mirror: Mirror
+
+    # ------------------------------------------------------------------ files that others write
+
+    def profile(self, user_id: str = ANN_ID, **fields: Any) -> None:
+        self.memory.disk.documents(PROFILES).write(f"{user_id}.json", render_json({**PROFILE, **fields}))
+
+    def group(self, **fields: Any) -> None:
+        value = {
+            "purpose": "where we plan the fête",
+            "members": [[ANN_ID, "Ann B."], [BOB_ID, "Bob"]],
+            "themes": ["cakes"],
+            "decisions": [["We meet on Monday.", SECOND - 50]],
+        }
+        folder = self.memory.disk.documents(GROUPS)
+        folder.write(f"{CHANNEL_ID}.json", render_json({**value, **fields}))
+
+    def summary(self, text: str, at: int, key: str = PLACE, people: Iterable[str] = (ANN_ID,)) -> None:
+        disk = self.memory.disk
+        content = render_json({"summary": text, "updatedAt": at})
+        disk.documents(ROLLING).write(session_name(key), content)
+        seen = render_json({"upTo": "1468000000000000000", "count": 7})
+        disk.documents(CURSORS).write(session_name(f"summary-{key}"), seen)
+        if key == PLACE:
+            said = render_json({"session": key, "people": list(people)})
+            disk.documents(CURSORS).write(session_name(f"people-{key}"), said)
+
+    def tool(self, number: int = 1, at: int = NOW, content: str = "sunny", **fields: Any) -> Call:
+        given = {"tool": "weather", "ok": True, "channel": CHANNEL_ID, "session": PLACE, "private": False}
+        call = Call(id=f"{number:016x}", at=at, content=content, **{**given, **fields})
+        tool_log.add(tool_log.log_of(self.memory.disk, ANN), [call])
+        return call
+
+    def clear(self, at: int, key: str = PLACE, by: str | None = ANN_ID) -> Clear:
+        clear = Clear(f"{at:016x}", at, key, by)
+        clears.add(self.memory.disk.log(clears.FILE), [clear])
+        return clear
+
+    # ------------------------------------------------------------------ what comes of it
+
+    def known(self, unit: str) -> dict[tuple[int, str], Any]:
+        return self.outbox.known(NAMES.mark(unit))
+
+    def sent(self) -> list[Event]:
+        """Everything a relay has not got yet, in the order in which it is sent; it has it then."""
+        self.outbox.enrol([RELAY])
+        events: list[Event] = []
+        while due := self.outbox.due(RELAY, self.clock.now, 1_000):
+            self.outbox.acked(RELAY, [event.id for event in due])
+            events += due
+        return events
+
+
+@contextmanager
+def house(data: Path, clock: Clock | None = None, **options: Any) -> Iterator[House]:
+    """One running house. To be used inside an event loop."""
+    clock = clock or Clock()
+    root = data / "memory"
+    kept = disks(options.pop("store", "files"), root)
+    rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
+    cursors = Cursors(kept.used.documents(CURSORS))
+    memory = Memory(root, clock=clock, disks=kept, rolling=rolling, cursors=cursors)
+    outbox = options.pop("outbox", Outbox)(root / "outbox" / "outbox.sqlite", clock=clock)
+    pen = options.pop("pen", PEN)
+    redactor: Redactor = options.pop("redactor", PLAIN)
+    views = Views(
+        memory.disk,
+        NAMES,
+        owners=options.pop("owners", ()),
+        redactor=redactor,
+        groups=options.pop("groups", None),
+    )
+    mirror = Mirror(memory, views, pen, outbox, clock=clock, **{"gap_s": 0.0, **options})
+    memory.open()
+    outbox.open()
+    try:
+        yield House(root, clock, memory, rolling, outbox, views, mirror)
+    finally:
+        outbox.close()
+        memory.close()
+
+
+@dataclass
+class Relay:
+    """What a relay holds of what it was sent. One that `obeys` deletes what it is asked to."""
+
+    obeys: bool = True
+
+    def __post_init__(self) -> None:
+        self._sieve = Sieve(KEYS.public)
+
+    def take(self, events: Iterable[Event]) -> "Relay":
+        self._sieve.take(RELAY, events)
+        return self
+
+    def holds(self) -> dict[tuple[int, str], dict[str, Any]]:
+        """What it serves, decrypted, by kind and `d`."""
+        sifted = self._sieve.sifted()
+        events = sifted.held if self.obeys else (*sifted.held, *sifted.deleted)
+        return {(event.kind, event.d): PEN.read(event) for event in events}
+
+    def says(self) -> str:
+        """Every word in what it serves."""
+        return json.dumps(list(self.holds().values()), ensure_ascii=False)
+
+
+def by_address(wanted: Iterable[Wanted]) -> dict[tuple[int, str], Wanted]:
+    return {(one.kind, one.d): one for one in wanted}
+
+
+def in_clear(event: Event) -> str:
+    """All of an event that is not encrypted, as a relay sees it."""
+    return json.dumps({**event.to_json(), "content": "", "sig": "", "id": "", "pubkey": ""})
+
+
+def is_deletion(event: Event) -> bool:
+    return event.kind == DELETE

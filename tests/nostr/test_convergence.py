@@ -1,0 +1,211 @@
+"""Whatever relays do with events, the same memory comes of them: any order, losses, copies, lies, forgeries.
+
+What is published in two stages of a life, with all older versions, tombstones and requests to delete, has to
+give the memory as it was at the end, as long as one relay has each event that counts.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discoclaw.memory.files import session_name
+from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.incoming.gather import gather
+from discoclaw.nostr.relays.embedded import EmbeddedRelay
+from discoclaw.nostr.relays.relay import Relay
+from discoclaw.nostr.schemas import APP, DELETE, Gone, Pen, Wanted, newest, supersedes
+from discoclaw.nostr.sealed import Box
+from tests.memory.kit import NOW, Clock
+from tests.nostr.lives import ANN, BOB, CHANNEL, CLEO, DM, KEYS, NAMES, PEN, Life, Shelf, records_of
+from tests.nostr.relay_kit import connected, plain
+from tests.servers.nostr_relay import LyingRelay
+from tests.servers.third_party_relay import third_party_relay
+
+THREAD = "discord:thread:88"
+STRANGER = Keys.parse("2".rjust(64, "0"))
+PURE = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@dataclass(frozen=True)
+class Lived:
+    """What was on disk at the end, every event that was ever published, and those that count at the end."""
+
+    files: dict[str, bytes]
+    events: list[Event]
+    counting: list[Event]
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    async def work() -> Lived:
+        life = Life(tmp_path_factory.mktemp("lived") / "data")
+        with life:
+            await life.live()
+            await life.summarise(THREAD, "This will be cleared.")
+            first = await life.published()
+            life.clock.forward(minutes=10)
+            await life.change(ANN, "said later")
+            await life.summarise(DM, "They talked once more.")
+            async with life.mirrored() as mirror:
+                await life.memory.erase(BOB)
+                await mirror.push()
+            await life.clear(THREAD)
+            await life.change(CLEO, "said at last")
+            await life.show("123", "Ann at work")
+            await life.show("789", "Cleopatra")
+            last = await life.published()
+            files = life.files()
+            # With Bob the summary of the channel went, and no relay knows how far that had come.
+            del files[f"cursors/{session_name(f'summary-{CHANNEL}')}"]
+            return Lived(files, list({one.id: one for one in [*first, *last]}.values()), last)
+
+    return asyncio.run(work())
+
+
+async def memory_of(folder: Path, *relays: Any) -> dict[str, bytes]:
+    """What a new disk has after a recovery, but for what only the old disk knew."""
+    with Life(folder / "data", Clock(NOW + 3_600_000)) as life:
+        await life.recover(*relays)
+        return life.files()
+
+
+async def understood(*relays: Any) -> object:
+    """What is found, as values that can be compared: the memory before it is written."""
+    found = (await gather(relays, PEN, NAMES)).found
+    ledgers = {subject: ledger.records() for subject, ledger in found.ledgers.items()}
+    views = found.views
+    calls = {subject: sorted(calls, key=lambda one: one.id) for subject, calls in views.calls.items()}
+    clears = sorted(views.clears, key=lambda one: one.id)
+    return ledgers, views.profiles, views.groups, views.summaries, calls, clears
+
+
+class TestTheSameMemory:
+    async def test_it_is_the_one_that_was_lost(self, lived: Lived, tmp_path: Path) -> None:
+        """Nothing of Bob, the later name, the later summary; and the cleared one stays away."""
+        found = await memory_of(tmp_path, Shelf(*lived.events))
+        assert found == lived.files
+        assert not any("456" in name for name in found)
+        assert f"rolling/{session_name(THREAD)}" not in found
+        assert b"Cleopatra" in found["profiles/789.json"]
+
+    @PURE
+    @given(data=st.data())
+    def test_in_any_order_with_copies_and_losses_over_three_relays(
+        self, lived: Lived, data: st.DataObject
+    ) -> None:
+        """Each event that counts is at one of them at least; older versions are anywhere or nowhere."""
+        places = st.sets(st.integers(0, 2), min_size=0, max_size=3)
+        counting = {one.id for one in lived.counting}
+        dice = random.Random(data.draw(st.integers(0, 2**32)))
+        shelves: list[list[Event]] = [[], [], []]
+        for one in lived.events:
+            for place in data.draw(places) or ({dice.randrange(3)} if one.id in counting else set()):
+                shelves[place] += [one] * dice.choice([1, 1, 2])
+        for shelf in shelves:
+            dice.shuffle(shelf)
+        relays = [Shelf(*shelf, url=f"ws://{number}") for number, shelf in enumerate(shelves)]
+        assert asyncio.run(understood(*relays)) == asyncio.run(understood(Shelf(*lived.counting)))
+
+    @PURE
+    @given(strange=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from("foeutdg")), max_size=6))
+    def test_what_is_forged_foreign_old_or_redeleted_changes_nothing(
+        self, lived: Lived, strange: Sequence[tuple[int, str]]
+    ) -> None:
+        others = [strange_event(lived, number, how) for number, how in strange]
+        mixed = [*others, *lived.events, *others]
+        assert asyncio.run(understood(Shelf(*mixed))) == asyncio.run(understood(Shelf(*lived.counting)))
+
+
+def strange_event(lived: Lived, number: int, how: str) -> Event:
+    """An event that is not to change anything, made of one that counts."""
+    one = [each for each in lived.counting if each.kind != DELETE][number % 20]
+    at, tags = one.created_at, [list(tag) for tag in one.tags]
+    if how == "f":  # somebody else's, in our place, later
+        return STRANGER.sign(one.kind, one.content, tags, at + 1_000)
+    if how == "o":  # ours, of an older time
+        return KEYS.sign(one.kind, one.content, tags, at - 1 - number % 5)
+    if how == "e":  # a stranger asks to delete it
+        return Pen(STRANGER, Box.of(STRANGER)).delete([Gone(one.kind, one.d, (one.id,))], at + 1_000)
+    if how == "u":  # we had deleted what was there before
+        return PEN.delete([Gone(one.kind, one.d, ("0" * 64,))], at - 1)
+    if how == "t":  # a tie, of a higher id
+        return tie(one, wins=False)
+    if how == "d":  # the same with an address of another kind of ours
+        return KEYS.sign(1, one.content, tags, at + 1_000)
+    return KEYS.sign(APP, PEN.keys.seal('{"note": 1}'), [["d", "snowclaw:daily:x"]], at + 1_000)
+
+
+def tie(one: Event, *, wins: bool) -> Event:
+    """A version of the very second of another one, which says something else, and wins by its id or not."""
+    for number in range(1_000):
+        body = dict(PEN.read(one)) | {"x_tie": number}
+        wanted = Wanted(one.kind, one.d, body, hk=one.tag("hk") or "")
+        other = PEN.sign(wanted, one.created_at)
+        if supersedes(other, one) is wins:
+            return other
+    raise AssertionError
+
+
+class TestTies:
+    async def test_of_one_second_the_lowest_id_counts_whoever_serves_what(self, lived: Lived) -> None:
+        one = records_of(lived.counting, CLEO)[0]
+        lower = tie(one, wins=True)
+        for first, second in ((one, lower), (lower, one)):
+            held = newest([first, second])
+            assert held[APP, one.d] is lower
+            found = await gather([Shelf(first, url="a"), Shelf(second, url="b")], PEN, NAMES)
+            assert [each.event.id for each in found.found.said] == [lower.id]
+
+
+class TestRealRelays:
+    """The same over sockets, from relays with habits of their own, each of which lacks something."""
+
+    async def test_two_honest_ones_a_stubborn_one_and_a_liar(self, lived: Lived, tmp_path: Path) -> None:
+        dice = random.Random(4242)
+        folder = tmp_path / "third"
+        folder.mkdir()
+        liar = LyingRelay(
+            keeps_old=True,
+            ignores_deletions=True,
+            copies=2,
+            adds=plain(*forgeries(lived)),
+            most_rows=40,
+        )
+        with third_party_relay(folder) as third:
+            async with AsyncExitStack() as stack:
+                embedded = EmbeddedRelay(tmp_path / "embedded")
+                await embedded.start()
+                stack.push_async_callback(embedded.stop)
+                await stack.enter_async_context(liar)
+                liar.put(*plain(*dice.sample(lived.events, len(lived.events))))
+                relays = [
+                    await stack.enter_async_context(connected(url, keys=KEYS, timeout_s=5))
+                    for url in (embedded.url, third, liar.url)
+                ]
+                await send(relays[0], dice.sample(lived.counting, len(lived.counting) // 2))
+                ours = [one for one in lived.events if one.kind != DELETE]
+                await send(relays[1], dice.sample(ours, len(ours) // 2))
+                assert await memory_of(tmp_path, *relays) == lived.files
+                alone = await memory_of(tmp_path / "alone", relays[2])
+                assert alone == lived.files
+
+
+async def send(relay: Relay, events: Sequence[Event]) -> None:
+    for one in events:
+        await relay.publish(one)
+
+
+def forgeries(lived: Lived) -> Iterator[Event]:
+    """Events whose id or signature is wrong, and such of somebody else, in the place of ours."""
+    for one in lived.counting[:3]:
+        yield replace(one, content=one.content + "A")
+        yield replace(one, created_at=one.created_at + 1)
+        yield STRANGER.sign(one.kind, one.content, [list(tag) for tag in one.tags], one.created_at + 9)

@@ -1,0 +1,98 @@
+"""The door as a whole, with its own relay: what was erased leaves no byte behind, whenever it was killed."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from discoclaw.core.errors import NostrError
+from discoclaw.memory.store import Memory
+from discoclaw.nostr.door import EMBEDDED, Door, Wish
+from discoclaw.nostr.folder import relay_folder
+from discoclaw.nostr.outgoing.mirror import PURGE
+from tests.memory.kit import Clock, remember
+from tests.nostr.mirror_kit import ANN, BOB, KEYS
+from tests.servers.nostr_relay import LyingRelay
+
+CANARY, COFFEE = "Kanarie-4711", "coffee-4712"
+
+
+@asynccontextmanager
+async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[Door, Memory]]:
+    """A door that lets preferences out in clear, so that words can be looked for on disk."""
+    clock = Clock()
+    memory = Memory(folder / "memory", clock=clock)
+    memory.open()
+    outbox = folder / "memory" / "outbox" / "outbox.sqlite"
+    wish = Wish(KEYS, (relay,), folder, outbox, flush_s=0.0, in_clear=True)
+    door = Door(wish, memory, clock=clock)
+    try:
+        await door.open()
+        await door.start()
+        yield door, memory
+    finally:
+        await door.close()
+        memory.close()
+
+
+async def fill(door: Door, memory: Memory) -> None:
+    for subject, word in ((ANN, CANARY), (BOB, COFFEE)):
+        await memory.change(subject, "why", remember(f"User prefers {word}.", "preference"))
+    await door.pushed(10)
+
+
+async def erase(door: Door, memory: Memory) -> None:
+    """Erase Ann, with all that is done about it outside."""
+    await memory.erase(ANN)
+    await door.pushed(10)
+    assert memory.pending_erasures() == []
+
+
+async def purged(door: Door) -> None:
+    """Wait for all that is done in the background, but for what never ends."""
+    for task in [task for task in door._tasks if task.get_name() in ("nostr-purge", "nostr-mirror")]:
+        await task
+
+
+def words(folder: Path) -> set[str]:
+    """Which of the words lie somewhere in the files of a folder."""
+    content = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    return {word for word in (CANARY, COFFEE) if word.encode() in content}
+
+
+async def test_what_was_erased_leaves_the_embedded_relays_files(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (door, memory):
+        await fill(door, memory)
+        assert words(relay_folder(tmp_path)) == {CANARY, COFFEE}
+        await erase(door, memory)
+        await purged(door)
+        assert door.outbox.meta(PURGE) == "0"
+    assert words(tmp_path) == {COFFEE}
+
+
+async def test_also_where_the_program_was_killed_before_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def killed(self: Door) -> None:
+        raise NostrError("killed")
+
+    async with opened(tmp_path) as (door, memory):
+        await fill(door, memory)
+        with monkeypatch.context() as patch:
+            patch.setattr(Door, "_purge", killed)
+            await erase(door, memory)
+        assert door.outbox.meta(PURGE) == "1"  # whether bytes are left now is the database's luck
+    async with opened(tmp_path) as (door, _):
+        await purged(door)
+    assert words(tmp_path) == {COFFEE}
+
+
+async def test_files_of_an_embedded_relay_that_is_used_no_more_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path) as (door, memory):
+        await fill(door, memory)
+    async with LyingRelay() as relay, opened(tmp_path, relay.url) as (door, memory):
+        await erase(door, memory)
+    assert f"{relay_folder(tmp_path)} is used no more" in caplog.text

@@ -1,0 +1,321 @@
+"""Erasing what was published: only tombstones and requests to delete stay, whatever happens meanwhile."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discoclaw.core.draft import Origin
+from discoclaw.core.errors import MemoryFault, NostrError
+from discoclaw.core.people import PEOPLE
+from discoclaw.nostr.event import Event
+from discoclaw.nostr.names import INDEX
+from discoclaw.nostr.outgoing.erase_step import step_of
+from discoclaw.nostr.outgoing.mirror import STEP
+from discoclaw.nostr.outgoing.outbox import Outbox, Put
+from discoclaw.nostr.outgoing.views import SESSION
+from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY
+from tests.memory.kit import NOW, Clock, remember
+from tests.nostr.mirror_kit import (
+    ANN,
+    ANN_ID,
+    BOB,
+    BOB_ID,
+    DM,
+    GROUP,
+    NAMES,
+    PEN,
+    RELAY,
+    House,
+    Relay,
+    house,
+    is_deletion,
+)
+
+CANARY = "Kanarie-Ü🐦-4711"
+STATED = Origin("stated")
+
+
+async def fill(home: House) -> None:
+    """Have something of two people everywhere, with older versions, all of it published."""
+    for subject, word in ((ANN, CANARY), (BOB, "coffee")):
+        await home.memory.change(subject, f"why {word}", remember(f"User prefers {word}.", "preference"))
+        await home.memory.change(subject, f"why {word}", remember(f"User likes {word}."))
+    home.profile(notes=[f"User likes {CANARY}."])
+    home.profile(BOB_ID, notes=["User likes coffee."])
+    home.tool(content=f"Found: {CANARY}")
+    home.summary(f"They spoke of {CANARY}.", NOW - 9_000)
+    home.summary(f"Ann spoke of {CANARY}.", NOW - 9_000, DM)
+    home.clear(NOW - 60_000, DM)
+    home.group(themes=[f"theme {CANARY}", "cakes"])
+    for user_id, word in ((ANN_ID, CANARY), (BOB_ID, "coffee")):
+        people = {PEOPLE: [user_id]}
+        await home.memory.change(GROUP, "why", remember(f"We talk of {word}."), **people)
+    await home.mirror.push()
+    home.clock.now += 60_000
+    await home.memory.change(ANN, "why", remember(f"User has {CANARY}."))
+    home.profile(notes=[f"User has {CANARY}."])
+    await home.mirror.push()
+
+
+def opened(path: Path) -> str:
+    """Every word in an outbox, decrypted, whatever table it lies in."""
+    said = []
+    with sqlite3.connect(path) as db:
+        for (text,) in db.execute("SELECT event FROM events UNION ALL SELECT event FROM quarantine"):
+            value = json.loads(text)
+            event = Event(**{**value, "tags": tuple(tuple(tag) for tag in value["tags"])})
+            said.append(json.dumps(PEN.read(event), ensure_ascii=False) if event.kind != DELETE else "")
+    db.close()
+    return "\n".join(said)
+
+
+def check_erased(home: House, relays: Sequence[Relay]) -> None:
+    """Nothing of Ann is left anywhere, and all of Bob is."""
+    for relay in relays:
+        assert CANARY not in relay.says()
+        assert "coffee" in relay.says()
+    assert CANARY not in opened(home.outbox.path)
+    for unit in (ANN, f"{SESSION}{DM}"):
+        rows = home.known(unit).values()
+        assert rows
+        assert all(row.gone or row.kind == DELETE for row in rows)
+        assert home.outbox.cursor(NAMES.mark(unit)) == 0
+        assert all(not home.outbox.versions(row.kind, row.d) for row in rows)
+    assert home.memory.pending_erasures() == []
+
+
+class TestErasing:
+    async def test_nothing_of_the_person_is_left_in_the_outbox_or_on_relays(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            obeys, ignores = Relay(), Relay(obeys=False)
+            await fill(home)
+            before = home.sent()
+            published = {key: row.event_id for key, row in home.known(ANN).items()}
+            versions = {key: home.outbox.versions(*key) for key in published}
+            assert max(map(len, versions.values())) == 2  # an older one of the profile is known by its id
+            await home.memory.erase(ANN)
+            await home.mirror.settle()
+            after = home.sent()
+            relays = [obeys.take([*before, *after]), ignores.take([*before, *after])]
+            check_erased(home, relays)
+            asked = {tag[1] for event in filter(is_deletion, after) for tag in event.tags if tag[0] == "e"}
+            assert asked >= {event_id for ids in versions.values() for event_id in ids}
+            tombstones = [body for body in ignores.holds().values() if ERASED in body]
+            assert len(tombstones) >= len(published) + 3
+            await home.mirror.close()
+
+    async def test_what_still_waits_is_never_sent(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with house(tmp_path) as home:
+            home.outbox.enrol([RELAY])
+            await fill(home)
+            await home.memory.erase(ANN)
+            await home.mirror.push()
+            assert "not on this disk" not in caplog.text  # that is what was asked for
+            assert CANARY not in Relay(obeys=False).take(home.sent()).says()
+            await home.mirror.close()
+
+    async def test_a_later_memory_is_published_behind_it_though_the_clock_went_back(
+        self, tmp_path: Path
+    ) -> None:
+        with house(tmp_path) as home:
+            relay = Relay()
+            await fill(home)
+            await home.memory.erase(ANN)
+            await home.mirror.settle()
+            relay.take(home.sent())
+            home.clock.now -= 3_600_000
+            await home.memory.change(ANN, "why", remember("User prefers silence.", "preference"))
+            home.profile(notes=["User is back."])
+            await home.mirror.push()
+            relay.take(home.sent())
+            assert "User is back." in relay.says()
+            assert "User prefers silence." in relay.says()
+            bodies = [
+                body for (_, d), body in relay.holds().items() if d.startswith(NAMES.ledger_prefix(ANN))
+            ]
+            assert [body["line"] for body in bodies] == [0]
+            await home.mirror.close()
+
+    async def test_the_index_says_nothing_of_it(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            await fill(home)
+            before = home.sent()
+            await home.memory.erase(ANN)
+            await home.mirror.settle()
+            held = Relay(obeys=False).take([*before, *home.sent()]).holds()
+            said = json.dumps([body for (_, d), body in held.items() if d.startswith(INDEX)])
+            assert NAMES.mark(ANN) not in said
+            assert NAMES.mark(BOB) in said
+            await home.mirror.close()
+
+    async def test_what_a_group_remembers_of_the_person_goes_and_the_rest_stays(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            await fill(home)
+            before = home.sent()
+            await home.memory.erase(ANN)
+            await home.mirror.settle()
+            held = Relay().take([*before, *home.sent()]).holds()
+            records = [body for (_, d), body in held.items() if d.startswith(NAMES.ledger_prefix(GROUP))]
+            said = json.dumps(records)
+            assert "We talk of coffee." in said
+            assert len([one for one in records if one["record"]["type"] == "commit"]) == 1
+            await home.mirror.close()
+
+    async def test_a_group_that_remembers_nothing_any_more_is_emptied(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            home.group(themes=["cakes"])
+            people = {PEOPLE: [ANN_ID]}
+            await home.memory.change(GROUP, "why", remember("We talk of cakes."), **people)
+            await home.mirror.push()
+            relay = Relay().take(home.sent())
+            assert "We talk of cakes." in relay.says()
+            await home.memory.erase(ANN)
+            await home.mirror.settle()
+            relay.take(home.sent())
+            assert "cakes" not in relay.says()
+            assert home.outbox.cursor(NAMES.mark(GROUP)) == 0
+            await home.mirror.close()
+
+    async def test_as_long_as_something_is_left_on_disk_nothing_is_published_again(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with house(tmp_path) as home:
+            await fill(home)
+            relay = Relay().take(home.sent())
+            home.memory.eraser.also.append(lambda subject: (0, ["a file that does not go"]))
+            home.clock.now += 1_000
+            erased = await home.memory.erase(ANN)
+            assert erased.left
+            home.profile(notes=[f"User likes {CANARY}."])
+            await home.mirror.push()
+            relay.take(home.sent())
+            assert CANARY not in json.dumps(
+                [body for (_, d), body in relay.holds().items() if NAMES.user(ANN_ID)[:32] in d]
+            )
+            assert home.memory.pending_erasures(STEP) == [ANN]
+            await home.mirror.close()
+
+
+class Killed(NostrError):
+    """Stands for a kill: nothing after it happens, and what was durable before it stays."""
+
+
+class Mortal(Outbox):
+    """An outbox whose process dies right before a number of acts on it, once that is armed."""
+
+    acts = -1
+
+    def _live(self) -> None:
+        if self.acts == 0:
+            raise Killed("killed")
+        self.acts -= self.acts > 0
+
+    def put(self, unit: str, entries: Sequence[Put], *, cursor: int | None = None) -> None:
+        self._live()
+        super().put(unit, entries, cursor=cursor)
+
+    def set_meta(self, key: str, value: str) -> None:
+        self._live()
+        super().set_meta(key, value)
+
+    def forget(self, unit: str, **given: Any) -> None:
+        self._live()
+        super().forget(unit, **given)
+
+
+class TestInterrupted:
+    @pytest.mark.parametrize("acts", [0, 1, 2, 3, 5, 7])
+    async def test_it_is_finished_by_the_next_start(self, tmp_path: Path, acts: int) -> None:
+        relays = [Relay(), Relay(obeys=False)]
+        with house(tmp_path, outbox=Mortal, retry_s=600.0) as home:
+            await fill(home)
+            for relay in relays:
+                relay.take(sent := home.sent())
+            assert sent is not None
+            home.outbox.acts = acts  # type: ignore[attr-defined]
+            await home.memory.erase(ANN)
+            await home.mirror.settle()
+            assert home.memory.pending_erasures(STEP) == [ANN]
+            await home.mirror.close()
+        with house(tmp_path, Clock(NOW + 120_000)) as later:
+            await later.mirror.push()
+            sent = later.sent()
+            check_erased(later, [relay.take(sent) for relay in relays])
+            await later.mirror.close()
+
+    async def test_a_step_that_can_not_be_noted_is_done_again(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            await fill(home)
+            done = home.memory.finish_step
+
+            async def fails(subject: str, step: str) -> None:
+                raise MemoryFault("the disk is full")
+
+            home.memory.finish_step = fails  # type: ignore[method-assign]
+            await home.memory.erase(ANN)
+            await home.mirror.settle()
+            assert home.memory.pending_erasures(STEP) == [ANN]
+            home.memory.finish_step = done  # type: ignore[method-assign]
+            await home.mirror.push()
+            check_erased(home, [])
+            await home.mirror.close()
+
+    async def test_a_summary_that_went_along_is_found_by_the_next_start(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            await fill(home)
+            relay = Relay().take(home.sent())
+            await home.mirror.close()
+            await home.memory.erase(ANN)
+        with house(tmp_path, Clock(NOW + 120_000)) as later:
+            await later.mirror.push()
+            relay.take(later.sent())
+            assert CANARY not in relay.says()
+            assert [kind for kind, _ in relay.holds() if kind == SUMMARY] == []
+            await later.mirror.close()
+
+
+class TestSwitchedOff:
+    """Erased while nothing is mirrored: the step waits, if something is published."""
+
+    async def test_the_step_waits_until_it_is_on_again(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            await fill(home)
+            relay = Relay().take(home.sent())
+            await home.mirror.close()
+            path = home.outbox.path
+        with house(tmp_path, Clock(NOW + 120_000)) as off:
+            await off.mirror.close()
+            off.memory.eraser.outside.clear()
+            off.memory.eraser.steps.append(step_of(path, off.memory.disk, NAMES))
+            erased = await off.memory.erase(ANN)
+            assert erased.todo == (STEP,)
+        with house(tmp_path, Clock(NOW + 180_000)) as on:
+            assert on.memory.pending_erasures(STEP) == [ANN]
+            await on.mirror.push()
+            check_erased(on, [relay.take(on.sent())])
+            await on.mirror.close()
+
+    async def test_there_is_none_for_somebody_of_whom_nothing_is_published(self, tmp_path: Path) -> None:
+        with house(tmp_path) as home:
+            path, disk = home.outbox.path, home.memory.disk
+            assert step_of(tmp_path / "none.sqlite", disk, NAMES)(ANN) == ()
+            await home.memory.change(BOB, "why", remember("User likes coffee."))
+            assert step_of(path, disk, None)(ANN) == ()
+            await home.mirror.push()
+            assert step_of(path, disk, NAMES)(ANN) == ()
+            assert step_of(path, disk, NAMES)(BOB) == (STEP,)
+            assert step_of(path, disk, None)(ANN) == (STEP,)  # nobody can tell without the key
+            assert step_of(path, disk, NAMES)("bot") == ()
+            home.group()
+            await home.mirror.push()
+            assert step_of(path, disk, NAMES)(ANN) == (STEP,)  # what groups remember may be theirs
+            path.rename(path.with_name("moved"))
+            path.write_bytes(b"nonsense" * 1_000)
+            assert step_of(path, disk, NAMES)(ANN) == (STEP,)
+            await home.mirror.close()
