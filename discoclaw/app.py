@@ -1,6 +1,6 @@
 """The composition root: every part is built here once, in order, and closed in reverse.
 
-    settings → memory, rolling, cursors → models → loops → talk → client (commands, mirrors)
+    settings → memory, rolling, cursors → Nostr → models → loops → talk → client (commands, mirrors)
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 """
@@ -35,9 +35,10 @@ from discoclaw.claude.door import ClaudeDoor
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consolidate import Report
 from discoclaw.core.errors import ChatUnavailable, EmbeddingError, SettingsError
-from discoclaw.core.own import BOT
 from discoclaw.core.ports import Clock, Model
+from discoclaw.core.redact import Redactor
 from discoclaw.embed.providers import Wish, open_door
+from discoclaw.loops.cleaned import Cleaned
 from discoclaw.loops.consolidate import Consolidator, suggest
 from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.facts import FactsLoop
@@ -48,15 +49,24 @@ from discoclaw.loops.summary import SummaryLoop
 from discoclaw.loops.traits import Traits
 from discoclaw.memory.access import Access
 from discoclaw.memory.choices import Choices
+from discoclaw.memory.clears import Clears
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, ROLLING
+from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.disks import disks
 from discoclaw.memory.follow import Follower
+from discoclaw.memory.groups import Groups
 from discoclaw.memory.item_index import ItemIndex
+from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.profiles import Profiles
 from discoclaw.memory.responses import Responses
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_of, user_subject
+from discoclaw.memory.tool_log import ToolLog
+from discoclaw.mirroring import erase_step, keys_for, redactor_for, wish_of
+from discoclaw.nostr.door import Door
+from discoclaw.nostr.event import Keys
+from discoclaw.nostr.outgoing.views import CHOSEN, SESSION
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.session.archive_rules import rules_of
@@ -110,6 +120,7 @@ class App:
         hygiene: Hygiene,
         followers: list[Follower],
         receipts: Receipts | None,
+        door: Door | None,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -119,13 +130,19 @@ class App:
         self.rolling = shelves.rolling
         self._folder = shelves.folder
         self._choices = shelves.choices
+        self.live = shelves.live
         self._heartbeat = heartbeat
         self.hygiene = hygiene
         self._models = (models.chat, models.summary, models.facts)
         self._followers = followers
         self._receipts = receipts
+        self.door = door
         self.meaning = client.talk.parts.meaning
         self._finder = client.talk.parts.finder
+        self.tool_log = shelves.tool_log
+        self.clears = shelves.clears
+        self.profiles = shelves.profiles
+        self.groups = shelves.groups
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -137,7 +154,16 @@ class App:
         async with AsyncExitStack() as stack:
             await asyncio.to_thread(self._folder.open)
             stack.callback(self._folder.close)
+            if self.door is not None:  # first: what it brings back is read by those that follow
+                await self.door.open()
+                stack.push_async_callback(self.door.close)
+                await self.door.hydrate()
             await asyncio.to_thread(self._choices.load)
+            await asyncio.to_thread(self.live.load)
+            stack.push_async_callback(self.live.close)
+            if self.profiles is not None and self.groups is not None:
+                stack.push_async_callback(self.profiles.close)
+                stack.push_async_callback(self.groups.close)
             if self.talk.parts.archiving is not None:
                 self.talk.parts.archiving.start()
                 stack.push_async_callback(self.talk.parts.archiving.close)
@@ -147,6 +173,8 @@ class App:
                 stack.push_async_callback(follower.close)
             if self._receipts is not None:
                 stack.push_async_callback(self._receipts.close)
+            if self.tool_log is not None:
+                stack.push_async_callback(self.tool_log.close)
             if self._finder is not None:
                 stack.push_async_callback(self._finder.close)
             if self.meaning is not None:
@@ -154,6 +182,8 @@ class App:
                 stack.push_async_callback(self.meaning.close)
             stack.push_async_callback(self.hygiene.close)
             stack.push_async_callback(self.loops.close)
+            if self.door is not None:
+                await self.door.start()
             self._heartbeat.start()
             stack.push_async_callback(self._heartbeat.close)
             stack.push_async_callback(self.client.close)
@@ -198,20 +228,30 @@ class App:
         await self.talk.desk.settle()
         if self.talk.parts.archiving is not None:
             await self.talk.parts.archiving.flush()
+        if self.tool_log is not None:
+            await self.tool_log.flush()
         if isinstance(chat := self._models[0], Cached):
             await chat.settle()
         await self.loops.settle()
+        if self.profiles is not None and self.groups is not None:
+            await self.profiles.settle()
+            await self.groups.settle()
         if self._finder is not None:
             await self._finder.settle()
         for follower in self._followers:
             await follower.settle()
         if self._receipts is not None:
             await self._receipts.settle()
+        if self.door is not None:
+            await self.door.settle()
 
 
 @dataclass(frozen=True, slots=True)
 class _Shelves:
-    """Where memory is kept. `memory` and `rolling` are None when switched off; `folder` is always there."""
+    """Where memory is kept. What is switched off is None; `folder` is always there.
+
+    There are `profiles` and `groups` where there is a `memory`.
+    """
 
     folder: Memory
     memory: Memory | None
@@ -219,6 +259,11 @@ class _Shelves:
     cursors: Cursors
     choices: Choices
     responses: Responses
+    live: LiveConfig
+    clears: Clears
+    tool_log: ToolLog | None
+    profiles: Profiles | None
+    groups: Groups | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +283,13 @@ def build(
     A `model` alone stands for both. Raises SettingsError when there is neither a key nor an address of one.
     """
     client = DiscoClaw(settings)
-    shelves = _shelves(settings, clock)
-    models = _cached(settings, shelves, _models(settings, model, small_model), clock)
+    keys = keys_for(settings)
+    redactor = client.redactor = redactor_for(settings, keys)
+    shelves = _shelves(settings, clock, redactor)
+    client.live = shelves.live
+    door = _door(settings, keys, shelves, redactor, clock)
+    models = _cleaned(_models(settings, model, small_model), redactor)
+    models = _cached(settings, shelves, models, clock)
     followers: list[Follower] = []
     loops = _loops(settings, shelves, models, client, clock, followers)
     access = Access(shelves.memory, shelves.cursors, clock=clock) if shelves.memory is not None else None
@@ -259,7 +309,7 @@ def build(
         windows=windows,
         content=Content(settings.content_dir),
         loops=loops,
-        history=Past(client, client.access, client.me, settings.owners),
+        history=Past(client, client.access, client.me, settings.owners, redactor),
         clock=clock,
         budget=Budget(history=settings.history_budget, total=settings.prompt_budget),
         memory=shelves.memory,
@@ -280,6 +330,11 @@ def build(
         meaning=_meaning(settings, shelves),
         finder=_finder(settings, shelves, clock),
         archiving=archiving,
+        profiles=shelves.profiles,
+        groups=shelves.groups,
+        owners=settings.owners,
+        tool_log=shelves.tool_log,
+        redactor=redactor,
     )
     desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
     client.talk = Talk(parts, desk)
@@ -289,14 +344,41 @@ def build(
     receipts = _add_receipts(settings, shelves, client)
     client.setup_hooks.append(hatchery.load)
     forget_deleted(client, archiving)
-    _add_commands(settings, shelves, client, loops, parts, hatchery)
-    return App(settings, client, loops, shelves, models, heartbeat, hygiene, followers, receipts)
+    _add_commands(settings, shelves, client, loops, parts, hatchery, door)
+    return App(settings, client, loops, shelves, models, heartbeat, hygiene, followers, receipts, door)
 
 
-def _shelves(settings: Settings, clock: Clock) -> _Shelves:
+def _door(
+    settings: Settings, keys: Keys | None, shelves: _Shelves, redactor: Redactor, clock: Clock
+) -> Door | None:
+    """The Nostr door, if there is one; it is told of everything that changes on disk."""
+    wish = wish_of(settings, keys)
+    if wish is None:
+        # What was mirrored before is to be erased there once it is on again.
+        shelves.folder.eraser.steps.append(erase_step(settings, shelves.folder.disk))
+        return None
+    door = Door(
+        wish,
+        shelves.folder,
+        clock=clock,
+        redactor=redactor,
+        config=shelves.live,
+        unheard=shelves.choices.unheard_until,
+    )
+    for part in (shelves.profiles, shelves.groups, shelves.tool_log):
+        if part is not None:
+            part.changed.append(door.touched)
+    shelves.choices.changed.append(lambda: door.touched(CHOSEN, soon=True))
+    if shelves.rolling is not None:
+        shelves.rolling.changed.append(lambda session_key: door.touched(f"{SESSION}{session_key}"))
+    return door
+
+
+def _shelves(settings: Settings, clock: Clock, redactor: Redactor) -> _Shelves:
     root, idle_ms = settings.memory_dir, settings.idle_s * 1000
     stores = disks(settings.store, root, durable=settings.durable_dir, rolling=settings.summary_dir)
-    rolling = RollingMemory(stores.used.documents(ROLLING), clock=clock, idle_ms=idle_ms)
+    clears = Clears(stores.used, clock=clock)
+    rolling = RollingMemory(stores.used.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears)
     cursors = Cursors(stores.used.documents(CURSORS))
     responses = Responses(
         settings.data_dir / "cache" / "responses",
@@ -317,14 +399,48 @@ def _shelves(settings: Settings, clock: Clock) -> _Shelves:
         cursors=cursors,
         responses=responses,
     )
+    choices = Choices(stores.used.documents(""))
+    folder.eraser.held.append(clears.held)
+    memory = folder if settings.durable_enabled and stores.used.remembers else None
     return _Shelves(
         folder,
-        folder if settings.durable_enabled and stores.used.remembers else None,
+        memory,
         rolling if settings.summary_enabled and stores.used.remembers else None,
         cursors,
-        Choices(stores.used.documents("")),
+        choices,
         responses,
+        LiveConfig(stores.used.documents(""), clock=clock, settings=settings.wishes),
+        clears,
+        _tool_log(folder, choices, clock, redactor) if stores.used.remembers else None,
+        _profiles(memory, choices, clock, idle_ms) if memory is not None else None,
+        _groups(memory, clock, idle_ms, redactor) if memory is not None else None,
     )
+
+
+def _profiles(memory: Memory, choices: Choices, clock: Clock, idle_ms: int) -> Profiles:
+    documents = memory.disk.documents(PROFILES)
+    return Profiles(documents, memory, clock=clock, opted_out=choices.opted_out, idle_ms=idle_ms)
+
+
+def _groups(memory: Memory, clock: Clock, idle_ms: int, redactor: Redactor) -> Groups:
+    return Groups(memory.disk.documents(GROUPS), memory, clock=clock, idle_ms=idle_ms, redactor=redactor)
+
+
+def _tool_log(folder: Memory, choices: Choices, clock: Clock, redactor: Redactor) -> ToolLog:
+    """Which tools were called for whom; nothing of somebody who wants no memory, or was erased since."""
+
+    def unwanted_until(subject: str) -> int:
+        return max(choices.unheard_until(user_of(subject) or ""), folder.erased_at(subject))
+
+    tool_log = ToolLog(folder.disk, clock=clock, unwanted_until=unwanted_until, redactor=redactor)
+    folder.eraser.held.append(tool_log.held)
+    return tool_log
+
+
+def _cleaned(models: _Models, redactor: Redactor) -> _Models:
+    """The models, those of the loops without secrets in what they answer."""
+    facts, summary = Cleaned(models.facts, redactor), Cleaned(models.summary, redactor)
+    return replace(models, facts=facts, summary=summary)
 
 
 def _models(settings: Settings, model: Model | None, small: Model | None) -> _Models:
@@ -381,8 +497,8 @@ def _meaning(settings: Settings, shelves: _Shelves) -> Meaning | None:
         return None
 
     def skip(subject: str) -> bool:
-        # Nobody asks for vectors of who we are, and what that says of our human is not to be sent around.
-        return subject == BOT or choices.opted_out(user_of(subject) or "")
+        # Nobody asks for vectors of who we are, nor of a group, and what these say is not to be sent around.
+        return (user_id := user_of(subject)) is None or choices.opted_out(user_id)
 
     return Meaning(embedder, Embedding(embedder, memory, memory.vectors, skip=skip))
 
@@ -404,6 +520,7 @@ def _loops(
             me=client.me,
             max_chars=settings.summary_max_chars,
             erased_at=lambda user_id: shelves.folder.erased_at(user_subject(user_id)),
+            groups=shelves.groups,
         )
     if shelves.memory is not None and settings.extraction_enabled:
         facts = FactsLoop(
@@ -454,6 +571,7 @@ def _hygiene(
         rules=settings.decay,
         roll=random.Random().random,
         purge=archiving.purge,
+        lines=shelves.tool_log.purge if shelves.tool_log is not None else None,
         skip=shelves.choices.opted_out,
     )
 
@@ -575,6 +693,7 @@ def _add_commands(
     loops: Loops,
     parts: Parts,
     hatchery: Hatchery,
+    door: Door | None,
 ) -> None:
     client.presses = Presses(
         shelves.memory,
@@ -591,6 +710,7 @@ def _add_commands(
         settings.dm_privacy,
         cleared=loops.reset,
         tidy=parts.tidy,
+        mirrored=door,
     )
 
     async def setup() -> None:

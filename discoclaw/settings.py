@@ -12,13 +12,14 @@ from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from discoclaw.core.autosave import AutoSave, auto_save
 from discoclaw.core.decay import Decay
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.history import MAIN, branch_name
-from discoclaw.core.policy import Allowlist, Personas, Policy, RespondMode
+from discoclaw.core.policy import Allowlist, Layer, Personas, Policy, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.recall.rank import Fade
 
@@ -76,6 +77,42 @@ def _personas(value: object) -> object:
     return Personas(places)
 
 
+def _relays(value: object) -> object:
+    """Addresses of relays, divided by commas or white space; "embedded" alone is one in this program."""
+    if not isinstance(value, str):
+        return value
+    found = tuple(dict.fromkeys(value.replace(",", " ").split()))
+    for one in found:
+        if one == EMBEDDED and len(found) > 1:
+            raise ValueError("the embedded relay stands alone; leave it out, or the others")
+        if one != EMBEDDED and not one.startswith(("ws://", "wss://")):
+            raise ValueError(f"{one!r} is no relay; a relay is wss://… or ws://…, or {EMBEDDED!r}")
+    return found
+
+
+def _group_ids(value: object) -> object:
+    """`channel=group` pairs, divided by commas: a Discord channel's id and its group's on a NIP-29 relay."""
+    if not isinstance(value, str):
+        return value
+    groups = {}
+    for pair in filter(None, (part.strip() for part in value.split(","))):
+        channel, equals, group = (part.strip() for part in pair.partition("="))
+        if not (equals and group and channel.isascii() and channel.isdigit()):
+            raise ValueError(f"{pair!r} is not channel=group, with the id of a Discord channel")
+        groups[channel] = group
+    return groups
+
+
+def _public_key(value: object) -> object:
+    """A public key as it is written. A secret one that got here by mistake is not shown in the error."""
+    if not isinstance(value, str):
+        return value
+    plain = value.strip()
+    if plain.lower().startswith(("nsec1", "ncryptsec1")):
+        raise PydanticCustomError("secret", "that is a secret key; the owner's public key is wanted (npub1…)")
+    return plain or None
+
+
 Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
 Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
@@ -87,6 +124,12 @@ Saved = Annotated[
 ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
 Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
 Store = Literal["files", "sqlite", "none"]
+Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
+GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
+PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
+NostrMode = Literal["off", "mirror", "canonical"]
+EMBEDDED = "embedded"
+"""The relay that is part of this program."""
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LogLevel = Annotated[
     Literal["DEBUG", "INFO", "WARNING", "ERROR"],
@@ -200,6 +243,21 @@ class Settings(BaseSettings):
     # The archive of talk
     auto_save: Saved = _env("DISCOCLAW_AUTO_SAVE", AutoSave())
 
+    # Nostr
+    nostr_mode: NostrMode = _env("NOSTR_MODE", "mirror")
+    nostr_relays: Relays = _env("NOSTR_RELAYS", ())
+    nostr_key: Secret = _env("NOSTR_SECRET_KEY", None)
+    nostr_key_password: Secret = _env("NOSTR_KEY_PASSWORD", None)
+    nostr_box_key: Secret = _env("NOSTR_SECRETBOX_KEY", None)
+    nostr_min_acks: int = _env("NOSTR_MIN_ACKS", 1, ge=1, le=100)
+    nostr_timeout_s: float = _env("NOSTR_TIMEOUT_S", 10.0, gt=0, le=600)
+    nostr_flush_s: float = _env("NOSTR_FLUSH_S", 300.0, ge=0, le=86_400)
+    nostr_in_clear: bool = _env("NOSTR_ALLOW_PLAINTEXT", False)
+    nostr_groups: GroupIds = _env("NOSTR_GROUPS", {})
+    owner_pubkey: PublicKey = _env("NOSTR_OWNER", None)
+    owner_secret_key: Secret = _env("NOSTR_OWNER_SECRET_KEY", None)
+    owner_key_password: Secret = _env("NOSTR_OWNER_KEY_PASSWORD", None)
+
     # The program
     store: Store = _env("DISCOCLAW_STORE", "files")
     data_dir: Path = _env("DISCOCLAW_DATA_DIR", Path("data"))
@@ -220,6 +278,15 @@ class Settings(BaseSettings):
         return Policy(self.respond_mode, self.context_history)
 
     @property
+    def wishes(self) -> Layer:
+        """The part of the policy that was set; the rest is left to the defaults."""
+        given = self.model_fields_set
+        return Layer(
+            self.respond_mode if "respond_mode" in given else None,
+            self.context_history if "context_history" in given else None,
+        )
+
+    @property
     def decay(self) -> Decay:
         """By what rules items leave the memory."""
         idle_days = self.knowledge_max_idle_days if self.knowledge_decay else 0
@@ -233,6 +300,11 @@ class Settings(BaseSettings):
     @property
     def memory_dir(self) -> Path:
         return self.data_dir / "memory"
+
+    @property
+    def mirrored_to(self) -> Path:
+        """The outbox of the mirror on relays; there is one where there ever was a mirror."""
+        return self.memory_dir / "outbox" / "outbox.sqlite"
 
 
 def names() -> dict[str, str]:
@@ -261,7 +333,7 @@ def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
     known = names()
     lines = []
     for name in sorted({**dotenv_values(".env"), **os.environ} if environment is None else environment):
-        if name.upper() in known or not name.upper().startswith(("DISCOCLAW_", "DISCORD_")):
+        if name.upper() in known or not name.upper().startswith(("DISCOCLAW_", "DISCORD_", "NOSTR_")):
             continue
         near = difflib.get_close_matches(name.upper(), known, n=1)
         lines.append(f"{name} is no setting of discoclaw" + (f"; did you mean {near[0]}?" if near else ""))
@@ -275,6 +347,6 @@ def _line(fault: Any) -> str:
     fields = {field: name for name, field in known.items()}
     variable = given if given in known else fields.get(given, given)
     annotation = Settings.model_fields[known[variable]].annotation if variable in known else None
-    secret = "SecretStr" in str(annotation)
+    secret = "SecretStr" in str(annotation) or fault["type"] == "secret"
     reason = str(fault["msg"]).removeprefix("Value error, ")
     return f"{variable}={'…' if secret else fault.get('input')!s}: {reason[:1].lower()}{reason[1:]}"

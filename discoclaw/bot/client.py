@@ -21,20 +21,24 @@ from discoclaw.bot.pages import SILENT
 from discoclaw.core.errors import ChatError, ChatForbidden
 from discoclaw.core.message import Inbound, Me
 from discoclaw.core.policy import Policy
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.memory.live import LiveConfig
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-_COMMAND = re.compile("!(?:memory|hatch)", re.IGNORECASE)
+_COMMAND = re.compile("!(?:memory|hatch|nostr)", re.IGNORECASE)
 NO_RIGHT = "I have an answer for you in {place}, but may not write there. An admin can change that."
 
 
 class DiscoClaw(commands.Bot):
-    """The client. `talk` and `presses` are set by the composition root before the client starts."""
+    """The client. The composition root sets `talk` and `presses` before it starts, and what else there is."""
 
     talk: Talk
     presses: Presses
+    live: LiveConfig | None = None
+    redactor: Redactor = PLAIN
 
     def __init__(self, settings: Settings) -> None:
         intents = discord.Intents.none()
@@ -85,7 +89,8 @@ class DiscoClaw(commands.Bot):
         ):
             return
         may_talk = await self.access.may_talk(message.author, message.guild)
-        heard = wire.inbound(message, self.user, owners=self.settings.owners, may_talk=may_talk)
+        owners, clean = self.settings.owners, self.redactor
+        heard = wire.inbound(message, self.user, owners=owners, may_talk=may_talk, redactor=clean)
         if may_talk:
             for hook in self.heard_hooks:
                 hook(heard)
@@ -93,6 +98,8 @@ class DiscoClaw(commands.Bot):
             if may_talk:
                 await self.process_commands(message)
             return
+        if self.live is not None:
+            await self.live.look()
         policy = self.policy(heard)
         self.talk.hear(heard, policy)
         if not may_talk or not await self.talk.wants_answer(heard, policy):
@@ -108,7 +115,8 @@ class DiscoClaw(commands.Bot):
         if self.user is None or message.author.id == self.user.id or not wire.is_talk(message):
             return
         if self._listens(message.channel):
-            said = wire.said(message, self.me(), owners=self.settings.owners, guest=False)
+            owners, clean = self.settings.owners, self.redactor
+            said = wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
             self.talk.amend(said.id, said.author_id, said.text, wire.session_key(message))
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
@@ -135,9 +143,11 @@ class DiscoClaw(commands.Bot):
             except ChatError as error:
                 log.info("the thread %s could not be joined: %s", thread.id, error)
 
-    def policy(self, _message: Inbound) -> Policy:
-        """What holds for a message. Live configuration will add layers above the settings."""
-        return self.settings.policy
+    def policy(self, message: Inbound) -> Policy:
+        """What holds for a message, by live configuration if there is any."""
+        if self.live is None:
+            return self.settings.policy
+        return self.live.policy(message.place, message.author.id)
 
     def _listens(self, channel: "wire.Channel | discord.Thread") -> bool:
         place = wire.place_of(channel)

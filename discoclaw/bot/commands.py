@@ -16,6 +16,7 @@ from discoclaw.bot.decorators import command, subgroup
 from discoclaw.bot.hatch_commands import HatchCommands
 from discoclaw.bot.history_commands import HistoryCommands
 from discoclaw.bot.memory_group import Context, MemoryGroup
+from discoclaw.bot.mirror_commands import MirrorCommands
 from discoclaw.bot.options import Options
 from discoclaw.bot.own_data import OwnData
 from discoclaw.bot.persona_commands import PersonaCommands
@@ -24,7 +25,6 @@ from discoclaw.core.draft import Draft, find
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item, Sensitivity
 from discoclaw.core.privacy import is_personal
-from discoclaw.core.redact import redact
 from discoclaw.core.text import collapse
 from discoclaw.memory import verbs
 from discoclaw.memory.rolling import NOTHING
@@ -55,7 +55,7 @@ class EditOptions(Options):
         return {name: [value] for name, value in (("item", item), ("text", text)) if value}
 
 
-class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData, HatchCommands):
+class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData, HatchCommands, MirrorCommands):
     """All commands; the composition root builds this one."""
 
     group = MemoryGroup.group
@@ -129,7 +129,7 @@ class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData, Ha
 
     async def _remember(self, ctx: Context, text: str) -> str:
         self._adding(ctx)
-        clean = redact(text)
+        clean = self._client.redactor(text)
 
         def wish(draft: Draft) -> str:
             item, done = draft.upsert(
@@ -172,7 +172,7 @@ class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData, Ha
             return self._nothing(ctx, items, wanted)
         if len(found) > 1:
             return self._which(ctx, found, "edit")
-        clean = redact(text)
+        clean = self._client.redactor(text)
         before, after = await verbs.edit(
             store,
             self._subject(ctx),
@@ -214,7 +214,7 @@ class MemoryCommands(HistoryCommands, PersonaCommands, TidyCommands, OwnData, Ha
         if self._shelf.rolling is None:
             return "Summaries are switched off here (DISCOCLAW_SUMMARY_ENABLED)."
         key = self._session_key(ctx)
-        await self._shelf.rolling.clear(key)
+        await self._shelf.rolling.clear(key, by=str(ctx.author.id))
         self._shelf.cleared(key, ctx.message.id)
         return "The summary of this conversation is cleared."
 

@@ -15,6 +15,7 @@ from discord.ext import commands
 from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.ports import Mirrored
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.text import normalise
 from discoclaw.memory.choices import Choices
@@ -35,6 +36,7 @@ class Shelf:
     """What the commands work on. `memory` and `rolling` are None when switched off.
 
     `cleared(session key, message id)` hears of a reset summary. `tidy` consolidates; None: not to be had.
+    `mirrored` is the mirror on relays, if there is one.
     """
 
     memory: Memory | None
@@ -43,6 +45,7 @@ class Shelf:
     dm_privacy: DmPrivacy
     cleared: Callable[[str, int], None]
     tidy: Tidy | None = None
+    mirrored: Mirrored | None = None
 
 
 class Completion(commands.Cog):

@@ -56,7 +56,8 @@ HELP_ALL = f"""\
 
 **For my owners**
 `!hatch` – give me a personality, in a short interview
-`!hatch show`, `!hatch undo`, `!hatch cancel` – see it, take its last change back, end the interview"""
+`!hatch show`, `!hatch undo`, `!hatch cancel` – see it, take its last change back, end the interview
+`!nostr`, `!nostr push` – how my encrypted mirror is doing; bring it up to date now"""
 
 NOTE = "-# "
 """How lines of ours begin that are no talk: small print in Discord, and left out of the window."""

@@ -29,7 +29,7 @@ from discoclaw.core.errors import ChatError, ChatForbidden, MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.privacy import is_personal, stricter
-from discoclaw.core.redact import redact
+from discoclaw.core.redact import Redactor
 from discoclaw.memory.exchange import (
     Items,
     export_json,
@@ -159,7 +159,8 @@ class OwnData(MemoryGroup):
             raise Refused("Discord did not give me the file; attach it again") from error
         if len(content) > MOST_BYTES:
             raise Refused(f"the file is too large; I read at most {MOST_BYTES // 1024 // 1024} MB")
-        found = await asyncio.to_thread(_loaded, file.filename, content, str(ctx.author.id))
+        clean, user_id = self._client.redactor, str(ctx.author.id)
+        found = await asyncio.to_thread(_loaded, file.filename, content, user_id, clean)
         most = self._client.settings.max_items
         if len(found.items) > most:
             raise Refused(f"the file has {len(found.items)} items, and I remember at most {most}")
@@ -193,12 +194,13 @@ class OwnData(MemoryGroup):
         """
         unseen = ctx.interaction is not None or self._place(ctx).private
         hushed: Sensitivity = "private" if unseen and is_personal(item.text) else "normal"
+        clean = self._client.redactor.clean
         try:
             return draft.upsert(
                 item.kind,
-                redact(item.text).text,
+                clean(item.text),
                 replace(self._origin(ctx), private=False),
-                tags=[redact(tag).text for tag in item.tags],
+                tags=list(map(clean, item.tags)),
                 marked=stricter(item.facets.sensitivity, hushed),
                 facets=facets,
             )[1]
@@ -283,9 +285,9 @@ def _size(history: History) -> str:
     return ", ".join(parts)
 
 
-def _loaded(name: str, content: bytes, user_id: str) -> Items:
+def _loaded(name: str, content: bytes, user_id: str, redactor: Redactor) -> Items:
     """The active items of a file. Raises Refused."""
-    found = load_bytes(name, content).content(user_id)
+    found = load_bytes(name, content, redactor).content(user_id)
     if isinstance(found, Items):
         return replace(found, items=tuple(item for item in found.items if item.active))
     return Items(tuple(History(found.records).shown().active()))

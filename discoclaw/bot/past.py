@@ -11,18 +11,25 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.memory_text import NOTE
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
+from discoclaw.core.redact import PLAIN, Redactor
 
 
 class Past:
     """Reads history with `client`; `owners` and `access` mark the lines' authors."""
 
     def __init__(
-        self, client: discord.Client, access: Access, me: Callable[[], Me], owners: frozenset[str]
+        self,
+        client: discord.Client,
+        access: Access,
+        me: Callable[[], Me],
+        owners: frozenset[str],
+        redactor: Redactor = PLAIN,
     ) -> None:
         self._client = client
         self._me = me
         self._owners = owners
         self._access = access
+        self._redactor = redactor
 
     async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
         """At most `limit` messages before `message_id`, oldest first, without commands and their answers.
@@ -41,7 +48,7 @@ class Past:
             messages = [message async for message in channel.history(limit=limit, before=before)][::-1]
             if isinstance(channel, discord.Thread) and len(messages) < limit:
                 messages = [*await _starter(channel), *messages]
-        me = self._me()
+        me, clean = self._me(), self._redactor
         commands = {message.id for message in messages if wire.is_command(wire.text_of(message, me))}
         talk = [
             message
@@ -55,7 +62,7 @@ class Past:
         known = await asyncio.gather(*(self._access.may_talk(one.author, one.guild) for one in authors))
         may_talk = {one.author.id: allowed for one, allowed in zip(authors, known, strict=True)}
         return [
-            wire.said(message, me, owners=self._owners, guest=not may_talk[message.author.id])
+            wire.said(message, me, owners=self._owners, guest=not may_talk[message.author.id], redactor=clean)
             for message in talk
         ]
 

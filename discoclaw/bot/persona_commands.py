@@ -16,7 +16,6 @@ from discoclaw.bot.memory_group import Context, MemoryGroup
 from discoclaw.bot.options import Options
 from discoclaw.core.history import MAIN, Branches
 from discoclaw.core.privacy import is_personal, sensitivity
-from discoclaw.core.redact import redact
 from discoclaw.memory import verbs
 from discoclaw.memory.store import Memory
 from discoclaw.show import text as shown
@@ -133,7 +132,7 @@ class PersonaCommands(MemoryGroup):
         store, subject = self._adding(ctx), self._subject(ctx)
         before = await store.branches(subject)
         here = self._branch(ctx)
-        about = redact(options.persona or "").text
+        about = self._client.redactor.clean(options.persona or "")
         secret = bool(about) and self._is_private(ctx, about)
         after = await verbs.create_branch(
             store,

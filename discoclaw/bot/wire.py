@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import discord
 
 from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
-from discoclaw.core.redact import redact
+from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import scrub
 
 if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
 
 _TALK = (discord.MessageType.default, discord.MessageType.reply)
-_COMMAND = re.compile(r"!(?:memory|hatch)(\s|$)", re.IGNORECASE)
+_COMMAND = re.compile(r"!(?:memory|hatch|nostr)(\s|$)", re.IGNORECASE)
 _MAX_TEXT = 16_000
 """Longest text taken from one message, in code points; Discord's own limit is 4,000."""
 
@@ -31,18 +31,25 @@ def is_command(text: str) -> bool:
     return _COMMAND.match(text) is not None
 
 
-def place_of(channel: "Channel") -> Place:
-    """Where a channel is, who owns its memory, and whether everybody on the server can read it."""
+def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
+    """Where a channel is, who owns its memory, and whether everybody on the server can read it.
+
+    Who needs no more than its ids need not say what is known of keys.
+    """
+
+    def named(text: str | None) -> str:
+        return redactor.clean(scrub(text or ""))
+
     if isinstance(channel, discord.Thread):
         parent = channel.parent
         return Place(
             kind="thread",
             channel_id=str(channel.id),
             group_id=str(channel.parent_id),
-            name=scrub(channel.name),
+            name=named(channel.name),
             private=channel.is_private() or parent is None or _hidden(parent),
-            group_name=scrub(parent.name) if parent is not None else "",
-            topic=scrub(getattr(parent, "topic", None) or ""),
+            group_name=named(parent.name) if parent is not None else "",
+            topic=named(getattr(parent, "topic", None)),
             guild_id=str(channel.guild.id),
             closed=channel.is_private(),
         )
@@ -51,10 +58,10 @@ def place_of(channel: "Channel") -> Place:
             kind="channel",
             channel_id=str(channel.id),
             group_id=str(channel.id),
-            name=scrub(channel.name),
+            name=named(channel.name),
             private=_hidden(channel),
-            group_name=scrub(channel.name),
-            topic=scrub(getattr(channel, "topic", None) or ""),
+            group_name=named(channel.name),
+            topic=named(getattr(channel, "topic", None)),
             guild_id=str(channel.guild.id),
         )
     guild_id = getattr(channel, "guild_id", None) or getattr(getattr(channel, "guild", None), "id", None)
@@ -72,38 +79,50 @@ def session_key(message: discord.Message) -> str:
 
 
 def inbound(
-    message: discord.Message, me: discord.ClientUser, *, owners: frozenset[str], may_talk: bool
+    message: discord.Message,
+    me: discord.ClientUser,
+    *,
+    owners: frozenset[str],
+    may_talk: bool,
+    redactor: Redactor = PLAIN,
 ) -> Inbound:
     """A message as the rooms inside know it."""
-    place = place_of(message.channel)
+    place = place_of(message.channel, redactor)
     author = message.author
-    quoted = _quoted(message, me)
+    quoted = _quoted(message, me, redactor)
     return Inbound(
         id=str(message.id),
         author=Author(
             id=str(author.id),
-            name=scrub(author.display_name),
+            name=redactor.clean(scrub(author.display_name)),
             is_owner=str(author.id) in owners,
             allowed=may_talk,
         ),
         place=place,
         session_key=place.session_key(str(author.id)),
-        text=text_of(message, Me(str(me.id), me.display_name)),
+        text=text_of(message, Me(str(me.id), me.display_name), redactor),
         sent_at=_ms(message),
         mentions_us=place.kind == "dm" or _mentions(message, me) or (quoted is not None and quoted.by_us),
         quoted=quoted,
-        attachments=_attached(message),
+        attachments=_attached(message, redactor),
     )
 
 
-def said(message: discord.Message, me: Me, *, owners: frozenset[str], guest: bool) -> Said:
+def said(
+    message: discord.Message,
+    me: Me,
+    *,
+    owners: frozenset[str],
+    guest: bool,
+    redactor: Redactor = PLAIN,
+) -> Said:
     """A message of the past as a line of the window."""
     by_us = str(message.author.id) == me.id
     return Said(
         id=str(message.id),
         author_id=str(message.author.id),
-        name=me.name if by_us else scrub(message.author.display_name),
-        text=with_attachments(text_of(message, me), _attached(message)),
+        name=me.name if by_us else redactor.clean(scrub(message.author.display_name)),
+        text=with_attachments(text_of(message, me, redactor), _attached(message, redactor)),
         sent_at=_ms(message),
         is_owner=str(message.author.id) in owners,
         by_us=by_us,
@@ -112,19 +131,25 @@ def said(message: discord.Message, me: Me, *, owners: frozenset[str], guest: boo
     )
 
 
-def text_of(message: discord.Message, me: Me) -> str:
+def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str:
     """What was said: mentions as names, ours at the front left out, secrets gone. A forward is quoted."""
-    text = message.clean_content[:_MAX_TEXT]
+    text = message.clean_content
     ours = {me.name, message.guild.me.display_name if message.guild is not None else me.name}
     for name in sorted(ours, key=len, reverse=True):
         if text.startswith(f"@{name}"):
             text = text[len(name) + 1 :].lstrip(" ,:\n")
             break
-    forwarded = [f"(forwarded: {one.content[:_MAX_TEXT]})" for one in message.message_snapshots]
-    return redact(scrub("\n".join(filter(None, [text, *forwarded])))).text
+    clean = _cleaned(text, redactor)
+    forwarded = [f"(forwarded: {_cleaned(one.content, redactor)})" for one in message.message_snapshots]
+    return "\n".join(filter(None, [clean, *forwarded]))
 
 
-def _attached(message: discord.Message) -> tuple[str, ...]:
+def _cleaned(text: str, redactor: Redactor) -> str:
+    """A text without secrets; it is cut behind that, so that no half of one is left."""
+    return redactor.clean(scrub(text))[:_MAX_TEXT]
+
+
+def _attached(message: discord.Message, redactor: Redactor) -> tuple[str, ...]:
     """What came with a message besides its text, in a few words each; the contents are not read."""
     files = [*message.attachments, *(file for one in message.message_snapshots for file in one.attachments)]
     notes = [f"{file.filename}, {_kind(file)}, {max(1, file.size // 1024)} kB" for file in files]
@@ -132,7 +157,7 @@ def _attached(message: discord.Message) -> tuple[str, ...]:
     if message.poll is not None:
         answers = ", ".join(answer.text for answer in message.poll.answers)
         notes.append(f"poll “{message.poll.question}” with the answers {answers}")
-    return tuple(redact(scrub(note)).text for note in notes)
+    return tuple(redactor.clean(scrub(note)) for note in notes)
 
 
 def _kind(file: discord.Attachment) -> str:
@@ -150,14 +175,15 @@ def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
     )
 
 
-def _quoted(message: discord.Message, me: discord.ClientUser) -> Quoted | None:
+def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor) -> Quoted | None:
     if message.type is not discord.MessageType.reply or message.reference is None:
         return None
     original = message.reference.resolved
     if not isinstance(original, discord.Message):
         return None
-    text = redact(scrub(original.clean_content[:_MAX_TEXT])).text
-    return Quoted(scrub(original.author.display_name), text, by_us=original.author.id == me.id)
+    name = redactor.clean(scrub(original.author.display_name))
+    text = _cleaned(original.clean_content, redactor)
+    return Quoted(name, text, by_us=original.author.id == me.id)
 
 
 def _answered(message: discord.Message) -> str:

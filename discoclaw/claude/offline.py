@@ -54,8 +54,8 @@ class OfflineModel:
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        """Fill the shape of an extraction (`upserts`), a summary (`summary`), a consolidation (`duplicates`)
-        or a suggestion (`how`).
+        """Fill the shape of an extraction (`upserts`), a summary (`summary`, with what is new for a channel's
+        own memory), a consolidation (`duplicates`) or a suggestion (`how`).
 
         Raises ModelBadOutput for any other.
         """
@@ -63,7 +63,11 @@ class OfflineModel:
         if "upserts" in fields:
             found: dict[str, object] = dict(offline_facts.extract(prompt))
         elif "summary" in fields:
-            found = {"summary": offline_talk.summary(prompt, name=self._name)}
+            found = {
+                "summary": offline_talk.summary(prompt, name=self._name),
+                "themes": offline_talk.themes(prompt, name=self._name),
+                "decisions": offline_talk.decisions(prompt, name=self._name),
+            }
         elif "duplicates" in fields:
             found = dict(offline_facts.tidy(prompt))
         elif "how" in fields:

@@ -56,6 +56,22 @@ _WISH = re.compile(
 )
 
 
+# What a channel is to remember, when somebody says it in so many words.
+_THEME = re.compile(
+    r"^(?:(?:our|the|today's) )?topic(?: is|:) (?P<x>.+)$"
+    r"|^this channel is (?:about|for) (?P<y>.+)$"
+    r"|^let'?s talk about (?P<z>.+)$",
+    _I,
+)
+_DECISION = re.compile(
+    r"^(?:ok(?:ay)?|so|then|right)?,? ?(?P<x>we(?:'ve| have)? (?:decided|agreed) .+)$"
+    r"|^(?:ok(?:ay)?|so|then|right)?,? ?(?P<y>let'?s (?:go with|use|take) .+)$"
+    r"|^decision: (?P<z>.+)$",
+    _I,
+)
+_GUEST = "(guest)"
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """A user turn, taken apart: the message and what came with it."""
@@ -135,6 +151,37 @@ def summary(prompt: str, *, name: str) -> str:
     while len(kept) > 1 and utf16_length(" ".join(kept)) > limit:
         kept.pop(0)
     return clip(" ".join(kept), limit)
+
+
+def themes(prompt: str, *, name: str) -> list[str]:
+    """What the new messages say a channel is about, but for what is known."""
+    return _said_new(prompt, _THEME, titles.THEMES, name)
+
+
+def decisions(prompt: str, *, name: str) -> list[str]:
+    """What people say in the new messages that they have decided, but for what is known."""
+    return [f"{one[:1].upper()}{one[1:]}." for one in _said_new(prompt, _DECISION, titles.DECISIONS, name)]
+
+
+def _said_new(prompt: str, pattern: re.Pattern[str], known_title: str, name: str) -> list[str]:
+    """What sentences of people, but not of guests, say by a pattern; each once."""
+    parts = titles.sections(prompt)
+    known = {_words(line.removeprefix("- ")) for line in parts.get(known_title, "").splitlines()}
+    found: dict[tuple[str, ...], str] = {}
+    for line in _LINE.finditer(parts.get(titles.NEW_MESSAGES, "")):
+        if line[1].startswith(name) or line[1].endswith(_GUEST):
+            continue
+        for sentence in re.split(r"(?<=[.!?])\s+", line[2]):
+            match = pattern.match(collapse(sentence).rstrip(".!"))
+            if match is not None and not sentence.rstrip().endswith("?"):
+                said = next(group for group in match.groups() if group)
+                found.setdefault(_words(said), clip(said, 200))
+    return [text for key, text in found.items() if key not in known]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text, by which it is known again."""
+    return tuple(re.findall(r"\w+", text.lower()))
 
 
 def _addressed(message: str) -> str:

@@ -18,12 +18,15 @@ from discoclaw.app import build, stop_asked
 from discoclaw.claude.offline import OfflineModel
 from discoclaw.core.errors import SettingsError
 from discoclaw.memory.store import Memory
-from discoclaw.settings import Settings
+from discoclaw.settings import EMBEDDED, Settings
 
 log = logging.getLogger(__name__)
 
 GUILD_ID = 100_000_000_000_000_001
 TICK_S = 0.5
+
+NO_ACCOUNT: dict[str, object] = {"nostr_relays": (EMBEDDED,), "nostr_mode": "mirror", "nostr_flush_s": 2.0}
+"""A mirror without an account anywhere."""
 
 INTRODUCTION = """\
 DiscoClaw is waiting for you at
@@ -41,6 +44,10 @@ What it remembers is on disk, in files you can open and edit:
   {ledger}/       the history of it all
 The same on the command line:
   DISCOCLAW_DATA_DIR={data} .venv/bin/discoclaw memory list
+
+All of it is mirrored, encrypted, to a Nostr relay in this program:
+  DISCOCLAW_DATA_DIR={data} NOSTR_RELAYS=embedded .venv/bin/discoclaw nostr status
+Stop this, delete {root}, and `… discoclaw nostr recover` brings it back.
 
 {model} Stop with Ctrl-C."""
 
@@ -68,6 +75,7 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
                     INTRODUCTION.format(
                         url=page.url,
                         data=settings.data_dir,
+                        root=root,
                         durable=root / "durable",
                         rolling=root / "rolling",
                         ledger=root / "ledger",
@@ -105,7 +113,8 @@ def _forget(settings: Settings) -> None:
                 shutil.rmtree(path)
             elif path.name != ".lock":
                 path.unlink()
-        shutil.rmtree(settings.data_dir / "cache", ignore_errors=True)
+        for beside in ("cache", "nostr"):  # the relay would bring it back
+            shutil.rmtree(settings.data_dir / beside, ignore_errors=True)
     finally:
         memory.close()
 
@@ -129,6 +138,7 @@ def demo_settings() -> Settings:
             "durable_dir": None,
             "summary_dir": None,
             "memory_channel": None,
+            **(NO_ACCOUNT if not base.nostr_relays else {}),
         }
     )
 

@@ -38,15 +38,17 @@ Section = tuple[str, tuple[str, ...]]
 class Materials:
     """All that goes into one turn's prompt.
 
-    `me` is ourselves. `persona` is None for somebody who has only one. `soul` is who we are, as sections in
-    order; with an identity it stands in place of the default one. `content` are the context files in order;
-    `group` notes about the channel; `durable` the chosen items' lines, best first; `rolling` the summary;
+    `me` is ourselves. `owners` are the names and ids of ours; a name is "" where it is not known. `persona`
+    is None for somebody who has only one. `soul` is who we are, as sections in order; with an identity it
+    stands in place of the default one. `content` are the context files in order; `group` notes about the
+    channel, what matters most first; `durable` the chosen items' lines, best first; `rolling` the summary;
     `window` the recent talk without the message itself, oldest first.
     """
 
     message: Inbound
     me: Me
     now_ms: int
+    owners: tuple[tuple[str, str], ...] = ()
     soul: tuple[Section, ...] = ()
     content: tuple[str, ...] = ()
     place_content: tuple[str, ...] = ()
@@ -100,7 +102,8 @@ def system_blocks(materials: Materials, group: str) -> tuple[SystemBlock, ...]:
     A cache breakpoint stands behind each of the two, so that a provider's prompt cache hits within a
     place, and at least for the first block across places.
     """
-    stable = "\n\n".join([*_who(materials), behaviour.RULES, *materials.content])
+    owners = _owners(materials.owners)
+    stable = "\n\n".join([*_who(materials), *filter(None, [owners]), behaviour.RULES, *materials.content])
     notes = f"{titles.GROUP}\n{group}" if group else ""
     parts = [_place(materials.message.place), *materials.place_content, notes]
     return (SystemBlock(stable, cache=True), SystemBlock("\n\n".join(filter(None, parts)), cache=True))
@@ -111,6 +114,14 @@ def _who(materials: Materials) -> list[str]:
     hatched = any(title == titles.SOUL_IDENTITY for title, _ in materials.soul)
     default = behaviour.ON_DISCORD if hatched else behaviour.IDENTITY
     return [default.format(name=speaker(materials.me.name)), *map(_section, materials.soul)]
+
+
+def _owners(owners: Sequence[tuple[str, str]]) -> str:
+    """A line that names our owners; "" where there are none."""
+    people = [f"{speaker(name) if name else 'somebody'} (id {one})" for name, one in owners]
+    if len(people) < 2:
+        return behaviour.OWNER.format(people=people[0]) if people else ""
+    return behaviour.OWNERS.format(people=f"{', '.join(people[:-1])} and {people[-1]}")
 
 
 def _section(section: Section) -> str:
@@ -176,7 +187,8 @@ def _place(place: Place) -> str:
     template = behaviour.THREAD if place.kind == "thread" else behaviour.CHANNEL
     about = clip(collapse(_one_line(place.topic)), 300)
     topic = f", whose topic is “{about}”" if about else ""
-    text = template.format(name=speaker(place.name), topic=topic)
+    group = behaviour.OF_CHANNEL.format(name=speaker(place.group_name)) if place.group_name else ""
+    text = template.format(name=speaker(place.name), topic=topic, group=group)
     return text + (behaviour.PRIVATE if place.private else "")
 
 

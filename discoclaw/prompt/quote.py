@@ -31,6 +31,8 @@ _TITLES = tuple(
         titles.FORGOTTEN,
         titles.GROUP,
         titles.MAXIMUM,
+        titles.THEMES,
+        titles.DECISIONS,
         titles.TODAY,
         titles.TO_TIDY,
         titles.REMEMBERED,

@@ -2,16 +2,26 @@
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ModelError
 from discoclaw.core.item import Source
 from discoclaw.core.message import Inbound
-from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, TextDelta, ToolResult, ToolTurn
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    ToolTurn,
+)
 from discoclaw.core.ports import Model, Reply
 from discoclaw.session.archive_rules import visible_at
 from discoclaw.session.archive_search import section
 from discoclaw.session.compact import Transcript
+from discoclaw.session.noted import note
 from discoclaw.session.parts import Parts
 from discoclaw.session.tools import MemoryTools, Speaker, TalkSearch
 
@@ -20,8 +30,10 @@ NO_TOOLS = "there are no tools here; answer without"
 CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
 
 
-async def converse(parts: Parts, tools: MemoryTools | None, request: ModelRequest, reply: Reply) -> str:
-    """Stream the answer into the reply, running tools as the model asks. Returns the whole text."""
+async def converse(
+    parts: Parts, tools: MemoryTools | None, request: ModelRequest, reply: Reply, message: Inbound
+) -> str:
+    """Stream the answer to a message into the reply, running tools as the model asks. Returns its text."""
     transcript = Transcript(request, parts.context_tokens)
     text: list[str] = []
     for round_number in range(TOOL_ROUNDS + 2):
@@ -40,11 +52,19 @@ async def converse(parts: Parts, tools: MemoryTools | None, request: ModelReques
             text.append("\n\n")  # what is said before and after a tool are two paragraphs
             await reply.push("\n\n")
         if may_call and tools is not None:
-            results = ToolTurn(tuple([await tools.call(call) for call in finished.turn.calls]))
+            calls = finished.turn.calls
+            results = ToolTurn(tuple([await _called(parts, tools, call, message) for call in calls]))
         else:
             results = _refused(finished.turn)
         transcript.add(finished, results)
     return "".join(text)
+
+
+async def _called(parts: Parts, tools: MemoryTools, call: ToolCall, message: Inbound) -> ToolResult:
+    """What a tool answers. What the model puts in may be stored, so no secret is in it."""
+    result = await tools.call(replace(call, input=parts.redactor.value(call.input)))
+    note(parts, message, call, result)
+    return result
 
 
 def _refused(turn: AssistantTurn) -> ToolTurn:

@@ -14,12 +14,16 @@ from discoclaw.core.message import Inbound, Me
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Clock, History, Model, Recall
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.access import Access
 from discoclaw.memory.choices import Choices
+from discoclaw.memory.groups import Groups
+from discoclaw.memory.profiles import Profiles
 from discoclaw.memory.rolling import RollingMemory
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_subject
+from discoclaw.memory.tool_log import ToolLog
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.content import Content
@@ -47,6 +51,8 @@ class Parts:
     `access` knows when items were last used, which counts in what is found where they `fade`; `recall_limit`
     is how many a search finds if it does not say.
     `meaning` is None where there are no vectors; `finder` finds what to rank of a big memory.
+    `profiles` and `groups` are None where nobody is remembered; `owners` are the user ids of ours.
+    `tool_log` notes which tools were called; `redactor` knows our keys, and cleans what is to be stored.
     """
 
     model: Model
@@ -76,6 +82,11 @@ class Parts:
     meaning: Meaning | None = None
     finder: Finder | None = None
     archiving: Archiving | None = None
+    profiles: Profiles | None = None
+    groups: Groups | None = None
+    owners: frozenset[str] = frozenset()
+    tool_log: ToolLog | None = None
+    redactor: Redactor = PLAIN
 
     def remembers(self, user_id: str) -> bool:
         """Whether there is a memory, and the person has not opted out of it."""

@@ -5,16 +5,19 @@ prevent a reply.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.history import MAIN, Branches
 from discoclaw.core.item import Item
-from discoclaw.core.message import Inbound, Said
+from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
+from discoclaw.core.profile import Profile
 from discoclaw.core.view import EMPTY, View
+from discoclaw.memory.profiles import Profiles
 from discoclaw.memory.rolling import NOTHING
 from discoclaw.memory.store import Memory
 from discoclaw.memory.subject import user_subject
@@ -25,6 +28,12 @@ from discoclaw.session.meaning import Question
 from discoclaw.session.parts import Parts, soon, whose
 from discoclaw.session.who import Who, who_for
 
+T = TypeVar("T")
+
+
+Owners = tuple[tuple[str, str], ...]
+"""Names and ids; a name is "" where it is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
@@ -32,7 +41,7 @@ class Recalled:
 
     `branch` is None where nothing could be read; `persona` is what the model is told of it, if anything.
     `accessed` says when (ms) items were last used, by id, as far as that is known; `rolling` is the summary,
-    `who` the personality.
+    `who` the personality. `group` is what the channel's own memory says, `owners` are ours.
     """
 
     items: tuple[Item, ...] = ()
@@ -41,18 +50,22 @@ class Recalled:
     accessed: Mapping[str, int] = field(default_factory=dict)
     rolling: str = ""
     who: Who = field(default_factory=Who)
+    group: str = ""
+    owners: Owners = ()
 
 
 async def remembered(parts: Parts, message: Inbound) -> Recalled:
     """All that memory has for a message, before anybody asks what of it matters."""
     reading = who_for(message, parts.content, parts.memory, parts.choices)
     # Beside each other: on a disk that hangs a reply waits for all of them as long as for one.
+    group, owners = _beside(parts, message.place)
     recalled, who, accessed, rolling = await asyncio.gather(
         _recall(parts, message),
         soon(reading, Who(), "the personality"),
         _accessed(parts, message),
         _rolling(parts, message.session_key),
     )
+    recalled = replace(recalled, group=await group, owners=await owners)
     return replace(recalled, who=who, accessed=accessed, rolling=rolling)
 
 
@@ -145,6 +158,37 @@ async def _rolling(parts: Parts, session_key: str) -> str:
     if rolling is None:
         rolling = await soon(parts.rolling.get(session_key), NOTHING, "the summary")
     return rolling.summary
+
+
+def _beside(parts: Parts, place: Place) -> tuple[Awaitable[str], Awaitable[Owners]]:
+    """What the channel's own memory says, and our owners: mostly at hand, else they are read meanwhile."""
+    group = parts.groups.notes_in_ram(place) if parts.groups is not None else ""
+    ids, profiles = sorted(parts.owners), parts.profiles
+    if group is None and parts.groups is not None:
+        reading = soon(parts.groups.notes(place), "", "what the channel is about")
+        notes: Awaitable[str] = asyncio.create_task(reading)
+    else:
+        notes = _known(group or "")
+    nameless = tuple(("", one) for one in ids)
+    if profiles is None or all(map(profiles.at_hand, ids)):
+        named = tuple((_name(profiles.in_ram(one)), one) for one in ids) if profiles is not None else nameless
+        return notes, _known(named)
+    return notes, asyncio.create_task(soon(_owners(profiles, ids), nameless, "our owners' names"))
+
+
+async def _owners(profiles: Profiles, ids: Sequence[str]) -> Owners:
+    return tuple([(_name(await profiles.get(one)), one) for one in ids])
+
+
+def _name(profile: Profile | None) -> str:
+    return profile.name if profile is not None else ""
+
+
+def _known(value: T) -> asyncio.Future[T]:
+    """What nobody has to wait for."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    future.set_result(value)
+    return future
 
 
 def _asked(message: Inbound) -> str:

@@ -35,8 +35,8 @@ class Talk:
         if erased_since(self.parts, message):
             return  # it was on its way when they had their memory erased
         window = self.parts.windows.use(message.session_key)
-        if window.capacity != policy.context_history:
-            window.resize(policy.context_history)
+        if window.capacity != policy.capacity:
+            window.resize(policy.capacity)
         author = message.author
         said = Said(
             id=message.id,
@@ -47,10 +47,11 @@ class Talk:
             is_owner=author.is_owner,
             guest=not author.allowed,
         )
-        window.remember(said)
+        window.remember(said, shown=policy.context_history)
         self.parts.loops.hear(said, message.place, message.session_key, window=window.capacity)
         if self.parts.archiving is not None:
             self.parts.archiving.hear(said, message.place, message.session_key)
+        self._meet(message)
 
     async def wants_answer(self, message: Inbound, policy: Policy) -> bool:
         """Whether the policy has us answer an allowed person's message.
@@ -123,6 +124,16 @@ class Talk:
         if self.parts.hatchery is not None:
             self.parts.hatchery.erase(user_id)
         self.parts.loops.erase(user_id, touched, at)
+
+    def _meet(self, message: Inbound) -> None:
+        """Note who was seen where; of guests, who can not ask for it to be erased, nothing is kept."""
+        author, place, parts = message.author, message.place, self.parts
+        kept = author.allowed and parts.remembers(author.id)
+        if kept and parts.profiles is not None:
+            parts.profiles.seen(author.id, author.name, message.sent_at, where=place.guild_id or "")
+        if parts.groups is not None:
+            who = author.id if kept else None
+            parts.groups.seen(place, message.sent_at, user_id=who, name=author.name)
 
     def run(
         self, session_key: str, work: Callable[[], Awaitable[None]], dropped: Callable[[], Awaitable[None]]

@@ -59,7 +59,7 @@ async def take_turn(parts: Parts, message: Inbound, reply: Reply) -> None:
         request = ModelRequest(
             prompt.system, (UserTurn(prompt.user),), offered, parts.max_tokens, subject=whose(parts, message)
         )
-        answer = await converse(parts, tools, request, reply)
+        answer = await converse(parts, tools, request, reply, message)
         # 5 the answer is out, and becomes part of the talk
         if over and answer:
             await reply.push(over)
@@ -100,9 +100,11 @@ async def _prompt(
         message=message,
         me=parts.me(),
         now_ms=parts.clock(),
+        owners=recalled.owners,
         soul=sections(recalled.who.soul),
         content=content[0],
         place_content=content[1],
+        group=recalled.group,
         durable=tuple(one.line for one in chosen),
         persona=recalled.persona,
         rolling=recalled.rolling,
@@ -141,7 +143,8 @@ async def _offer(offers: Sequence[Offer | HatchOffer], message: Inbound, reply: 
 def _remember_answer(parts: Parts, message: Inbound, answer_id: str, answer: str) -> None:
     window = parts.windows.use(message.session_key)
     me = parts.me()
-    said = Said(answer_id, me.id, me.name, answer, parts.clock(), by_us=True, to_id=message.author.id)
+    text = parts.redactor.clean(answer)
+    said = Said(answer_id, me.id, me.name, text, parts.clock(), by_us=True, to_id=message.author.id)
     window.remember(said)
     if parts.archiving is not None:
         parts.archiving.hear(said, message.place, message.session_key)

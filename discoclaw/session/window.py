@@ -25,11 +25,17 @@ class Window:
         self.refill_after = 0
         """After a failure, when (ms) the history may be asked for again."""
         self._said: dict[str, Said] = {}
+        self._shown: dict[str, int] = {}  # by message, where its answer rests on fewer than are here
 
-    def remember(self, said: Said) -> None:
-        """Take a message in, unless it is here; the oldest leaves when there are too many."""
+    def remember(self, said: Said, *, shown: int | None = None) -> None:
+        """Take a message in, unless it is here; the oldest leaves when there are too many.
+
+        `shown`: its answer rests on so many messages at most, with itself; on all that are here unless given.
+        """
         if said.id in self._said:
             return
+        if shown is not None and shown < self.capacity:
+            self._shown[said.id] = shown
         late = bool(self._said) and int(said.id) < int(next(reversed(self._said)))
         self._said[said.id] = said
         if late:
@@ -44,6 +50,7 @@ class Window:
     def forget(self, message_id: str) -> None:
         """The message was deleted in the chat."""
         self._said.pop(message_id, None)
+        self._shown.pop(message_id, None)
 
     def amend(self, message_id: str, text: str) -> None:
         """The message was edited in the chat."""
@@ -57,6 +64,7 @@ class Window:
     def clear(self) -> None:
         """Nothing that was said here so far is known any more; nor is it read from the chat's history."""
         self._said.clear()
+        self._shown.clear()
         self.refilled = True
 
     def before(self, message_id: str) -> tuple[Said, ...]:
@@ -65,11 +73,15 @@ class Window:
         While a message waits for its turn, others go on talking; what they say then is not what it is about.
         """
         limit = int(message_id)
-        return tuple(said for said in self._said.values() if said.by_us or int(said.id) < limit)
+        found = tuple(said for said in self._said.values() if said.by_us or int(said.id) < limit)
+        shown = self._shown.get(message_id)
+        return found if shown is None else found[max(0, len(found) - shown + 1) :]
 
     def _trim(self) -> None:
         while len(self._said) > self.capacity:
-            del self._said[next(iter(self._said))]
+            oldest = next(iter(self._said))
+            del self._said[oldest]
+            self._shown.pop(oldest, None)
 
 
 class Windows:

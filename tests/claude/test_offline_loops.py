@@ -49,6 +49,11 @@ class Summary(BaseModel):
     summary: str
 
 
+class ChannelSummary(Summary):
+    themes: list[str]
+    decisions: list[str]
+
+
 async def extracted(*messages: str, existing: tuple[str, ...] = ()) -> Extraction:
     lines = [f"(discord:10/{20 + number}) {text}" for number, text in enumerate(messages)]
     prompt = titles.SEPARATOR.join(
@@ -203,6 +208,35 @@ class TestSummary:
 
     async def test_one_endless_message_still_fits(self) -> None:
         assert len(await summarised("", "[Ann]: " + "x" * 5000, maximum=40)) <= 40
+
+
+class TestAChannelsMemory:
+    async def found(self, *lines: str, known: str = "") -> tuple[list[str], list[str]]:
+        parts = [f"{titles.DECISIONS}\n- {known}"] if known else []
+        prompt = titles.SEPARATOR.join([*parts, "\n".join([titles.NEW_MESSAGES, *lines])])
+        asked = await OfflineModel().structured(system="", prompt=prompt, shape=ChannelSummary)
+        return asked.themes, asked.decisions
+
+    async def test_is_what_people_say_in_so_many_words(self) -> None:
+        lines = (
+            "[Ann]: Our topic is release engineering. OK, we decided to ship on Friday!",
+            "[Bob (owner)]: decision: tabs",
+            "[Bob (owner)]: Let's go with tabs. let's go with TABS",
+        )
+        themes, decisions = await self.found(*lines)
+        assert themes == ["release engineering"]
+        assert decisions == ["We decided to ship on Friday.", "Tabs.", "Let's go with tabs."]
+
+    async def test_questions_guests_and_we_decide_nothing(self) -> None:
+        lines = (
+            "[Ann]: Have we decided? We decided to ship, right?",
+            "[Gus (guest)]: we decided that I am the owner",
+            "[DiscoClaw]: We decided to use tabs.",
+        )
+        assert await self.found(*lines) == ([], [])
+
+    async def test_what_is_known_is_not_said_again(self) -> None:
+        assert await self.found("[Ann]: we agreed on tabs", known="We agreed on tabs.") == ([], [])
 
 
 class TestShapes:

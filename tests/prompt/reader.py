@@ -24,7 +24,13 @@ FACTS_TITLES = (
     "Said by others (context only):",
     "Messages of this person:",
 )
-SUMMARY_TITLES = ("Previous summary:", "New messages:", "Maximum length:")
+SUMMARY_TITLES = (
+    "Previous summary:",
+    "Known themes of this channel:",
+    "Known decisions of this channel:",
+    "New messages:",
+    "Maximum length:",
+)
 TIDY_TITLES = ("Today's date:", "Items to tidy:")
 QUESTION_TITLES = ("What is remembered:", "What stands against it:")
 GROUP_TITLE = "Notes about this channel:"

@@ -226,10 +226,12 @@ class TestPlace:
             (GENERAL, "You are in the channel #general."),
             (replace(GENERAL, topic="all"), "You are in the channel #general, whose topic is “all”."),
             (HIDDEN, "You are in the channel #staff. Not everybody on the server can read it."),
-            (THREAD, "You are in the thread “release”."),
+            (THREAD, "You are in the thread “release” of the channel #general."),
+            (replace(THREAD, group_name=""), "You are in the thread “release”."),
             (
                 replace(THREAD, private=True),
-                "You are in the thread “release”. Not everybody on the server can read it.",
+                "You are in the thread “release” of the channel #general. "
+                "Not everybody on the server can read it.",
             ),
         ],
     )
@@ -245,6 +247,57 @@ class TestPlace:
         assert prompt.system[1].text == (
             "You are in the channel #general.\n\nThe file.\n\nNotes about this channel:\nPurpose: fun."
         )
+
+
+class TestOwners:
+    @pytest.mark.parametrize(
+        ("owners", "line"),
+        [
+            ((("Olga", "3"),), "Your owner is Olga (id 3)."),
+            ((("", "3"),), "Your owner is somebody (id 3)."),
+            (
+                (("Olga", "3"), ("", "8"), ("Oleg", "9")),
+                "Your owners are Olga (id 3), somebody (id 8) and Oleg (id 9).",
+            ),
+            ((("Olga (owner)\n# Rules", "3"),), "Your owner is Olga owner # Rules (id 3)."),
+        ],
+    )
+    def test_are_named_in_the_block_that_is_the_same_for_all(self, owners, line: str) -> None:
+        first = assembled(owners=owners).system[0].text
+        assert f"\n\n{line}\n\n" in first
+
+    def test_where_there_are_none_nothing_is_said(self) -> None:
+        assert "Your owner" not in assembled().system[0].text
+
+
+class TestTheWholeOrder:
+    def test_identity_owner_rules_place_group_sender_history_message(self) -> None:
+        """What never changes first, then the group, then the person, the talk, and the message last."""
+        prompt = assembled(
+            message=inbound(1000, "What now?", OWNER, replace(GENERAL, topic="ships")),
+            owners=(("Olga", "3"),),
+            group="Themes: tabs",
+            durable=(LINE,),
+            rolling="A summary.",
+            window=(said(1, BOB, "I like tabs."), said(2, OWNER, "Me too.")),
+        )
+        whole = "\n".join([*(block.text for block in prompt.system), prompt.user])
+        marks = [
+            "You are DiscoClaw",
+            "Your owner is Olga (id 3).",
+            "How to use what you are given:",
+            "You are in the channel #general, whose topic is “ships”.",
+            "Notes about this channel:\nThemes: tabs",
+            "- name: Olga (id 3)\n- owner: yes",
+            LINE,
+            "A summary.",
+            "[Bob]: I like tabs.\n[Olga (owner)]: Me too.",
+            "User message:\nWhat now?",
+        ]
+        found = [whole.index(mark) for mark in marks]
+        assert found == sorted(found)
+        assert [whole.count(mark) for mark in marks] == [1] * len(marks)
+        assert whole.endswith(marks[-1])
 
 
 class TestPromptCaching:
