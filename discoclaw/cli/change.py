@@ -17,11 +17,11 @@ from discoclaw.cli.house import (
     OnBranch,
     Who,
     changed,
+    cleaned,
     item_json,
     item_named,
     known,
     looked,
-    note,
     say,
     say_json,
 )
@@ -30,7 +30,6 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import Event
 from discoclaw.core.history import Branches, History
 from discoclaw.core.merge import Brought, Change
-from discoclaw.core.redact import redact
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory import verbs
 from discoclaw.memory.store import Memory
@@ -75,7 +74,7 @@ def create_branch(
 
     Example: discoclaw memory create-branch 123456789012345678 coding --persona "Terse; talks about code."
     """
-    subject, clean = known(who), _clean(persona)
+    subject, clean = known(who), cleaned(persona)
     there = changed(lambda memory: verbs.create_branch(memory, subject, name, clean, start=start, by=BY))
     made = there.named(name).name
     say(f"{subject} has the branch {made} now; `discoclaw memory checkout {subject} {made}` switches to it.")
@@ -214,7 +213,7 @@ def edit(
 
     Example: discoclaw memory edit 123456789012345678 3720777d "Prefers spaces over tabs."
     """
-    subject, clean = known(who), _clean(words)
+    subject, clean = known(who), cleaned(words)
 
     async def work(memory: Memory) -> tuple[str, str]:
         on = (await memory.branches(subject)).named(branch).name if branch is not None else None
@@ -328,11 +327,3 @@ def _named(open_: list[_Asked], wanted: str) -> _Asked:
     raise Refused(
         f"no question is {quoted(wanted, 60)}; there {f'is {there}' if open_ else 'is none to settle'}"
     )
-
-
-def _clean(words: str) -> str:
-    """Words as they may reach the disk: without what looks like a key."""
-    clean = redact(words)
-    if clean.redacted or clean.flagged:
-        note("what looks like a secret key is left out")
-    return clean.text

@@ -23,6 +23,7 @@ from discoclaw.cli.house import (
     note,
     note_elsewhere,
     now_ms,
+    redactor,
     save,
     say,
     say_json,
@@ -157,7 +158,7 @@ def import_(
     if exchange.is_everybody(path):
         _import_all(path, who, as_json)
         return
-    imported = exchange.load_file(path)
+    imported = exchange.load_file(path, redactor())
     plan = _plan(imported, who)
     settings = settings_module.load()
     summaries = imported.summaries if who is None else {}

@@ -25,6 +25,7 @@ from discoclaw.core.draft import Origin, find
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
+from discoclaw.core.redact import Redactor
 from discoclaw.core.text import normalise
 from discoclaw.memory.disk import Disk
 from discoclaw.memory.disks import Disks, disks
@@ -144,8 +145,33 @@ def disks_of(settings: Settings) -> Disks:
 
 
 def memory_of(settings: Settings) -> Memory:
-    """The memory, which is not open yet."""
-    return Memory(settings.memory_dir, clock=now_ms, disks=disks_of(settings), max_items=settings.max_items)
+    """The memory, which is not open yet. What it erases is noted to be erased on relays too."""
+    disks = disks_of(settings)
+    memory = Memory(settings.memory_dir, clock=now_ms, disks=disks, max_items=settings.max_items)
+    if settings.mirrored_to.exists():
+        from discoclaw.mirroring import erase_step  # imports that most commands do without
+
+        memory.eraser.steps.append(erase_step(settings, disks.used))
+    return memory
+
+
+def redactor() -> Redactor:
+    """What takes secrets out of text; it knows our own Nostr key, if there is one.
+
+    Raises SettingsError and MemoryFault when that can not be read.
+    """
+    from discoclaw.mirroring import keys_here, redactor_for  # imports that looking does without
+
+    settings = settings_module.load()
+    return redactor_for(settings, keys_here(settings))
+
+
+def cleaned(words: str) -> str:
+    """Words as they may reach the disk: without what looks like a key."""
+    clean = redactor()(words)
+    if clean.redacted or clean.flagged:
+        note("what looks like a secret key is left out")
+    return clean.text
 
 
 class _Notes(logging.Handler):

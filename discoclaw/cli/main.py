@@ -18,7 +18,9 @@ from rich.logging import RichHandler
 
 from discoclaw import __version__
 from discoclaw import settings as settings_module
+from discoclaw.cli import config
 from discoclaw.cli.memory import memory
+from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
 from discoclaw.core.errors import DiscoClawError, SettingsError
 from discoclaw.settings import Settings
@@ -54,6 +56,13 @@ def _complain(told: str) -> None:
 
 _LONGEST = 10_000
 
+
+def _way_of(settings: Settings) -> config.Way | None:
+    from discoclaw.cli.relays import way_of  # imports that other commands do without
+
+    return way_of(settings)
+
+
 cli = typer.Typer(
     cls=_Door,
     help="A Discord bot with a memory that its users can see and correct.",
@@ -64,6 +73,8 @@ cli = typer.Typer(
 )
 cli.add_typer(memory, name="memory")
 cli.command()(recall)
+cli.add_typer(config.commands(_way_of), name="config")
+cli.add_typer(nostr, name="nostr")
 
 
 def _version(wanted: bool) -> None:

@@ -14,12 +14,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli import change, exchange, verify
+from discoclaw.cli import change, exchange, records, verify
 from discoclaw.cli.house import (
     AsJson,
     OnBranch,
     Who,
     all_held,
+    disks_of,
     everybody,
     item_json,
     item_named,
@@ -39,7 +40,8 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source, by_newest
 from discoclaw.core.times import date_of, iso_ms
 from discoclaw.core.view import Fold, View, fold
-from discoclaw.memory.inspect import Held, view_at
+from discoclaw.memory.disk import Disk
+from discoclaw.memory.inspect import Held, recorded, view_at
 from discoclaw.show import graph as graphs
 from discoclaw.show import text
 from discoclaw.show.words import line, short
@@ -59,12 +61,12 @@ Point = "A commit (id, its first digits, HEAD~2), a branch, or a time (2026-02-0
 
 @memory.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """Everybody of whom something is remembered.
+    """Everybody of whom something is remembered, and every channel.
 
     Example: discoclaw memory list
     """
     settings = settings_module.load()
-    there = all_held(settings)
+    there = _with_records(all_held(settings), disks_of(settings).used)
     rows = [_summary(one) for one in there]
     note_elsewhere(settings)
     for one in there:
@@ -82,6 +84,12 @@ def list_(as_json: AsJson = False) -> None:
     for row in rows:
         table.add_row(*(Text(line(str(row[column]))) for column in columns))
     print_table(table)
+
+
+def _with_records(there: list[Held], disk: Disk) -> list[Held]:
+    """The same, and those of whom only a record says who they are."""
+    held = {one.subject: one for one in there}
+    return [held.get(subject) or Held(subject, History(), ()) for subject in recorded(disk)]
 
 
 @memory.command()
@@ -365,5 +373,6 @@ def _nothing(one: Held) -> str:
 
 
 memory.command()(verify.verify)
+memory.add_typer(records.commands)
 memory.add_typer(change.commands)
 memory.add_typer(exchange.commands)

@@ -1,0 +1,297 @@
+"""`discoclaw config`: what holds for people and channels, and changing it while the bot runs.
+
+A change is signed with the owner's key and published to the relays, where those are set; else it goes into
+the local file. Looking reads the files and needs nobody's leave. Knows nothing about how relays are reached:
+whoever builds the commands says so.
+"""
+
+import asyncio
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.house import AsJson, _notes, disks_of, locked, note, now_ms, say, say_json
+from discoclaw.core import live
+from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
+from discoclaw.core.live import FIELDS, NO_WISHES, Given, Held, Pseudonyms, Scope
+from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES, Layer
+from discoclaw.memory.disk import Documents
+from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
+from discoclaw.settings import Settings
+from discoclaw.show.words import line
+
+if TYPE_CHECKING:  # a tenth of a second of imports that a change of the local file does without
+    from discoclaw.nostr.event import Event, Keys
+    from discoclaw.nostr.owner import Posted, Publish
+
+_LEAST, _MOST = CONTEXT_HISTORY_BOUNDS
+_ALLOWED = {"respond_mode": ", ".join(RESPOND_MODES), "context_history": f"{_LEAST} to {_MOST}"}
+_SCOPE = "global, group:CHANNEL_ID or user:USER_ID."
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way to the bot over relays: its public key (hex), its pseudonyms, and how an event gets there."""
+
+    bot: str
+    names: Pseudonyms
+    publish: "Publish"
+
+
+def nowhere(_: Settings) -> Way | None:
+    """There are no relays."""
+    return None
+
+
+def commands(way_of: Callable[[Settings], Way | None] = nowhere) -> typer.Typer:
+    """The commands. `way_of` says how the bot is reached over relays, None where it is not."""
+    config = typer.Typer(
+        help="See and change, while the bot runs, when it answers and how much of a talk it is shown.",
+        no_args_is_help=True,
+    )
+
+    @config.command()
+    def get(
+        scopes: Annotated[list[str] | None, typer.Argument(metavar="[SCOPE]...", help=_SCOPE)] = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """What holds for a channel, a person, or a person in a channel, and who said so.
+
+        Without a scope: what holds everywhere, and all wishes there are. Works while the bot runs.
+
+        Example: discoclaw config get group:123456789012345678
+        """
+        settings = settings_module.load()
+        named, way = _scopes(scopes or []), way_of(settings)
+        with _looking(settings, way) as found:
+            wishes, held = found.wishes(), found.explain(*named)
+        if way is None and any(one.scope.id and not one.scope.raw for one in wishes):
+            note("some wishes are for pseudonyms; whom they are about can not be told without the bot's key")
+        if as_json:
+            say_json(_json(named, held, None if scopes else wishes))
+        else:
+            _tell(held, None if scopes else wishes)
+
+    @config.command("set")
+    def set_(
+        scope: Annotated[str, typer.Argument(metavar="SCOPE", help=_SCOPE)],
+        fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="FIELD= takes it back.")],
+    ) -> None:
+        """Change what holds for a scope, at once and without a restart; a field that is not named stays.
+
+        respond_mode is all, mention, owner or none; context_history is a number of messages, 1 to 200. With
+        NOSTR_OWNER_SECRET_KEY the change is signed and published to the relays, else it is local.
+
+        Example: discoclaw config set group:123456789012345678 respond_mode=mention context_history=30
+        """
+        settings = settings_module.load()
+        (named,), wished = _scopes([scope]), _wished(fields)
+        way = way_of(settings) if settings.owner_secret_key is not None else None
+        if way is not None:
+            _sign(settings, way, named, wished)
+            return
+        if settings.owner_secret_key is not None:
+            note("NOSTR_OWNER_SECRET_KEY is set, but there are no relays to publish to, so this is local")
+        _write(settings, way_of(settings), named, wished)
+
+    return config
+
+
+# ---------------------------------------------------------------------- what is typed
+
+
+def _scopes(given: list[str]) -> list[Scope]:
+    """The scopes that were typed, at most one of a kind."""
+    found: list[Scope] = []
+    for text in given:
+        try:
+            plain = text.replace("<#", "").replace("<@", "").replace("!", "").replace(">", "")
+            found.append(live.scope_named(plain))
+        except Refused as refusal:
+            kind = text.partition(":")[0].lower()
+            near = [] if kind in live.KINDS else difflib.get_close_matches(kind, live.KINDS, n=1)
+            raise typer.BadParameter(
+                str(refusal) + (f"; did you mean {near[0]}?" if near else ""), param_hint="SCOPE"
+            ) from None
+    if len({scope.kind for scope in found}) < len(found):
+        raise typer.BadParameter("name at most one scope of a kind", param_hint="SCOPE")
+    return found
+
+
+def _wished(words: list[str]) -> dict[str, str | int | None]:
+    """The fields that were typed, with their values; None is to be taken back."""
+    found: dict[str, str | int | None] = {}
+    for word in words:
+        field, equals, value = (part.strip().lower() for part in word.partition("="))
+        if not equals or field not in FIELDS:
+            there = "; ".join(f"{one}={allowed}" for one, allowed in _ALLOWED.items())
+            raise _wrong(f"{line(word, 80)!r} sets no field", field, FIELDS, f" (there are {there})")
+        if not value:
+            found[field] = None
+        elif field == "respond_mode":
+            if value not in (*RESPOND_MODES, *live.QUIET):
+                why = f"{line(word, 80)!r}: respond_mode is one of {_ALLOWED[field]}"
+                raise _wrong(why, value, RESPOND_MODES)
+            found[field] = value
+        elif value.isascii() and value.isdigit() and len(value) < 9 and _LEAST <= int(value) <= _MOST:
+            found[field] = int(value)
+        else:
+            raise _wrong(f"{line(word, 80)!r}: context_history is a whole number from {_ALLOWED[field]}")
+    return found
+
+
+def _wrong(why: str, given: str = "", known: tuple[str, ...] = (), more: str = "") -> typer.BadParameter:
+    near = difflib.get_close_matches(given, known, n=1)
+    return typer.BadParameter(
+        why + (f"; did you mean {near[0]}?" if near and near[0] != given else "") + more,
+        param_hint="FIELD=VALUE",
+    )
+
+
+# ---------------------------------------------------------------------- what holds
+
+
+@contextmanager
+def _looking(settings: Settings, way: Way | None) -> Iterator[LiveConfig]:
+    """What is on disk, for as long as it is looked at."""
+    with _documents(settings) as documents:
+        yield _config(settings, documents, way)
+
+
+@contextmanager
+def _documents(settings: Settings) -> Iterator[Documents]:
+    stores = disks_of(settings)
+    try:
+        yield stores.used.documents("")
+    finally:
+        stores.close()
+
+
+def _config(settings: Settings, documents: Documents, way: Way | None) -> LiveConfig:
+    names = way.names if way is not None else None
+    config = LiveConfig(documents, clock=now_ms, settings=settings.wishes, names=names)
+    with _notes():
+        config.load()
+    return config
+
+
+def _from(field: str, held: Held) -> str:
+    """Who said something, for people."""
+    if held.by == "settings":
+        variables = {own: name for name, own in settings_module.names().items()}
+        return f"the settings ({variables[field]})"
+    if held.by == "default":
+        return "the default"
+    return f"{'signed by the owner' if held.by == 'event' else FILE}, for {held.scope}"
+
+
+def _tell(held: Mapping[str, Held], wishes: list[Given] | None) -> None:
+    for field, one in held.items():
+        say(f"{field:<16} {one.value!s:<8} {_from(field, one)}")
+    if wishes:
+        say("\nAll wishes there are:")
+        for given in wishes:
+            by = "signed by the owner" if given.by == "event" else FILE
+            say(f"{given.scope!s:<30} {_spelled(given.wishes)}   {by}")
+
+
+def _spelled(wishes: Layer) -> str:
+    return ", ".join(f"{field}={value}" for field, value in live.wishes_json(wishes).items())
+
+
+def _json(scopes: list[Scope], held: Mapping[str, Held], wishes: list[Given] | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"scopes": [str(scope) for scope in scopes] or [str(live.GLOBAL)]}
+    for field, one in held.items():
+        scope = str(one.scope) if one.by in ("event", "file") else None
+        told[field] = {"value": one.value, "from": one.by, "scope": scope}
+    if wishes is not None:
+        told["wishes"] = [
+            {"scope": str(one.scope), "from": one.by, **live.wishes_json(one.wishes)} for one in wishes
+        ]
+    return told
+
+
+# ---------------------------------------------------------------------- changing
+
+
+def _write(settings: Settings, way: Way | None, scope: Scope, wished: Mapping[str, Any]) -> None:
+    """Change the local file, also while the bot runs."""
+    with _documents(settings) as documents:
+        now = change_file(documents, scope, wished, settings.memory_dir / LOCK)
+        held = _config(settings, documents, way).explain(scope)
+        where = documents.folder / FILE
+    what = f"has {_spelled(now)}" if now != NO_WISHES else "has no wishes of its own any more"
+    say(f"{scope} {what} in {where}; a bot that runs follows with the next message.")
+    for field, value in wished.items():
+        if value is not None and held[field].value != live.wishes_json(now)[field]:
+            note(f"{field} stays {held[field].value} there: {_from(field, held[field])}, which counts more")
+
+
+def _sign(settings: Settings, way: Way, scope: Scope, wished: Mapping[str, Any]) -> None:
+    """Sign the change as the owner, publish it, and say who took it. Raises RelayError when nobody did."""
+    from discoclaw.nostr.owner import config_event
+
+    owner = _owner(settings)
+    with _looking(settings, way) as found:
+        before = found.signed(scope)
+    last = before.at if before is not None else 0
+    now = changed((before.wishes if before is not None else None) or NO_WISHES, wished)
+    event = config_event(owner, scope, now, max(now_ms() // 1000, last + 1), bot=way.bot, names=way.names)
+    posted = asyncio.run(_published(way, event))
+    if not posted.accepted:
+        why = "; ".join(f"{relay}: {reason}" for relay, reason in posted.failed.items())
+        raise RelayError(f"no relay took it, so nothing changed ({why or 'none is set'})")
+    for relay, reason in posted.failed.items():
+        note(f"{relay} did not take it: {reason}")
+    what = f"has {_spelled(now)}" if now != NO_WISHES else "has no wishes of its own any more"
+    took = ", ".join(posted.accepted)
+    say(f"{scope} {what}, signed by {owner.npub}, on {took}; {_kept(settings, event, now)}.")
+
+
+async def _published(way: Way, event: "Event") -> "Posted":
+    return await way.publish(event)
+
+
+def _kept(settings: Settings, event: "Event", wishes: Layer) -> str:
+    """Take the event in here too, unless the bot runs, which takes it from the relays; what was done."""
+    kept = False
+    try:
+        if not settings.memory_dir.is_dir():
+            return "the bot takes it from there"
+        with locked() as memory:
+            config = LiveConfig(memory.disk.documents(""), clock=now_ms)
+            config.load()
+            config.take(event.d, event.created_at, event.id, wishes)
+            kept = asyncio.run(config.save())
+    except FolderInUse:
+        return "the bot that runs here takes it from there"
+    except (MemoryFault, OSError) as fault:
+        note(str(fault))
+    return "it is known here too" if kept else "the bot takes it from there when it starts"
+
+
+def _owner(settings: Settings) -> "Keys":
+    """The owner's keys. Raises SettingsError, also when the bot listens to somebody else."""
+    from discoclaw.nostr.event import Keys, public_key
+
+    assert settings.owner_secret_key is not None
+    secret, given = settings.owner_secret_key.get_secret_value(), settings.owner_key_password
+    password = given.get_secret_value() if given is not None else None
+    if secret.strip().lower().startswith("ncryptsec1") and not password:
+        raise SettingsError(
+            "NOSTR_OWNER_SECRET_KEY=…: this key is encrypted; set NOSTR_OWNER_KEY_PASSWORD too"
+        )
+    keys = Keys.parse(secret, password, name="NOSTR_OWNER_SECRET_KEY")
+    if settings.owner_pubkey is None:
+        raise SettingsError(f"NOSTR_OWNER is not set, so the bot follows nobody; set it to {keys.npub}")
+    if public_key(settings.owner_pubkey) != keys.public:
+        raise SettingsError(
+            f"NOSTR_OWNER={settings.owner_pubkey}: NOSTR_OWNER_SECRET_KEY is of {keys.npub}, and the bot "
+            "follows only the owner; correct one of them"
+        )
+    return keys

@@ -1,0 +1,328 @@
+"""What `discoclaw nostr` works with: the key, the relays, the mirror, as the settings have them.
+
+Imported by the commands only when one of them runs: Nostr's libraries take a tenth of a second.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+from discoclaw.cli.config import Way
+from discoclaw.cli.house import disks_of, locked, now_ms
+from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
+from discoclaw.memory.files import in_thread
+from discoclaw.memory.store import Memory
+from discoclaw.mirroring import keys_here, redactor_for, wish_with
+from discoclaw.nostr.door import Door, Wish
+from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.folder import read_state, relay_folder, state_path
+from discoclaw.nostr.incoming import recovery
+from discoclaw.nostr.incoming.recovered import Progress as Reached
+from discoclaw.nostr.incoming.recovered import Recovered
+from discoclaw.nostr.names import Names
+from discoclaw.nostr.outgoing.outbox import Outbox, Status, Tally
+from discoclaw.nostr.owner import Posted
+from discoclaw.nostr.relays.embedded import EmbeddedRelay
+from discoclaw.nostr.relays.relay import Relay
+from discoclaw.nostr.relays.wire import Filter
+from discoclaw.settings import EMBEDDED, Settings
+
+LOOK_S = 3.0
+"""So long `status` waits for a relay."""
+_TICK_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """Everything about Nostr that the settings say."""
+
+    settings: Settings
+    wish: Wish
+
+    @asynccontextmanager
+    async def door(self, memory: Memory) -> AsyncIterator[Door]:
+        """The bot's own door, open, for a memory whose folder is taken."""
+        redactor = redactor_for(self.settings, self.wish.keys)
+        door = Door(self.wish, memory, clock=now_ms, redactor=redactor)
+        await door.open()
+        try:
+            yield door
+        finally:
+            await door.close()
+
+
+def house(settings: Settings) -> House:
+    """Raises SettingsError where relays or the key are missing, or may not be used like that."""
+    if not settings.nostr_relays:
+        raise SettingsError("no relays are set; name some with NOSTR_RELAYS, or say NOSTR_RELAYS=embedded")
+    keys = keys_here(settings)
+    if keys is None:
+        raise SettingsError(
+            "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or make one with "
+            "`discoclaw nostr new-key`"
+        )
+    return House(settings, wish_with(settings, keys))
+
+
+@contextmanager
+def alone(instead: str) -> Iterator[Memory]:
+    """The memory with its folder taken. Raises FolderInUse with what to do `instead` while the bot runs."""
+    try:
+        with locked() as memory:
+            yield memory
+    except FolderInUse as error:
+        raise FolderInUse(f"{error}. While the bot runs, {instead}") from None
+
+
+@asynccontextmanager
+async def relays_of(
+    settings: Settings, keys: Keys, timeout_s: float | None = None
+) -> AsyncIterator[list[Relay]]:
+    """The relays of the settings, connecting, beside a bot that may be running.
+
+    The embedded one is that of a running bot, else it runs here meanwhile. Raises SettingsError for a wrong
+    address.
+    """
+    async with AsyncExitStack() as stack:
+        urls, name = list(settings.nostr_relays), None
+        if urls == [EMBEDDED]:
+            name, running = EMBEDDED, read_state(state_path(settings.data_dir), now_ms()) or {}
+            if EMBEDDED in running:
+                urls = [str(running[EMBEDDED].get("address"))]
+            else:
+                embedded = EmbeddedRelay(relay_folder(settings.data_dir))
+                await embedded.start()
+                stack.push_async_callback(embedded.stop)
+                urls = [embedded.url]
+        wait_s = timeout_s or settings.nostr_timeout_s
+        relays = [Relay(url, keys, name=name, timeout_s=wait_s) for url in urls]
+        for relay in relays:
+            stack.push_async_callback(relay.close)
+            relay.start()
+        yield relays
+
+
+# ---------------------------------------------------------------------- how the relays are doing
+
+
+async def status(settings: Settings) -> dict[str, Any]:
+    """How each relay is doing, for programs; from what a running bot noted, or by connecting for a moment.
+
+    Changes nothing, and needs nobody's leave. Raises SettingsError.
+    """
+    keys = keys_here(settings)
+    noted = read_state(state_path(settings.data_dir), now_ms())
+    connections = dict(noted) if noted is not None else await _looked(settings, keys)
+    queued, quarantined = _queued(settings, list(connections))
+    return {
+        "mode": settings.nostr_mode,
+        "npub": keys.npub if keys is not None else None,
+        "running": noted is not None,
+        "events": queued.events if queued is not None else 0,
+        "quarantined": quarantined,
+        "min_acks": settings.nostr_min_acks,
+        "relays": [_relay(url, one, queued) for url, one in connections.items()],
+    }
+
+
+async def _looked(settings: Settings, keys: Keys | None) -> dict[str, dict[str, Any]]:
+    """What can be seen of each relay by connecting; the embedded one runs within the bot only."""
+    if settings.nostr_relays == (EMBEDDED,):
+        return {EMBEDDED: {"error": "it runs only while the bot does"}}
+    found: dict[str, dict[str, Any]] = {}
+    wait_s = min(LOOK_S, settings.nostr_timeout_s)
+    async with relays_of(settings, keys or Keys.generate(), wait_s) as relays:
+        for relay in relays:
+            with suppress(RelayError):  # its status says so
+                await relay.ready(wait_s)
+            one = relay.status()
+            found[relay.url] = {
+                "connected_since": one.connected_since_ms,
+                "last_eose": one.last_eose_ms,
+                "error": one.last_error if one.connected_since_ms is None else "",
+                "notice": one.last_notice,
+            }
+    return found
+
+
+def _queued(settings: Settings, urls: list[str]) -> tuple[Status | None, int]:
+    """What waits in the outbox for each relay, and how many events are in quarantine."""
+    path = settings.mirrored_to
+    if not path.exists():
+        return None, 0
+    outbox = Outbox.reading(path)
+    try:
+        return outbox.status(urls), outbox.quarantined()
+    finally:
+        outbox.close()
+
+
+def _relay(url: str, one: Any, queued: Status | None) -> dict[str, Any]:
+    queue = queued.relays[url] if queued is not None else None
+    return {
+        "url": url,
+        "connected": one.get("connected_since") is not None,
+        "last_eose": one.get("last_eose"),
+        "waiting": queue.depth if queue is not None else None,
+        "waiting_since": queue.since if queue is not None else None,
+        "parked": [{"reason": why, "events": count} for why, count in (queue.parked if queue else ())],
+        "error": one.get("error") or "",
+        "notice": one.get("notice") or "",
+    }
+
+
+# ---------------------------------------------------------------------- out and in
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """How far everything came. `notes` are sentences about what did not."""
+
+    tally: Tally
+    notes: tuple[str, ...]
+
+
+async def push(here: House, memory: Memory, *, check: bool, tell: Callable[[Tally], None]) -> Pushed:
+    """Publish all that is not published, and wait until the relays have it, or nothing moves any more.
+
+    `check`: what relays once had and do not have now goes to them again, and so does what they refused.
+    """
+    async with here.door(memory) as door:
+        await door.mirror.push(whole=check)
+        waiting = door.mirror.waiting
+        notes = [f"{waiting} units can not be mirrored now"] if waiting else []
+        notes += await _checked(door) if check else []
+        door.deliver()
+        tally = await _delivered(door, here.settings, tell)
+        for one in await door.standing():
+            why = one.trouble or one.relay.last_error or "it did not take them in time"
+            if one.queue.depth:
+                notes.append(f"{one.relay.url}: {one.queue.depth:,} events still wait: {why}")
+            notes += [f"{one.relay.url} refused {count:,}: {reason}" for reason, count in one.queue.parked]
+    return Pushed(tally, tuple(notes))
+
+
+async def _checked(door: Door) -> list[str]:
+    """Have sent again what relays lack; sentences about it."""
+    notes, outbox = [], door.outbox
+    for relay in door.relays:
+        there: set[str] = set()
+
+        async def take(events: list[Event], there: set[str] = there) -> None:
+            there.update(event.id for event in events)
+
+        fetched = await relay.fetch([Filter(authors=(door.wish.keys.public,))], take)
+        if fetched.complete:
+            if lacking := await in_thread(outbox.missing, relay.url, there):
+                notes.append(f"{relay.url} lacks {lacking:,} events that it had; they are sent again")
+        else:
+            notes.append(f"{relay.url} can not be checked: {fetched.reason}")
+        await in_thread(outbox.unpark, relay.url)
+    return notes
+
+
+async def _delivered(door: Door, settings: Settings, tell: Callable[[Tally], None]) -> Tally:
+    """Wait until nothing waits for any relay, or nothing has moved for a while."""
+    outbox, urls = door.outbox, [relay.url for relay in door.relays]
+    time, patience_s = asyncio.get_running_loop().time, 2 * settings.nostr_timeout_s
+    flushed = asyncio.create_task(door.delivered())
+    moved, depth = time(), -1
+    try:
+        while not flushed.done() and time() - moved < patience_s:
+            await asyncio.wait([flushed], timeout=_TICK_S)
+            status = await in_thread(outbox.status, urls)
+            waits = sum(queue.depth for queue in status.relays.values())
+            if waits != depth:
+                moved, depth = time(), waits
+            tell(await in_thread(outbox.tally, urls, min_acks=settings.nostr_min_acks))
+    finally:
+        flushed.cancel()
+        await asyncio.gather(flushed, return_exceptions=True)
+    return await in_thread(outbox.tally, urls, min_acks=settings.nostr_min_acks)
+
+
+async def recovered(here: House, memory: Memory, tell: Callable[[Reached], None]) -> Recovered:
+    """Bring back what relays have, into a memory whose folder is taken."""
+    async with here.door(memory) as door:
+        return await door.recover(tell)
+
+
+async def previewed(here: House, tell: Callable[[Reached], None]) -> Recovered:
+    """What that would bring back; a bot may be running."""
+    stores = disks_of(here.settings)
+    try:
+        keys, pen = here.wish.keys, here.wish.pen
+        async with relays_of(here.settings, keys) as relays:
+            return await recovery.preview(relays, pen, Names(keys), stores.used, clock=now_ms, progress=tell)
+    finally:
+        stores.close()
+
+
+# ---------------------------------------------------------------------- progress
+
+
+class Bars:
+    """Progress on stderr, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not Console(stderr=True).is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "Bars":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def reached(self, at: Reached) -> None:
+        """A recovery has come so far."""
+        self._show(at.stage, at.done, at.total, f"{at.per_s:,.0f}/s" if at.done else "")
+
+    def counted(self, tally: Tally) -> None:
+        """So much is delivered."""
+        self._show("delivering", tally.enough, tally.events, "")
+
+    def _show(self, name: str, done: int, total: int | None, rate: str) -> None:
+        task = self._tasks.get(name)
+        if task is None:
+            task = self._tasks[name] = self._progress.add_task(name, total=total, rate="")
+        self._progress.update(task, completed=done, total=total, rate=rate)
+
+
+# ---------------------------------------------------------------------- the owner's voice
+
+
+def way_of(settings: Settings) -> Way | None:
+    """How an event of the owner reaches the bot; None where there are no relays or no key of the bot."""
+    keys = keys_here(settings)
+    if keys is None or not settings.nostr_relays or settings.nostr_mode == "off":
+        return None
+
+    async def publish(event: Event) -> Posted:
+        accepted, failed = [], {}
+        async with relays_of(settings, keys) as relays:
+            for relay in relays:
+                try:
+                    await relay.ready(settings.nostr_timeout_s)
+                    await relay.publish(event)
+                    accepted.append(relay.url)
+                except RelayError as error:
+                    failed[relay.url] = str(error).removeprefix(f"{relay.url}: ")
+        return Posted(tuple(accepted), failed)
+
+    return Way(keys.public, Names(keys), publish)

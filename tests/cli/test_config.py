@@ -1,0 +1,370 @@
+"""`discoclaw config`: what holds and why, changes by hand and by signature, and what is refused."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from discoclaw.cli import config as commands
+from discoclaw.cli.config import Way
+from discoclaw.cli.main import _Door, cli
+from discoclaw.core.errors import RelayUnreachable
+from discoclaw.core.live import GLOBAL, Scope, address
+from discoclaw.core.policy import Layer
+from discoclaw.memory.disks import disks
+from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.store import Memory
+from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.names import Names
+from discoclaw.nostr.owner import OwnerEvents, Posted
+from tests.memory.kit import Clock, fingerprint
+
+OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
+OWNER, BOT = Keys.parse("11" * 32), Keys.parse("22" * 32)
+NAMES = Names(BOT)
+CHANNEL, PERSON = "123456789012345678", "876543210987654321"
+
+
+class Relays:
+    """Relays that keep what they are sent; `failing` ones say no."""
+
+    def __init__(self) -> None:
+        self.sent: list[Event] = []
+        self.accepting: tuple[str, ...] = ("wss://one",)
+        self.failing: dict[str, str] = {}
+
+    async def publish(self, event: Event) -> Posted:
+        if self.accepting:
+            self.sent.append(event)
+        return Posted(self.accepting, self.failing)
+
+
+class Shell:
+    """Runs `discoclaw config …` on the data folder below `folder`; `relays` are how the bot is reached."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "data" / "memory"
+        self.file = self.root / "config.json"
+        self.settings = {"DISCOCLAW_DATA_DIR": str(folder / "data"), "COLUMNS": "300"}
+        self.relays: Relays | None = None
+
+    def signing(self) -> Relays:
+        """From now on the owner's key is set, and there are relays."""
+        self.settings |= {"NOSTR_OWNER": OWNER.npub, "NOSTR_OWNER_SECRET_KEY": OWNER.nsec()}
+        self.relays = Relays()
+        return self.relays
+
+    def run(self, *words: str, **settings: str) -> Result:
+        program = typer.Typer(cls=_Door)
+        way = Way(BOT.public, NAMES, self.relays.publish) if self.relays is not None else None
+        program.add_typer(commands.commands(lambda _: way), name="config")
+        unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
+        environment = {**unset, **self.settings, **settings}
+        return CliRunner().invoke(program, ["config", *words], env=environment)
+
+    def says(self, *words: str, **settings: str) -> str:
+        result = self.run(*words, **settings)
+        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        return result.stdout
+
+    def noted(self, *words: str, **settings: str) -> str:
+        """What is said on stderr by a command that does what it was asked."""
+        result = self.run(*words, **settings)
+        assert result.exit_code == 0, result.output
+        return result.stderr
+
+    def refuses(self, *words: str, **settings: str) -> str:
+        result = self.run(*words, **settings)
+        assert (result.exit_code, result.stdout) == (1, ""), result.output
+        return result.stderr.removeprefix("discoclaw: ").removesuffix("\n")
+
+    def misused(self, *words: str) -> str:
+        """Why a command is wrong usage, in one line."""
+        result = self.run(*words)
+        assert (result.exit_code, result.stdout) == (2, ""), result.output
+        return " ".join(result.stderr.replace("│", " ").split())
+
+    def json(self, *words: str, **settings: str) -> Any:
+        return json.loads(self.says("get", *words, "--json", **settings))
+
+    def written(self) -> Any:
+        return json.loads(self.file.read_text(encoding="utf-8"))
+
+    def sign(self, wishes: Layer, scope: Scope = GLOBAL, *, at: int = 1_700_000_000) -> None:
+        """The bot has accepted an event of the owner."""
+        config = LiveConfig(self.root, clock=Clock())
+        config.load()
+        assert config.take(address(scope), at, "a" * 64, wishes)
+        assert asyncio.run(config.save())
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path)
+
+
+class TestGet:
+    def test_with_nothing_set_the_defaults_hold(self, shell: Shell) -> None:
+        assert shell.says("get").splitlines() == [
+            "respond_mode     mention  the default",
+            "context_history  20       the default",
+        ]
+        assert not shell.root.exists()
+
+    def test_each_field_says_where_it_comes_from(self, shell: Shell) -> None:
+        shell.says("set", f"group:{CHANNEL}", "respond_mode=all")
+        shell.sign(Layer("none"), Scope("user", PERSON))
+        told = shell.says("get", f"group:{CHANNEL}", DISCOCLAW_CONTEXT_HISTORY="12")
+        assert told.splitlines() == [
+            f"respond_mode     all      config.json, for group:{CHANNEL}",
+            "context_history  12       the settings (DISCOCLAW_CONTEXT_HISTORY)",
+        ]
+        both = shell.says("get", f"user:{PERSON}", f"group:{CHANNEL}")
+        assert both.splitlines()[0] == f"respond_mode     none     signed by the owner, for user:{PERSON}"
+
+    def test_for_programs(self, shell: Shell) -> None:
+        shell.says("set", f"group:{CHANNEL}", "context_history=30")
+        shell.sign(Layer("owner"))
+        assert shell.json(f"group:{CHANNEL}") == {
+            "scopes": [f"group:{CHANNEL}"],
+            "respond_mode": {"value": "owner", "from": "event", "scope": "global"},
+            "context_history": {"value": 30, "from": "file", "scope": f"group:{CHANNEL}"},
+        }
+        everything = shell.json()
+        assert everything["scopes"] == ["global"]
+        assert everything["context_history"] == {"value": 20, "from": "default", "scope": None}
+        assert everything["wishes"] == [
+            {"scope": "global", "from": "event", "respond_mode": "owner"},
+            {"scope": f"group:{CHANNEL}", "from": "file", "context_history": 30},
+        ]
+
+    def test_without_a_scope_all_wishes_are_listed(self, shell: Shell) -> None:
+        shell.says("set", f"user:{PERSON}", "respond_mode=none", "context_history=3")
+        listed = shell.says("get").split("All wishes there are:\n")[1]
+        assert listed.split() == [f"user:{PERSON}", "respond_mode=none,", "context_history=3", "config.json"]
+
+    def test_works_while_the_bot_runs_and_changes_nothing(self, shell: Shell) -> None:
+        shell.says("set", "global", "respond_mode=all")
+        bot = Memory(shell.root, clock=Clock())
+        bot.open()
+        try:
+            before = fingerprint(shell.root)
+            assert "all" in shell.says("get", "global")
+            assert fingerprint(shell.root) == before
+        finally:
+            bot.close()
+
+    def test_files_that_make_no_sense_are_said_and_left(self, shell: Shell) -> None:
+        shell.root.mkdir(parents=True)
+        for name in ("config.json", "signed.json"):
+            (shell.root / name).write_text("{", encoding="utf-8")
+        told = shell.noted("get")
+        assert [line.partition(" makes no sense")[0] for line in told.splitlines()] == [
+            f"note: {shell.root / 'signed.json'}",
+            f"note: {shell.root / 'config.json'}",
+        ]
+        assert sorted(path.name for path in shell.root.iterdir()) == ["config.json", "signed.json"]
+
+    def test_wishes_for_pseudonyms_are_told_apart_only_with_the_bots_key(self, shell: Shell) -> None:
+        shell.sign(Layer("all"), Scope("group", NAMES.channel(CHANNEL)[:32]))
+        assert "can not be told without the bot's key" in shell.noted("get", f"group:{CHANNEL}")
+        shell.relays = Relays()
+        assert shell.json(f"group:{CHANNEL}")["respond_mode"]["value"] == "all"
+
+    def test_two_scopes_of_a_kind_are_one_too_many(self, shell: Shell) -> None:
+        assert "at most one scope of a kind" in shell.misused("get", "user:1", "user:2")
+
+
+class TestSetByHand:
+    def test_writes_the_local_file_and_says_so(self, shell: Shell) -> None:
+        told = shell.says("set", f"group:{CHANNEL}", "respond_mode=mention", "context_history=30")
+        assert told == (
+            f"group:{CHANNEL} has respond_mode=mention, context_history=30 in {shell.file}; "
+            "a bot that runs follows with the next message.\n"
+        )
+        assert shell.written() == {
+            "version": 1,
+            f"group:{CHANNEL}": {"respond_mode": "mention", "context_history": 30},
+        }
+
+    def test_a_field_that_is_not_named_stays_and_an_empty_one_is_taken_back(self, shell: Shell) -> None:
+        shell.says("set", "global", "respond_mode=all", "context_history=30")
+        shell.says("set", "global", "respond_mode=silent")
+        assert shell.written()["global"] == {"respond_mode": "none", "context_history": 30}
+        shell.says("set", "global", "respond_mode=")
+        assert shell.written()["global"] == {"context_history": 30}
+        assert "has no wishes of its own any more" in shell.says("set", "global", "context_history=")
+        assert shell.written() == {"version": 1}
+
+    @pytest.mark.parametrize("typed", [f"<#{CHANNEL}>", CHANNEL])
+    def test_a_channel_may_be_typed_as_discord_copies_it(self, shell: Shell, typed: str) -> None:
+        shell.says("set", f"group:{typed}", "RESPOND_MODE=All")
+        assert shell.written()[f"group:{CHANNEL}"] == {"respond_mode": "all"}
+
+    @pytest.mark.parametrize("store", ["files", "sqlite", "none"])
+    def test_works_in_every_store_while_the_bot_runs(self, shell: Shell, store: str) -> None:
+        stores = disks(store, shell.root)  # type: ignore[arg-type]
+        bot = Memory(shell.root, clock=Clock(), disks=stores)
+        bot.open()
+        try:
+            config = LiveConfig(stores.used.documents(""), clock=Clock())
+            config.load()
+            shell.says("set", "global", "respond_mode=all", DISCOCLAW_STORE=store)
+            asyncio.run(config.look())
+            assert config.explain()["respond_mode"].value == "all"
+            assert "all" in shell.says("get", DISCOCLAW_STORE=store)
+        finally:
+            bot.close()
+
+    def test_what_the_owner_signed_counts_more_and_that_is_said(self, shell: Shell) -> None:
+        shell.sign(Layer("owner"))
+        told = shell.noted("set", "global", "respond_mode=all")
+        assert told == (
+            "note: respond_mode stays owner there: signed by the owner, for global, which counts more\n"
+        )
+
+    def test_what_it_does_not_understand_it_does_not_overwrite(self, shell: Shell) -> None:
+        shell.root.mkdir(parents=True)
+        shell.file.write_text('{"version":7}', encoding="utf-8")
+        assert "version 7 is not known here" in shell.refuses("set", "global", "respond_mode=all")
+        assert shell.file.read_text(encoding="utf-8") == '{"version":7}'
+
+    @pytest.mark.parametrize(
+        ("words", "why"),
+        [
+            (["global", "respnd_mode=all"], "'respnd_mode=all' sets no field; did you mean respond_mode?"),
+            (
+                ["global", "loudness=3"],
+                "there are respond_mode=all, mention, owner, none; context_history=1 to 200",
+            ),
+            (["global", "respond_mode"], "'respond_mode' sets no field (there are"),
+            (["global", "respond_mode=mentoin"], "one of all, mention, owner, none; did you mean mention?"),
+            (["global", "context_history=0"], "context_history is a whole number from 1 to 200"),
+            (["global", "context_history=lots"], "context_history is a whole number from 1 to 200"),
+            (["global", "context_history=²"], "context_history is a whole number from 1 to 200"),
+            (["grup:1", "respond_mode=all"], "group:<channel id> and user:<user id>; did you mean group?"),
+            (["general", "respond_mode=all"], "'general' is no scope"),
+            (["global"], "Missing argument"),
+        ],
+    )
+    def test_a_slip_of_the_keys_is_told_what_is_allowed(
+        self, shell: Shell, words: list[str], why: str
+    ) -> None:
+        assert why in shell.misused("set", *words)
+        assert not shell.root.exists()
+
+
+class TestSetBySignature:
+    def test_publishes_an_event_that_the_bot_takes(self, shell: Shell, tmp_path: Path) -> None:
+        relays = shell.signing()
+        told = shell.says("set", f"group:{CHANNEL}", "respond_mode=mention", "context_history=30")
+        assert told == (
+            f"group:{CHANNEL} has respond_mode=mention, context_history=30, signed by {OWNER.npub}, on "
+            "wss://one; the bot takes it from there.\n"
+        )
+        (event,) = relays.sent
+        assert CHANNEL not in event.encode()
+        assert not shell.file.exists()
+        config = LiveConfig(tmp_path / "bot", clock=lambda: event.created_at * 1000, names=NAMES)
+        asyncio.run(OwnerEvents(OWNER.public, BOT, config).take(event))
+        assert config.explain(Scope("group", CHANNEL))["context_history"].value == 30
+
+    def test_keeps_the_fields_that_are_not_named_and_is_always_the_newest(self, shell: Shell) -> None:
+        shell.root.mkdir(parents=True)
+        relays = shell.signing()
+        for words in (["respond_mode=all"], ["context_history=30"], ["respond_mode="]):
+            assert "it is known here too" in shell.says("set", f"group:{CHANNEL}", *words)
+        one, two, three = relays.sent
+        assert one.created_at < two.created_at < three.created_at
+        assert json.loads(BOT.open(two.content, by=OWNER.public)) == {
+            "respond_mode": "all",
+            "context_history": 30,
+        }
+        assert json.loads(BOT.open(three.content, by=OWNER.public)) == {"context_history": 30}
+        assert shell.json(f"group:{CHANNEL}")["context_history"]["from"] == "event"
+
+    def test_leaves_the_folder_to_a_bot_that_runs(self, shell: Shell) -> None:
+        shell.signing()
+        bot = Memory(shell.root, clock=Clock())
+        bot.open()
+        try:
+            assert "the bot that runs here takes it from there" in shell.says(
+                "set", "global", "respond_mode=all"
+            )
+            assert not (shell.root / "signed.json").exists()
+        finally:
+            bot.close()
+
+    def test_a_relay_that_refuses_is_named(self, shell: Shell) -> None:
+        shell.signing().failing = {"wss://two": "blocked: not on my list"}
+        told = shell.noted("set", "global", "respond_mode=all")
+        assert told == "note: wss://two did not take it: blocked: not on my list\n"
+
+    def test_where_no_relay_takes_it_nothing_changed(self, shell: Shell) -> None:
+        shell.root.mkdir(parents=True)
+        relays = shell.signing()
+        relays.accepting, relays.failing = (), {"wss://one": "no connection"}
+        told = shell.refuses("set", "global", "respond_mode=all")
+        assert told == "no relay took it, so nothing changed (wss://one: no connection)"
+        assert list(shell.root.iterdir()) == []
+
+    def test_without_relays_the_change_is_local(self, shell: Shell) -> None:
+        shell.signing()
+        shell.relays = None
+        assert "there are no relays to publish to" in shell.noted("set", "global", "respond_mode=all")
+        assert shell.written()["global"] == {"respond_mode": "all"}
+
+    def test_an_encrypted_key_wants_its_password(self, shell: Shell) -> None:
+        relays = shell.signing()
+        shell.settings["NOSTR_OWNER_SECRET_KEY"] = OWNER.encrypted("pass word")
+        assert "set NOSTR_OWNER_KEY_PASSWORD too" in shell.refuses("set", "global", "respond_mode=all")
+        shell.says("set", "global", "respond_mode=all", NOSTR_OWNER_KEY_PASSWORD="pass word")
+        assert len(relays.sent) == 1
+
+    def test_a_key_that_the_bot_does_not_follow_is_refused(self, shell: Shell) -> None:
+        relays = shell.signing()
+        told = shell.refuses("set", "global", "respond_mode=all", NOSTR_OWNER=BOT.npub)
+        assert f"NOSTR_OWNER_SECRET_KEY is of {OWNER.npub}" in told
+        told = shell.refuses("set", "global", "respond_mode=all", NOSTR_OWNER="")
+        assert told == f"NOSTR_OWNER is not set, so the bot follows nobody; set it to {OWNER.npub}"
+        assert relays.sent == []
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"NOSTR_OWNER_SECRET_KEY": OWNER.nsec()[:-1]},
+            {"NOSTR_OWNER": OWNER.nsec()},
+            {"NOSTR_OWNER": f" {OWNER.nsec().upper()}"},
+            {"NOSTR_OWNER": "me"},
+            {},
+        ],
+    )
+    def test_no_key_is_ever_shown(self, shell: Shell, changes: dict[str, str]) -> None:
+        shell.signing()
+        for words in (["set", "global", "respond_mode=all"], ["get"]):
+            result = shell.run(*words, **changes)
+            shown = f"{result.output}{result.stderr}{result.exception!r}".lower()
+            assert OWNER.nsec()[5:40] not in shown
+            assert OWNER.secret_hex() not in shown
+
+
+def test_the_program_has_the_commands() -> None:
+    result = CliRunner().invoke(cli, ["config", "--help"], env={"COLUMNS": "100"})
+    assert result.exit_code == 0
+    assert "get" in result.stdout and "set" in result.stdout
+
+
+def test_a_failure_of_the_way_is_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    relays = shell.signing()
+
+    async def broken(_: Event) -> Posted:
+        raise RelayUnreachable("wss://one: no connection")
+
+    monkeypatch.setattr(relays, "publish", broken)
+    assert shell.refuses("set", "global", "respond_mode=all") == "wss://one: no connection"

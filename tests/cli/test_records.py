@@ -1,0 +1,211 @@
+"""`memory get`, `set` and `list`: the records of people and of channels, and notes in them."""
+
+import asyncio
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from discoclaw.memory.disk import GROUPS, PROFILES
+from discoclaw.memory.disks import Store, disks
+from discoclaw.memory.store import Memory
+from discoclaw.nostr.event import Keys
+from tests.cli.shell import Shell
+from tests.memory.kit import ANN, Clock, fingerprint, remember
+
+PROFILE = {
+    "display_names": [["Ann", 1770000000], ["Annie", 1770100000]],
+    "first_seen": 1770000000,
+    "notes": ["what the ledger said once"],
+    "preferences": {},
+    "x_more": "kept",
+}
+CARL = {"display_names": [["Carl", 1770000000]], "first_seen": 1770000000, "notes": [], "preferences": {}}
+GROUP = {
+    "purpose": "All about boats",
+    "members": [["123", "Ann"], ["456", "Bob"]],
+    "themes": [],
+    "decisions": [],
+}
+
+
+def keep_records(shell: Shell, store: Store = "files") -> None:
+    """Records of Ann, of Carl of whom nothing else is known, and of a channel."""
+    disk = disks(store, shell.memory_folder).used
+    for folder, name, value in ((PROFILES, "123", PROFILE), (PROFILES, "789", CARL), (GROUPS, "7", GROUP)):
+        disk.documents(folder).write(f"{name}.json", json.dumps(value).encode())
+    disk.close()
+
+
+@pytest.fixture
+def known(shell: Shell) -> Shell:
+    keep_records(shell)
+    return shell
+
+
+def record(shell: Shell, folder: str, name: str) -> Any:
+    return json.loads((shell.memory_folder / folder / f"{name}.json").read_bytes())
+
+
+class TestGet:
+    def test_a_person_is_names_notes_preferences_and_who_owns_us(self, known: Shell) -> None:
+        found = json.loads(known.says("get", "123", "--json", DISCOCLAW_OWNER_IDS="123"))
+        assert found.pop("last_change").startswith("2026-02-03T")
+        assert found == {
+            "subject": ANN,
+            "display_names": PROFILE["display_names"],
+            "first_seen": 1770000000,
+            "notes": ["User works at Acme."],
+            "preferences": {"user-prefers-tabs-8-wide": "User prefers tabs, 8 wide."},
+            "x_more": "kept",
+            "is_owner": True,
+            "opted_out": False,
+            "branch": "main",
+            "items": 2,
+        }
+        assert known.json("get", "456")["is_owner"] is False
+
+    def test_for_people_it_is_lines(self, known: Shell) -> None:
+        told = known.says("get", "<@123>").splitlines()
+        assert told[:4] == [
+            ANN,
+            "display names",
+            "  - Ann (2026-02-02 02:40Z)",
+            "  - Annie (2026-02-03 06:26Z)",
+        ]
+        assert "  - User works at Acme." in told
+        assert "is owner     no" in told
+
+    @pytest.mark.parametrize("name", ["group:7", "group-7", "<#7>"])
+    def test_a_channel_is_purpose_members_themes_and_decisions(self, known: Shell, name: str) -> None:
+        known.says("set", "group:7", "--theme", "Boats")
+        known.says("set", "group:7", "--decision", "We sail on Fridays.")
+        found = known.json("get", name)
+        assert (found["subject"], found["purpose"]) == ("group-7", "All about boats")
+        assert (found["members"], found["themes"]) == (GROUP["members"], ["Boats"])
+        assert [text for text, _ in found["decisions"]] == ["We sail on Fridays."]
+        told = known.says("get", name)
+        assert "purpose      All about boats" in told and "  - Ann (123)" in told
+
+    def test_without_a_file_it_is_what_the_ledger_says(self, shell: Shell) -> None:
+        assert shell.json("get", "456")["notes"] == ["User has a cat."]
+
+    def test_somebody_unknown_is_told_as_ever_and_looking_changes_nothing(self, known: Shell) -> None:
+        (known.memory_folder / "profiles" / "456.json").write_text("{")
+        before = fingerprint(known.folder)
+        assert known.says("get", "9").startswith("Nothing is remembered of user-9; ")
+        assert known.json("get", "9")["notes"] == []
+        result = known.run("get", "456")
+        assert "is no record" in result.stderr and "User has a cat." in result.stdout
+        assert fingerprint(known.folder) == before
+
+    def test_what_has_no_record_is_refused(self, known: Shell) -> None:
+        assert "is no person and no channel" in known.refuses("get", "bot")
+        assert "can not name a memory" in known.refuses("get", "group:../x")
+
+
+class TestSet:
+    def test_a_note_is_an_item_stated_by_hand_and_stands_in_the_record(self, known: Shell) -> None:
+        told = known.says("set", "123", "--note", "Prefers to be  called Annie.")
+        assert told.startswith("user-123 has the note ")
+        assert told.endswith("“Prefers to be called Annie.” now.\n")
+        assert "Prefers to be called Annie." in known.json("get", "123")["notes"]
+        saved = record(known, "profiles", "123")
+        assert saved["notes"] == ["User works at Acme.", "Prefers to be called Annie."]
+        assert saved["x_more"] == "kept"
+        (item,) = [one for one in known.json("show", "123")["items"] if "Annie" in one["text"]]
+        assert (item["author"], item["source"]) == ("stated", {"type": "manual"})
+        ledger = (known.memory_folder / "ledger" / "user-123.jsonl").read_text()
+        (noted,) = [one for one in ledger.splitlines() if "Annie" in one]
+        assert '"category": "core"' in noted  # so it is in every prompt
+        assert known.json("log", "123", "--limit", "1")[0]["metadata"]["by"] == "cli"
+        assert "had the note" in known.says("set", "123", "--note", "Prefers to be called Annie.")
+        known.says("undo", "123")
+        assert "Prefers to be called Annie." not in known.json("get", "123")["notes"]
+
+    def test_a_channels_themes_and_decisions_stand_in_its_file(self, known: Shell) -> None:
+        known.says("set", "group:7", "--theme", "Boats")
+        saved = record(known, "groups", "7")
+        assert (saved["themes"], saved["members"]) == (["Boats"], GROUP["members"])
+
+    def test_of_whom_there_is_only_a_record_notes_can_be_made(self, known: Shell) -> None:
+        known.says("set", "789", "--note", "Sings.")
+        assert record(known, "profiles", "789")["notes"] == ["Sings."]
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (["124", "--note", "x"], "did you mean user-123?"),
+            (["group:8", "--theme", "x"], "nothing is remembered of group-8"),
+            (["group:7", "--note", "x"], "for it there is --theme and --decision"),
+            (["123", "--decision", "x"], "user-123 has no decisions; for it there is --note"),
+            (["bot", "--note", "x"], "it has no record"),
+            (["123", "--note", "x" * 1001], "at most 1000 characters"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused_and_nothing_changes(
+        self, known: Shell, words: list[str], told: str
+    ) -> None:
+        before = fingerprint(known.memory_folder / "ledger")
+        assert told in known.refuses("set", *words)
+        assert fingerprint(known.memory_folder / "ledger") == before
+
+    @pytest.mark.parametrize(
+        "words", [["123"], ["123", "--note", ""], ["123", "--note", "a", "--theme", "b"]]
+    )
+    def test_one_thing_is_said_at_a_time(self, known: Shell, words: list[str]) -> None:
+        assert known.run("set", *words).exit_code == 2
+
+    def test_while_the_bot_runs_it_is_refused(self, known: Shell) -> None:
+        bot = Memory(known.memory_folder, clock=Clock())
+        bot.open()
+        try:
+            assert " is in use by " in known.refuses("set", "123", "--note", "x")
+        finally:
+            bot.close()
+
+    def test_a_secret_is_left_out_ours_without_a_trace(self, known: Shell) -> None:
+        keys = Keys.parse(hashlib.sha256(b"a key of ours").hexdigest())
+        result = known.run("set", "123", "--note", f"Knows {keys.nsec()}", NOSTR_SECRET_KEY=keys.secret_hex())
+        assert "“Knows [REDACTED key]”" in result.stdout
+        assert result.stderr == "note: what looks like a secret key is left out\n"
+
+
+class TestList:
+    def test_it_names_everybody_and_every_channel(self, known: Shell) -> None:
+        known.says("set", "group:7", "--theme", "Boats")
+        rows = {row["subject"]: row for row in known.json("list")}
+        assert list(rows) == ["group-7", "user-123", "user-456", "user-789"]
+        assert (rows["group-7"]["active"], rows["user-789"]["commits"]) == (1, 0)
+        assert "user-789" in known.says("list")
+
+    def test_the_other_verbs_know_channels_too(self, known: Shell) -> None:
+        known.says("set", "group:7", "--theme", "Boats")
+        assert "Boats" in known.says("show", "group:7")
+        assert "noted by hand" in known.says("log", "group-7")
+
+
+def test_all_of_it_works_on_the_database(empty: Shell) -> None:
+    sqlite = {"DISCOCLAW_STORE": "sqlite"}
+
+    async def live() -> None:
+        memory = Memory(empty.memory_folder, clock=Clock(), disks=disks("sqlite", empty.memory_folder))
+        memory.open()
+        await memory.change(ANN, "why", remember("User has a boat."))
+        memory.close()
+
+    asyncio.run(live())
+    keep_records(empty, "sqlite")
+    empty.says("set", "123", "--note", "Sings.", **sqlite)
+    empty.says("set", "group:7", "--decision", "We sail.", **sqlite)
+    found = json.loads(empty.says("get", "123", "--json", **sqlite))
+    assert (found["notes"], found["display_names"]) == (
+        ["User has a boat.", "Sings."],
+        PROFILE["display_names"],
+    )
+    disk = disks("sqlite", empty.memory_folder).used
+    assert b"We sail." in disk.documents(GROUPS).read("7.json")
+    disk.close()
+    told = empty.says("list", **sqlite)
+    assert all(name in told for name in ("group-7", "user-123", "user-789"))
