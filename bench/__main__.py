@@ -21,7 +21,7 @@ from rich.table import Table
 
 from bench.figure import Figure
 
-NAMES = ("turn", "commit", "history", "sessions", "start", "resident", "recall")
+NAMES = ("turn", "commit", "history", "sessions", "start", "resident", "recall", "dead_relay", "recovery")
 
 
 def main() -> None:
