@@ -15,7 +15,7 @@ from bench.figure import Figure, median, without_garbage
 from bench.world import STATED, fill, fresh_folder, sentence
 from discoclaw.app import now_ms
 from discoclaw.core.draft import Draft
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 
 SIZES = (10, 200)
 ROUNDS = 100

@@ -21,7 +21,7 @@ from discoclaw.core.event import Record, encode_line
 from discoclaw.core.history import MAIN, History
 from discoclaw.core.merge import Act, merge
 from discoclaw.core.view import View
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
 
 COMMITS = 10_000

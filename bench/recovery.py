@@ -19,9 +19,9 @@ from discoclaw.app import now_ms
 from discoclaw.core.draft import Draft
 from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import keys_for, wish_of
-from discoclaw.nostr.door import Door, Wish
+from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.sealed import Box
@@ -60,11 +60,11 @@ async def measure() -> list[Figure]:
 class _Opened:
     """A memory and the door to its mirror."""
 
-    def __init__(self, folder: Path, wish: Wish) -> None:
+    def __init__(self, folder: Path, wish: NostrConfig) -> None:
         self._memory = Memory(folder / "data" / "memory", clock=now_ms)
-        self._door = Door(wish, self._memory, clock=now_ms)
+        self._door = NostrAdapter(wish, self._memory, clock=now_ms)
 
-    async def __aenter__(self) -> Door:
+    async def __aenter__(self) -> NostrAdapter:
         self._memory.open()
         await self._door.open()
         return self._door

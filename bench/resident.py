@@ -15,7 +15,7 @@ from bench.figure import Figure
 from bench.sessions import POLICY, Listener, NoPast
 from bench.world import EchoModel, fill, fresh_folder, message, sentence, settings_in
 from discoclaw.app import build, now_ms
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.talk import Talk
 
 SESSIONS, WINDOW = 1_000, 20

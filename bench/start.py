@@ -15,8 +15,8 @@ from discoclaw.app import build, now_ms
 from discoclaw.core.draft import Draft
 from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
-from discoclaw.memory import durable_file
-from discoclaw.memory.files import render_json, session_file
+from discoclaw.memory.disk.files import render_json, session_file
+from discoclaw.memory.subjects import durable_file
 
 PEOPLE = 10_000
 ITEMS = 5

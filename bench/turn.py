@@ -17,7 +17,7 @@ from bench.discord_payloads import connect, message_payload
 from bench.figure import Figure, median, p99, without_garbage
 from bench.world import OWNER, EchoModel, fill, fresh_folder, sentence, settings_in
 from discoclaw.app import App, build
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
 
 TURNS = 600
 WARM_UP = 40

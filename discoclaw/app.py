@@ -23,7 +23,7 @@ import yarl
 from discoclaw.bot.buttons import Presses
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands import MemoryCommands
-from discoclaw.bot.completion import Shelf
+from discoclaw.bot.completion import CommandContext
 from discoclaw.bot.past import Past
 from discoclaw.bot.questions import Questions
 from discoclaw.bot.receipts import Receipts
@@ -31,14 +31,13 @@ from discoclaw.bot.search_commands import SearchCommands, forget_deleted
 from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.transparency import CURSOR as TRANSPARENCY
 from discoclaw.bot.transparency import Transparency
-from discoclaw.claude.door import ClaudeDoor
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consolidate import Report
 from discoclaw.core.errors import ChatUnavailable, EmbeddingError, SettingsError
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.redact import Redactor
-from discoclaw.embed.providers import Wish, open_door
-from discoclaw.loops.cleaned import Cleaned
+from discoclaw.core.subject import user_of, user_subject
+from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.consolidate import Consolidator, suggest
 from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.facts import FactsLoop
@@ -47,35 +46,36 @@ from discoclaw.loops.hygiene import Hygiene
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.loops.traits import Traits
-from discoclaw.memory.access import Access
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.clears import Clears
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING
-from discoclaw.memory.disks import disks
-from discoclaw.memory.follow import Follower
-from discoclaw.memory.groups import Groups
-from discoclaw.memory.item_index import ItemIndex
+from discoclaw.memory.conversations.clears import Clears
+from discoclaw.memory.conversations.responses import Responses
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.profiles import Profiles
-from discoclaw.memory.responses import Responses
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of, user_subject
-from discoclaw.memory.tool_log import ToolLog
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.stores import disks
+from discoclaw.memory.subjects.follow import Follower
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import erase_step, keys_for, redactor_for, wish_of
-from discoclaw.nostr.door import Door
+from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.redacting import RedactingModel
+from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.outgoing.views import CHOSEN, SESSION
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
+from discoclaw.search.item_index import ItemIndex
 from discoclaw.session.archive_rules import rules_of
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.cached import Cached
+from discoclaw.session.caching import CachingModel
 from discoclaw.session.content import Content
 from discoclaw.session.desk import Desk
 from discoclaw.session.finding import Finder, words_of
-from discoclaw.session.hatch import Hatchery, Nest
+from discoclaw.session.hatch import Hatchery, HatchingContext
 from discoclaw.session.meaning import Meaning
 from discoclaw.session.parts import Parts
 from discoclaw.session.talk import Talk
@@ -120,7 +120,7 @@ class App:
         hygiene: Hygiene,
         followers: list[Follower],
         receipts: Receipts | None,
-        door: Door | None,
+        door: NostrAdapter | None,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -230,7 +230,7 @@ class App:
             await self.talk.parts.archiving.flush()
         if self.tool_log is not None:
             await self.tool_log.flush()
-        if isinstance(chat := self._models[0], Cached):
+        if isinstance(chat := self._models[0], CachingModel):
             await chat.settle()
         await self.loops.settle()
         if self.profiles is not None and self.groups is not None:
@@ -292,7 +292,7 @@ def build(
     models = _cached(settings, shelves, models, clock)
     followers: list[Follower] = []
     loops = _loops(settings, shelves, models, client, clock, followers)
-    access = Access(shelves.memory, shelves.cursors, clock=clock) if shelves.memory is not None else None
+    access = LastUsed(shelves.memory, shelves.cursors, clock=clock) if shelves.memory is not None else None
     archiving = _archiving(settings, shelves, clock)
     hygiene = _hygiene(settings, shelves, access, archiving, clock)
     heartbeat = _heartbeat(settings, shelves, models, hygiene, clock)
@@ -350,14 +350,14 @@ def build(
 
 def _door(
     settings: Settings, keys: Keys | None, shelves: _Shelves, redactor: Redactor, clock: Clock
-) -> Door | None:
+) -> NostrAdapter | None:
     """The Nostr door, if there is one; it is told of everything that changes on disk."""
     wish = wish_of(settings, keys)
     if wish is None:
         # What was mirrored before is to be erased there once it is on again.
         shelves.folder.eraser.steps.append(erase_step(settings, shelves.folder.disk))
         return None
-    door = Door(
+    door = NostrAdapter(
         wish,
         shelves.folder,
         clock=clock,
@@ -439,7 +439,7 @@ def _tool_log(folder: Memory, choices: Choices, clock: Clock, redactor: Redactor
 
 def _cleaned(models: _Models, redactor: Redactor) -> _Models:
     """The models, those of the loops without secrets in what they answer."""
-    facts, summary = Cleaned(models.facts, redactor), Cleaned(models.summary, redactor)
+    facts, summary = RedactingModel(models.facts, redactor), RedactingModel(models.summary, redactor)
     return replace(models, facts=facts, summary=summary)
 
 
@@ -451,7 +451,7 @@ def _models(settings: Settings, model: Model | None, small: Model | None) -> _Mo
             "ANTHROPIC_API_KEY is not set; set it, or ANTHROPIC_BASE_URL for a local model, "
             "or try `discoclaw demo`, which needs neither"
         )
-    door = ClaudeDoor(
+    door = AnthropicProvider(
         api_key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
         base_url=settings.base_url,
         connect_timeout_s=settings.connect_timeout_s,
@@ -467,7 +467,7 @@ def _cached(settings: Settings, shelves: _Shelves, models: _Models, clock: Clock
     """The models, the chat's behind its cache if there is one."""
     if not settings.response_cache:
         return models
-    return replace(models, chat=Cached(models.chat, settings.model, shelves.responses, clock=clock))
+    return replace(models, chat=CachingModel(models.chat, settings.model, shelves.responses, clock=clock))
 
 
 def _finder(settings: Settings, shelves: _Shelves, clock: Clock) -> Finder | None:
@@ -480,7 +480,7 @@ def _finder(settings: Settings, shelves: _Shelves, clock: Clock) -> Finder | Non
 def _meaning(settings: Settings, shelves: _Shelves) -> Meaning | None:
     """Vectors, if the settings ask for them and they can be had; else one line says why not."""
     memory, choices = shelves.memory, shelves.choices
-    wish = Wish(
+    wish = EmbeddingConfig(
         provider=settings.embedding_provider,
         model=settings.embedding_model,
         base_url=settings.embedding_url,
@@ -489,7 +489,7 @@ def _meaning(settings: Settings, shelves: _Shelves) -> Meaning | None:
         auto=settings.embedding_auto,
     )
     try:
-        embedder = open_door(wish)
+        embedder = open_embedder(wish)
     except EmbeddingError as error:
         log.warning("vectors are switched off: %s", error)
         return None
@@ -561,7 +561,7 @@ def _archiving(settings: Settings, shelves: _Shelves, clock: Clock) -> Archiving
 
 
 def _hygiene(
-    settings: Settings, shelves: _Shelves, access: Access | None, archiving: Archiving, clock: Clock
+    settings: Settings, shelves: _Shelves, access: LastUsed | None, archiving: Archiving, clock: Clock
 ) -> Hygiene:
     return Hygiene(
         shelves.memory,
@@ -606,7 +606,7 @@ def _hatchery(
     clock: Clock,
 ) -> Hatchery:
     return Hatchery(
-        Nest(
+        HatchingContext(
             owners=settings.owners,
             memory=shelves.memory,
             cursors=shelves.cursors,
@@ -693,7 +693,7 @@ def _add_commands(
     loops: Loops,
     parts: Parts,
     hatchery: Hatchery,
-    door: Door | None,
+    door: NostrAdapter | None,
 ) -> None:
     client.presses = Presses(
         shelves.memory,
@@ -703,7 +703,7 @@ def _add_commands(
         choices=shelves.choices,
         hatchery=hatchery,
     )
-    shelf = Shelf(
+    shelf = CommandContext(
         shelves.memory,
         shelves.rolling,
         shelves.choices,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.redact import Redactor
-from discoclaw.memory.disk import Disk
-from discoclaw.nostr.door import Wish
+from discoclaw.memory.disk.port import Disk
+from discoclaw.nostr.adapter import NostrConfig
 from discoclaw.nostr.event import Keys, public_key
 from discoclaw.nostr.folder import key_path, keys_of, make_key
 from discoclaw.nostr.names import Names
@@ -36,7 +36,7 @@ def keys_for(settings: Settings) -> Keys | None:
     return keys
 
 
-def wish_of(settings: Settings, keys: Keys | None) -> Wish | None:
+def wish_of(settings: Settings, keys: Keys | None) -> NostrConfig | None:
     """What is to be mirrored; None where nothing is. Raises SettingsError."""
     if settings.nostr_mode == "off" or not settings.nostr_relays:
         return None
@@ -47,10 +47,10 @@ def wish_of(settings: Settings, keys: Keys | None) -> Wish | None:
     return wish_with(settings, keys)
 
 
-def wish_with(settings: Settings, keys: Keys) -> Wish:
+def wish_with(settings: Settings, keys: Keys) -> NostrConfig:
     """What a command mirrors, also where the bot is told not to. Raises SettingsError."""
     box, owner = settings.nostr_box_key, settings.owner_pubkey
-    return Wish(
+    return NostrConfig(
         keys=keys,
         relays=settings.nostr_relays,
         data_dir=settings.data_dir,

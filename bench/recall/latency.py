@@ -20,10 +20,10 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
-from discoclaw.memory.item_index import ItemIndex
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
+from discoclaw.search.item_index import ItemIndex
 from discoclaw.session.finding import Finder, words_of
 
 SIZES = {200: 200, 2_000: 100, 10_000: 30}

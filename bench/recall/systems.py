@@ -21,11 +21,11 @@ from bench.recall.times import NOW
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import MANUAL, Item, by_newest
 from discoclaw.core.ports import Signals
-from discoclaw.memory.archive import Archive
-from discoclaw.memory.archive_look import Visible
-from discoclaw.memory.archive_rows import Put
 from discoclaw.recall import overlap
 from discoclaw.recall.rank import Ranker
+from discoclaw.search.archive import Archive
+from discoclaw.search.archive_queries import Visible
+from discoclaw.search.archive_rows import Put
 from discoclaw.session.archive_rules import words_of
 from discoclaw.session.archive_search import find
 

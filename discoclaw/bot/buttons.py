@@ -20,12 +20,12 @@ from discoclaw.bot.pages import SILENT
 from discoclaw.core.draft import Origin, Resolution
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip
 from discoclaw.core.view import Conflict
-from discoclaw.memory import verbs
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.hatch import Hatchery
 
 log = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item, Sensitivity
 from discoclaw.core.privacy import is_personal
 from discoclaw.core.text import collapse
-from discoclaw.memory import verbs
-from discoclaw.memory.rolling import NOTHING
+from discoclaw.memory.conversations.rolling import NOTHING
+from discoclaw.memory.subjects import verbs
 
 SECRET = "\n(I left out what looks like a secret key.)"
 RESET_WHAT = "Did you mean `!memory reset rolling`? It clears this conversation's summary."

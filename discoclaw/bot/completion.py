@@ -17,11 +17,11 @@ from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Mirrored
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.subject import user_subject
 from discoclaw.core.text import normalise
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.tools import Tidy
 
 Interaction = discord.Interaction[DiscoClaw]
@@ -32,7 +32,7 @@ LONGEST_CHOICE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class CommandContext:
     """What the commands work on. `memory` and `rolling` are None when switched off.
 
     `cleared(session key, message id)` hears of a reset summary. `tidy` consolidates; None: not to be had.
@@ -51,7 +51,7 @@ class Shelf:
 class Completion(commands.Cog):
     """The completions of all commands."""
 
-    def __init__(self, client: DiscoClaw, shelf: Shelf) -> None:
+    def __init__(self, client: DiscoClaw, shelf: CommandContext) -> None:
         self._client = client
         self._shelf = shelf
 

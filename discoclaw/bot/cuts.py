@@ -15,7 +15,7 @@ from heapq import merge
 from itertools import islice
 
 from discoclaw.bot import fences
-from discoclaw.bot.fences import Change, Fence
+from discoclaw.bot.fences import Fence, FenceChange
 from discoclaw.core.text import utf16_length
 
 AHEAD = 64
@@ -34,7 +34,7 @@ class Window:
     start: int
     end: int
     fence: Fence | None
-    changes: tuple[Change, ...]
+    changes: tuple[FenceChange, ...]
 
     def line_of(self, cut: int) -> int:
         return max(self.start, self.text.rfind("\n", self.start, cut) + 1)

@@ -38,7 +38,7 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FenceChange:
     """A line at which a fence opens or closes; an empty one where a quote, and the fence in it, ends."""
 
     start: int
@@ -95,7 +95,7 @@ def after(fence: Fence | None, line: str) -> Fence | None:
     return opened[0] if opened else None
 
 
-def changes(fence: Fence | None, window: str, base: int) -> Iterator[Change]:
+def changes(fence: Fence | None, window: str, base: int) -> Iterator[FenceChange]:
     """The lines of `window` (which stands at `base` in the text) that matter to fences."""
     at = 0
     while marks := _MARKS.search(window, at):
@@ -104,15 +104,15 @@ def changes(fence: Fence | None, window: str, base: int) -> Iterator[Change]:
         left = _UNQUOTED_LINE.search(window, at, marks.end()) if fence and fence.quoted else None
         if left:
             fence = None
-            yield Change(base + left.start(), base + left.start(), None)
+            yield FenceChange(base + left.start(), base + left.start(), None)
         behind = after(fence, window[start:end])
         if behind is not fence:
             fence = behind
-            yield Change(base + start, base + end, behind)
+            yield FenceChange(base + start, base + end, behind)
         at = end
     left = _UNQUOTED_LINE.search(window, at) if fence and fence.quoted else None
     if left and left.start() < len(window):
-        yield Change(base + left.start(), base + left.start(), None)
+        yield FenceChange(base + left.start(), base + left.start(), None)
 
 
 def block(text: str, line: int, longest: int, final: bool) -> Block | None:

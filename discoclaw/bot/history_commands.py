@@ -25,8 +25,8 @@ from discoclaw.core.item import Item
 from discoclaw.core.merge import Brought, diff
 from discoclaw.core.text import utf16_length
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory import verbs
-from discoclaw.memory.inspect import held, view_at
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.inspect import held, view_at
 from discoclaw.session.explained import Shown
 from discoclaw.show import graph, picture
 from discoclaw.show import text as shown

@@ -39,9 +39,9 @@ from discoclaw.core.item import Item
 from discoclaw.core.merge import Brought
 from discoclaw.core.message import Place
 from discoclaw.core.privacy import may_show
+from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, normalise
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from discoclaw.core.item import Item
 from discoclaw.core.text import clip, utf16_length
 from discoclaw.core.times import date_of, iso_ms
 from discoclaw.core.view import Conflict, View
-from discoclaw.memory.erase import Erased
-from discoclaw.memory.rolling import Rolling
+from discoclaw.memory.conversations.rolling import Rolling
+from discoclaw.memory.erasing.erase import Erased
 from discoclaw.show import text as shown
 
 HELP = """\

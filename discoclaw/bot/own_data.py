@@ -30,6 +30,7 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.privacy import is_personal, stricter
 from discoclaw.core.redact import Redactor
+from discoclaw.core.subject import user_subject
 from discoclaw.memory.exchange import (
     Items,
     export_json,
@@ -38,7 +39,6 @@ from discoclaw.memory.exchange import (
     export_snapshot,
     load_bytes,
 )
-from discoclaw.memory.subject import user_subject
 from discoclaw.show.words import count
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from discoclaw.bot.memory_group import Context, MemoryGroup
 from discoclaw.bot.options import Options
 from discoclaw.core.history import MAIN, Branches
 from discoclaw.core.privacy import is_personal, sensitivity
-from discoclaw.memory import verbs
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
 
 

@@ -21,12 +21,12 @@ from discoclaw.bot.pages import SILENT
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
 from discoclaw.core.patch import Suggestion
+from discoclaw.core.subject import user_of
 from discoclaw.core.text import clip
 from discoclaw.core.view import Conflict, View
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
 from discoclaw.show.words import quoted
 

@@ -18,7 +18,7 @@ from discoclaw.bot.pages import SILENT
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
-from discoclaw.memory.subject import user_of
+from discoclaw.core.subject import user_of
 from discoclaw.show.words import line
 
 log = logging.getLogger(__name__)

@@ -22,8 +22,8 @@ from discoclaw.bot.memory_text import plain
 from discoclaw.bot.pages import SILENT
 from discoclaw.core.errors import ChatError, MemoryFault
 from discoclaw.core.text import speaker, utf16_length
-from discoclaw.memory.archive_look import Visible
-from discoclaw.session.archive_search import Found
+from discoclaw.search.archive_queries import Visible
+from discoclaw.session.archive_search import ArchiveHit
 from discoclaw.session.archiving import Archiving
 from discoclaw.show.words import count, line, when
 
@@ -125,7 +125,7 @@ def forget_deleted(client: DiscoClaw, archiving: Archiving) -> None:
     client.add_listener(on_raw_thread_delete)
 
 
-def shown(found: Sequence[Found]) -> str:
+def shown(found: Sequence[ArchiveHit]) -> str:
     """The messages that were found, best first, in one message of Discord."""
     lines: list[str] = []
     room = LONGEST_ANSWER
@@ -139,7 +139,7 @@ def shown(found: Sequence[Found]) -> str:
     return "\n".join(lines)
 
 
-def _line(hit: Found) -> str:
+def _line(hit: ArchiveHit) -> str:
     """One message: nothing in it is markup, a mention, or a link but ours."""
     entry = hit.entry
     where = f"<#{entry.channel_id}>, " if entry.guild_id is not None else ""

@@ -17,11 +17,11 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.message import Inbound
+from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import speaker
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.rolling import NOTHING, RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of, user_subject
+from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from discoclaw.cli.house import (
+from discoclaw.cli.common import (
     BY,
     BY_HAND,
     AsJson,
@@ -29,15 +29,15 @@ from discoclaw.core.draft import RESOLUTIONS
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Event
 from discoclaw.core.history import Branches, History
-from discoclaw.core.merge import Brought, Change
+from discoclaw.core.merge import Brought, ItemChange
 from discoclaw.core.view import Conflict, View
-from discoclaw.memory import verbs
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text
 from discoclaw.show.words import quoted, short, word
 
 commands = typer.Typer()
-PANEL = "Change (the bot has to be stopped)"
+PANEL = "ItemChange (the bot has to be stopped)"
 
 Commit = Annotated[str, typer.Argument(help="A commit: its id or first digits, or HEAD~2.")]
 
@@ -173,7 +173,7 @@ def _asks(event: Event) -> bool:
     return noted is not None and "settled" not in noted
 
 
-def change_json(change: Change) -> dict[str, Any]:
+def change_json(change: ItemChange) -> dict[str, Any]:
     """One line of a diff, for programs."""
     return {
         "kind": change.kind,

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.house import AsJson, _notes, disks_of, locked, note, now_ms, say, say_json
+from discoclaw.cli.common import AsJson, _notes, disks_of, locked, note, now_ms, say, say_json
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
-from discoclaw.core.live import FIELDS, NO_WISHES, Given, Held, Pseudonyms, Scope
+from discoclaw.core.live import FIELDS, NO_WISHES, Effective, Pseudonyms, Scope, SourcedOverrides
 from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES, Layer
-from discoclaw.memory.disk import Documents
+from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
@@ -180,7 +180,7 @@ def _config(settings: Settings, documents: Documents, way: Way | None) -> LiveCo
     return config
 
 
-def _from(field: str, held: Held) -> str:
+def _from(field: str, held: Effective) -> str:
     """Who said something, for people."""
     if held.by == "settings":
         variables = {own: name for name, own in settings_module.names().items()}
@@ -190,7 +190,7 @@ def _from(field: str, held: Held) -> str:
     return f"{'signed by the owner' if held.by == 'event' else FILE}, for {held.scope}"
 
 
-def _tell(held: Mapping[str, Held], wishes: list[Given] | None) -> None:
+def _tell(held: Mapping[str, Effective], wishes: list[SourcedOverrides] | None) -> None:
     for field, one in held.items():
         say(f"{field:<16} {one.value!s:<8} {_from(field, one)}")
     if wishes:
@@ -204,7 +204,9 @@ def _spelled(wishes: Layer) -> str:
     return ", ".join(f"{field}={value}" for field, value in live.wishes_json(wishes).items())
 
 
-def _json(scopes: list[Scope], held: Mapping[str, Held], wishes: list[Given] | None) -> dict[str, Any]:
+def _json(
+    scopes: list[Scope], held: Mapping[str, Effective], wishes: list[SourcedOverrides] | None
+) -> dict[str, Any]:
     told: dict[str, Any] = {"scopes": [str(scope) for scope in scopes] or [str(live.GLOBAL)]}
     for field, one in held.items():
         scope = str(one.scope) if one.by in ("event", "file") else None

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.house import (
+from discoclaw.cli.common import (
     BY_HAND,
     AsJson,
     Who,
@@ -31,15 +31,17 @@ from discoclaw.cli.house import (
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
-from discoclaw.memory import access, exchange, ledger
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, ROLLING
-from discoclaw.memory.erase import Erased, person_of
+from discoclaw.core.subject import person_of, user_of, user_subject
+from discoclaw.memory import exchange
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.port import CURSORS, ROLLING
+from discoclaw.memory.erasing.erase import Erased
 from discoclaw.memory.exchange import Content, Imported, Report
-from discoclaw.memory.inspect import Held, subject_named, unfinished
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of, user_subject
+from discoclaw.memory.people import last_used as access
+from discoclaw.memory.subjects import ledger
+from discoclaw.memory.subjects.inspect import Inspection, subject_named, unfinished
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, line
 
 commands = typer.Typer()
@@ -126,7 +128,7 @@ def _export_all(folder: Path, format_: Format) -> None:
     say(f"Exported {count(number, 'memory')} of {count(len(people), 'subject')} to {folder}.")
 
 
-def _exported(one: Held, format_: Format, history: bool) -> tuple[bytes, int]:
+def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, int]:
     if format_ == "objects":
         return exchange.export_objects(one.history)
     if format_ == "snapshot":

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from discoclaw import settings as settings_module
 from discoclaw.cli import change, exchange, records, verify
-from discoclaw.cli.house import (
+from discoclaw.cli.common import (
     AsJson,
     OnBranch,
     Who,
@@ -40,8 +40,8 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source, by_newest
 from discoclaw.core.times import date_of, iso_ms
 from discoclaw.core.view import Fold, View, fold
-from discoclaw.memory.disk import Disk
-from discoclaw.memory.inspect import Held, recorded, view_at
+from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.subjects.inspect import Inspection, recorded, view_at
 from discoclaw.show import graph as graphs
 from discoclaw.show import text
 from discoclaw.show.words import line, short
@@ -86,10 +86,10 @@ def list_(as_json: AsJson = False) -> None:
     print_table(table)
 
 
-def _with_records(there: list[Held], disk: Disk) -> list[Held]:
+def _with_records(there: list[Inspection], disk: Disk) -> list[Inspection]:
     """The same, and those of whom only a record says who they are."""
     held = {one.subject: one for one in there}
-    return [held.get(subject) or Held(subject, History(), ()) for subject in recorded(disk)]
+    return [held.get(subject) or Inspection(subject, History(), ()) for subject in recorded(disk)]
 
 
 @memory.command()
@@ -344,7 +344,7 @@ def graph(
 # ---------------------------------------------------------------------- inside
 
 
-def _summary(one: Held) -> dict[str, Any]:
+def _summary(one: Inspection) -> dict[str, Any]:
     active = len(one.view.active())
     return {
         "subject": one.subject,
@@ -364,7 +364,7 @@ def _view_json(view: View) -> dict[str, Any]:
     }
 
 
-def _nothing(one: Held) -> str:
+def _nothing(one: Inspection) -> str:
     """What is said of somebody whose memory is empty, or who is not there at all."""
     if one.history.records:
         return f"Nothing is remembered of {one.subject} on the branch {one.history.branches.current}."

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.house import AsJson, note, now_ms, print_table, say, say_json
+from discoclaw.cli.common import AsJson, note, now_ms, print_table, say, say_json
 from discoclaw.core.times import iso_ms
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line

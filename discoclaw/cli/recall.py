@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.house import (
+from discoclaw.cli.common import (
     AsJson,
     OnBranch,
     Who,
@@ -28,8 +28,8 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
-from discoclaw.memory import access
-from discoclaw.memory.disk import CURSORS
+from discoclaw.memory.disk.port import CURSORS
+from discoclaw.memory.people import last_used as access
 from discoclaw.recall.rank import Ranked, Ranker
 from discoclaw.recall.select import Chosen, asked, asks_for_everything, choose, is_standing
 from discoclaw.show.words import line, short

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.house import (
+from discoclaw.cli.common import (
     BY,
     BY_HAND,
     AsJson,
@@ -29,14 +29,14 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.item import Facets
 from discoclaw.core.profile import Group, Part, Profile, key_of
+from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import iso_ms
-from discoclaw.memory import choices
-from discoclaw.memory.disk import GROUPS, PROFILES, Disk
-from discoclaw.memory.groups import KINDS, Groups
-from discoclaw.memory.inspect import Held, recorded, subject_named
-from discoclaw.memory.profiles import Profiles
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import group_of, user_of
+from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
+from discoclaw.memory.people import choices
+from discoclaw.memory.people.groups import KINDS, Groups
+from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short, when
 
@@ -74,7 +74,7 @@ def get(who: Whose, as_json: AsJson = False) -> None:
         say(f"{told[:1].upper()}{told[1:]}{'' if told.endswith('?') else '.'}")
 
 
-def _record(one: Held, disk: Disk, settings: Settings) -> dict[str, Any]:
+def _record(one: Inspection, disk: Disk, settings: Settings) -> dict[str, Any]:
     """The record as it is published, and what only an admin is told. Raises Refused and MemoryFault."""
     beside = {
         "branch": one.history.branches.current,

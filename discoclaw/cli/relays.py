@@ -12,13 +12,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
+from discoclaw.cli.common import disks_of, locked, now_ms
 from discoclaw.cli.config import Way
-from discoclaw.cli.house import disks_of, locked, now_ms
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
-from discoclaw.memory.files import in_thread
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import keys_here, redactor_for, wish_with
-from discoclaw.nostr.door import Door, Wish
+from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.folder import read_state, relay_folder, state_path
 from discoclaw.nostr.incoming import recovery
@@ -38,17 +38,17 @@ _TICK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class NostrContext:
     """Everything about Nostr that the settings say."""
 
     settings: Settings
-    wish: Wish
+    wish: NostrConfig
 
     @asynccontextmanager
-    async def door(self, memory: Memory) -> AsyncIterator[Door]:
+    async def door(self, memory: Memory) -> AsyncIterator[NostrAdapter]:
         """The bot's own door, open, for a memory whose folder is taken."""
         redactor = redactor_for(self.settings, self.wish.keys)
-        door = Door(self.wish, memory, clock=now_ms, redactor=redactor)
+        door = NostrAdapter(self.wish, memory, clock=now_ms, redactor=redactor)
         await door.open()
         try:
             yield door
@@ -56,7 +56,7 @@ class House:
             await door.close()
 
 
-def house(settings: Settings) -> House:
+def house(settings: Settings) -> NostrContext:
     """Raises SettingsError where relays or the key are missing, or may not be used like that."""
     if not settings.nostr_relays:
         raise SettingsError("no relays are set; name some with NOSTR_RELAYS, or say NOSTR_RELAYS=embedded")
@@ -66,7 +66,7 @@ def house(settings: Settings) -> House:
             "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or make one with "
             "`discoclaw nostr new-key`"
         )
-    return House(settings, wish_with(settings, keys))
+    return NostrContext(settings, wish_with(settings, keys))
 
 
 @contextmanager
@@ -187,7 +187,7 @@ class Pushed:
     notes: tuple[str, ...]
 
 
-async def push(here: House, memory: Memory, *, check: bool, tell: Callable[[Tally], None]) -> Pushed:
+async def push(here: NostrContext, memory: Memory, *, check: bool, tell: Callable[[Tally], None]) -> Pushed:
     """Publish all that is not published, and wait until the relays have it, or nothing moves any more.
 
     `check`: what relays once had and do not have now goes to them again, and so does what they refused.
@@ -207,7 +207,7 @@ async def push(here: House, memory: Memory, *, check: bool, tell: Callable[[Tall
     return Pushed(tally, tuple(notes))
 
 
-async def _checked(door: Door) -> list[str]:
+async def _checked(door: NostrAdapter) -> list[str]:
     """Have sent again what relays lack; sentences about it."""
     notes, outbox = [], door.outbox
     for relay in door.relays:
@@ -226,7 +226,7 @@ async def _checked(door: Door) -> list[str]:
     return notes
 
 
-async def _delivered(door: Door, settings: Settings, tell: Callable[[Tally], None]) -> Tally:
+async def _delivered(door: NostrAdapter, settings: Settings, tell: Callable[[Tally], None]) -> Tally:
     """Wait until nothing waits for any relay, or nothing has moved for a while."""
     outbox, urls = door.outbox, [relay.url for relay in door.relays]
     time, patience_s = asyncio.get_running_loop().time, 2 * settings.nostr_timeout_s
@@ -246,13 +246,13 @@ async def _delivered(door: Door, settings: Settings, tell: Callable[[Tally], Non
     return await in_thread(outbox.tally, urls, min_acks=settings.nostr_min_acks)
 
 
-async def recovered(here: House, memory: Memory, tell: Callable[[Reached], None]) -> Recovered:
+async def recovered(here: NostrContext, memory: Memory, tell: Callable[[Reached], None]) -> Recovered:
     """Bring back what relays have, into a memory whose folder is taken."""
     async with here.door(memory) as door:
         return await door.recover(tell)
 
 
-async def previewed(here: House, tell: Callable[[Reached], None]) -> Recovered:
+async def previewed(here: NostrContext, tell: Callable[[Reached], None]) -> Recovered:
     """What that would bring back; a bot may be running."""
     stores = disks_of(here.settings)
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.house import (
+from discoclaw.cli.common import (
     AsJson,
     disks_of,
     held_or_why,
@@ -21,12 +21,12 @@ from discoclaw.cli.house import (
     say_json,
 )
 from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.memory import ledger
-from discoclaw.memory.disk import Disk
-from discoclaw.memory.disks import Disks
-from discoclaw.memory.files import in_thread, stamp_of
-from discoclaw.memory.inspect import Held, subject_named, subjects, unfinished
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.files import in_thread, stamp_of
+from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.stores import Disks
+from discoclaw.memory.subjects import ledger
+from discoclaw.memory.subjects.inspect import Inspection, subject_named, subjects, unfinished
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 
@@ -85,7 +85,7 @@ def _names(disk: Disk, who: str | None) -> list[str]:
     return there if who is None else [who]
 
 
-def _checked(disk: Disk, subject: str) -> Held:
+def _checked(disk: Disk, subject: str) -> Inspection:
     one = held_or_why(disk, subject)
     if subject not in unfinished(disk):
         return one
@@ -93,7 +93,7 @@ def _checked(disk: Disk, subject: str) -> Held:
     return replace(one, faults=(*one.faults, fault))
 
 
-async def _repair(memory: Memory, one: Held) -> list[str]:
+async def _repair(memory: Memory, one: Inspection) -> list[str]:
     """Repair one subject; what was done, in sentences. What can not be repaired is a note."""
     lines, now = memory.ledgers.log(one.subject), now_ms()
     try:
@@ -116,7 +116,7 @@ async def _repair(memory: Memory, one: Held) -> list[str]:
     return [*steps, f"written anew; what was there is kept as {mended.kept_as}"]
 
 
-def _tell(checked: list[Held], done: dict[str, list[str]]) -> None:
+def _tell(checked: list[Inspection], done: dict[str, list[str]]) -> None:
     for one in checked:
         for step in done.get(one.subject, []):
             say(f"{one.subject}: {step}")
@@ -127,7 +127,7 @@ def _tell(checked: list[Held], done: dict[str, list[str]]) -> None:
     say(f"{count(len(checked), 'memory')} with {commits} checked, {faulty or 'none'} with something to say.")
 
 
-def _json(one: Held) -> dict[str, Any]:
+def _json(one: Inspection) -> dict[str, Any]:
     return {
         "subject": one.subject,
         "commits": len(one.commits),

@@ -189,7 +189,7 @@ _MOST_RESOLVED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SourcedOverrides:
     """Wishes, and who gave them: an event of the owner or the local file for a scope, or the settings."""
 
     by: Giver
@@ -198,7 +198,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Effective:
     """What holds for one field, and where that comes from."""
 
     value: str | int
@@ -206,13 +206,13 @@ class Held:
     scope: Scope
 
 
-def explain(layers: Iterable[Given], default: Policy = DEFAULT) -> dict[str, Held]:
+def explain(layers: Iterable[SourcedOverrides], default: Policy = DEFAULT) -> dict[str, Effective]:
     """What holds for each field, and why; `layers` are given strongest first."""
-    found: dict[str, Held] = {}
+    found: dict[str, Effective] = {}
     for layer in layers:
         for field, value in wishes_json(layer.wishes).items():
-            found.setdefault(field, Held(value, layer.by, layer.scope))
-    last = {field: Held(getattr(default, field), "default", GLOBAL) for field in FIELDS}
+            found.setdefault(field, Effective(value, layer.by, layer.scope))
+    last = {field: Effective(getattr(default, field), "default", GLOBAL) for field in FIELDS}
     return {field: found.get(field, last[field]) for field in FIELDS}
 
 
@@ -255,25 +255,27 @@ class Layers:
     def _of(self, *scopes: Scope) -> Policy:
         return resolve(layer.wishes for layer in self.given(scopes))
 
-    def given(self, scopes: Iterable[Scope]) -> Iterator[Given]:
+    def given(self, scopes: Iterable[Scope]) -> Iterator[SourcedOverrides]:
         """The wishes that count where these scopes meet, strongest first. The global ones are among them."""
         by_kind = {scope.kind: scope for scope in (*scopes, GLOBAL)}
         for kind in reversed(KINDS):
             if (scope := by_kind.get(kind)) is not None:
                 if (event := self.newest(scope)) is not None:
-                    yield Given("event", scope, event.wishes or NO_WISHES)
+                    yield SourcedOverrides("event", scope, event.wishes or NO_WISHES)
                 for name in other_names(scope, self._names):
                     if name in self._file:
-                        yield Given("file", scope, self._file[name])
-        yield Given("settings", GLOBAL, self._settings)
+                        yield SourcedOverrides("file", scope, self._file[name])
+        yield SourcedOverrides("settings", GLOBAL, self._settings)
 
     def newest(self, scope: Scope) -> Signed | None:
         """The newest event about a scope, which may be called by its id or by its pseudonym."""
         return newest(self._events[name] for name in other_names(scope, self._names) if name in self._events)
 
-    def all(self) -> list[Given]:
+    def all(self) -> list[SourcedOverrides]:
         """All wishes but those of the settings, by scope as it is named there."""
-        found = [Given("event", scope, one.wishes or NO_WISHES) for scope, one in self._events.items()]
-        found += [Given("file", scope, wishes) for scope, wishes in self._file.items()]
+        found = [
+            SourcedOverrides("event", scope, one.wishes or NO_WISHES) for scope, one in self._events.items()
+        ]
+        found += [SourcedOverrides("file", scope, wishes) for scope, wishes in self._file.items()]
         kept = [one for one in found if one.wishes != NO_WISHES]
         return sorted(kept, key=lambda one: (KINDS.index(one.scope.kind), str(one.scope), one.by))

@@ -32,7 +32,7 @@ Kind: TypeAlias = Literal["added", "changed", "deprecated", "restored", "removed
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ItemChange:
     """One item at two points; None where it is absent."""
 
     before: Item | None
@@ -69,7 +69,7 @@ class Brought:
     """What came of it: the commit to record (None: nothing to do), what it changes, and what clashed."""
 
     commit: Commit | None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ItemChange, ...] = ()
     clashes: tuple[Clash, ...] = ()
 
 
@@ -84,21 +84,21 @@ class Act:
     metadata: tuple[tuple[str, Any], ...] = ()
 
 
-def diff(old: View, new: View) -> list[Change]:
+def diff(old: View, new: View) -> list[ItemChange]:
     """What differs between two points, in the order of the newer one; what went comes last."""
-    changes = [Change(old.items.get(key), item) for key, item in new.items.items()]
-    gone = [Change(item, None) for key, item in old.items.items() if key not in new.items]
+    changes = [ItemChange(old.items.get(key), item) for key, item in new.items.items()]
+    gone = [ItemChange(item, None) for key, item in old.items.items() if key not in new.items]
     return [change for change in (*changes, *gone) if change.before != change.after]
 
 
 def three_way(
     base: View, ours: View, theirs: View, *, slots: bool = True
-) -> tuple[list[Change], list[Clash]]:
+) -> tuple[list[ItemChange], list[Clash]]:
     """What to take from theirs, and what clashes.
 
     `slots`: one key, or triple, has one object, and nothing becomes less private than it is with us.
     """
-    takes: list[Change] = []
+    takes: list[ItemChange] = []
     clashes: list[Clash] = []
     held = _slots(base, ours) if slots else {}
     for change in diff(base, theirs):
@@ -112,7 +112,7 @@ def three_way(
         if clash:
             clashes.append(Clash(mine, after))
         if wanted != mine:
-            takes.append(Change(mine, wanted))
+            takes.append(ItemChange(mine, wanted))
     return takes, clashes
 
 
@@ -230,7 +230,7 @@ def _bring(
     return Brought(commit, tuple(diff(points.ours, draft.view)), tuple(clashes))
 
 
-def _whole(history: History, points: _Points, change: Change) -> Event | None:
+def _whole(history: History, points: _Points, change: ItemChange) -> Event | None:
     """The one event that made an item what it is to become, if there is one: it is brought as it is."""
     if change.before is not None or change.after is None or change.after.facets.links:
         return None

@@ -15,9 +15,9 @@ import simcord
 
 from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
-from discoclaw.claude.offline import OfflineModel
 from discoclaw.core.errors import SettingsError
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.models.offline.model import OfflineModel
 from discoclaw.settings import EMBEDDED, Settings
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ OLLAMA = Form("ollama", "/api/embed", of_ollama)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EmbeddingConfig:
     """What the settings say; "" or None where they say nothing.
 
     `openai_key` is a key that was perhaps set for something else: it is used for provider openai alone, and
@@ -45,7 +45,7 @@ _USUAL = {
 }
 
 
-def open_door(wish: Wish) -> Embedder | None:
+def open_embedder(wish: EmbeddingConfig) -> Embedder | None:
     """The door that is wished for; None when none is. Raises EmbeddingError, which says what to change."""
     provider = wish.provider.strip().lower()
     if not provider and wish.auto and wish.openai_key:
@@ -61,7 +61,7 @@ def open_door(wish: Wish) -> Embedder | None:
     return _over_http(_USUAL[provider], wish)
 
 
-def _local(wish: Wish) -> Embedder:
+def _local(wish: EmbeddingConfig) -> Embedder:
     if missing := local.missing():
         raise EmbeddingError(
             f"{', '.join(missing)} not installed; run: pip install 'discoclaw[local-vectors]'"
@@ -71,7 +71,7 @@ def _local(wish: Wish) -> Embedder:
     return local.LocalEmbedder()
 
 
-def _over_http(usual: _Usual, wish: Wish) -> Embedder:
+def _over_http(usual: _Usual, wish: EmbeddingConfig) -> Embedder:
     """A door to a server. The length of its vectors is known for the usual model at the usual address."""
     openai = usual.form is OPENAI
     key = wish.key or (wish.openai_key if openai else None)

@@ -23,7 +23,7 @@ from discoclaw.core.ports import Clock, Model
 from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.times import date_of
 from discoclaw.core.view import Conflict, View
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.quote import quote_entry
 
 log = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Sequence
 from discoclaw.core.errors import EmbeddingError, EmbeddingRefused, EmbeddingUnavailable, MemoryFault
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.ports import Embedder
-from discoclaw.memory.files import in_thread
-from discoclaw.memory.matrix import Matrix, packed
-from discoclaw.memory.store import Memory
-from discoclaw.memory.vectors import VectorCache, hash_of
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.matrix import Matrix, packed
+from discoclaw.search.vectors import VectorCache, hash_of
 
 log = logging.getLogger(__name__)
 

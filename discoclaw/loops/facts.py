@@ -14,13 +14,13 @@ from discoclaw.core.patch import Patch
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Model
 from discoclaw.core.privacy import DmPrivacy, may_show
+from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse, speaker
 from discoclaw.core.view import View
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.traits import RULE, Traits
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.context import strip_memory_context
 from discoclaw.prompt.quote import quote_entry
 

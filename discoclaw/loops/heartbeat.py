@@ -17,11 +17,11 @@ from discoclaw.core.consolidate import Report
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.own import BOT
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import group_of, user_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.schedule import SPOILED
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import group_of, user_of
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ Needs no model. What leaves is one commit for each branch that says why, stays i
 with an undo. Chance is rolled once: the commit also says which items survived, so that neither a replay nor
 a process that is killed in between rolls again, and what is brought back has its whole time again.
 What lies beside the memory, an archive and a log, is purged along the way.
-The decisions are core's (`decay`); the times of use are `Access`, which is written here too.
+The decisions are core's (`decay`); the times of use are `LastUsed`, which is written here too.
 Knows nothing about Discord, or about when it is time.
 """
 
@@ -21,11 +21,11 @@ from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.access import Access
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ Purge = Callable[[int], Awaitable[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
+class Expired:
     """What left: `entries` of the archive, things of the day (`conversation`), `idle` items, log `lines`."""
 
     entries: int = 0
@@ -47,8 +47,8 @@ class Purged:
     idle: int = 0
     lines: int = 0
 
-    def __add__(self, other: "Purged") -> "Purged":
-        return Purged(
+    def __add__(self, other: "Expired") -> "Expired":
+        return Expired(
             self.entries + other.entries,
             self.conversation + other.conversation,
             self.idle + other.idle,
@@ -60,7 +60,7 @@ class Purged:
 class _Outcome:
     """What became of one branch. `due` (ms) is when there is next something to do."""
 
-    purged: Purged = Purged()
+    purged: Expired = Expired()
     due: int | None = None
     used: Mapping[str, int] = field(default_factory=dict)
     """Times of use (ms) that only the history knew, by item."""
@@ -76,7 +76,7 @@ class Hygiene:
     def __init__(
         self,
         memory: Memory | None,
-        access: Access | None,
+        access: LastUsed | None,
         cursors: Cursors,
         *,
         clock: Clock,
@@ -100,19 +100,19 @@ class Hygiene:
         self._task: asyncio.Task[object] | None = None
         self._closed = False
 
-    async def run(self, now_ms: int | None = None) -> Purged:
+    async def run(self, now_ms: int | None = None) -> Expired:
         """One round at a time (ms), the present unless given: the archive, and whoever is due."""
         now = self._clock() if now_ms is None else now_ms
         async with self._lock:
             self._ran = now
-            total = Purged(
+            total = Expired(
                 entries=await self._purged(self._purge, now, "the archive"),
                 lines=await self._purged(self._lines, now, "the log of tools"),
             )
             if self._memory is not None and self._access is not None:
                 total += await self._round(self._memory, self._access, now)
                 await self._access.flush()
-        if total != Purged():
+        if total != Expired():
             log.info(
                 "hygiene: %d entries, %d things of the day and %d idle items left%s",
                 total.entries,
@@ -158,8 +158,8 @@ class Hygiene:
             log.exception("%s could not be purged", what)
             return 0
 
-    async def _round(self, memory: Memory, access: Access, now: int) -> Purged:
-        total, rest = Purged(), MOST_IN_A_ROUND
+    async def _round(self, memory: Memory, access: LastUsed, now: int) -> Expired:
+        total, rest = Expired(), MOST_IN_A_ROUND
         for subject, size in await asyncio.to_thread(memory.ledgers.by_age):
             user = user_of(subject)
             if self._closed or rest <= 0:
@@ -183,10 +183,10 @@ class Hygiene:
             return True
         return isinstance(when, int) and now > when
 
-    async def _look_at(self, memory: Memory, access: Access, subject: str, size: int, now: int) -> Purged:
+    async def _look_at(self, memory: Memory, access: LastUsed, subject: str, size: int, now: int) -> Expired:
         erased_at = memory.erased_at(subject)
         await access.load(subject)
-        total, times = Purged(), []
+        total, times = Expired(), []
         for name in (await memory.branches(subject)).all:
             outcome = await self._branch(memory, access, subject, name, now)
             total += outcome.purged
@@ -200,7 +200,7 @@ class Hygiene:
         await self._cursors.update(_cursor(subject), changed)
         return total
 
-    async def _branch(self, memory: Memory, access: Access, subject: str, name: str, now: int) -> _Outcome:
+    async def _branch(self, memory: Memory, access: LastUsed, subject: str, name: str, now: int) -> _Outcome:
         """One branch. Its history is read only when its items and their times of use call for that."""
         items, accessed = (await memory.view(subject, name)).items.values(), access.of(subject)
         when = due(items, accessed, {}, self._rules)
@@ -236,7 +236,7 @@ class Hygiene:
             draft.remove(item, _because(now, _idle_for(item, used, now)))
         for item in survivors:
             draft.note(item, _because(now, f"{_idle_for(item, used, now)}, kept by chance"))
-        purged = Purged(conversation=len(old), idle=len(lost))
+        purged = Expired(conversation=len(old), idle=len(lost))
         commit = draft.commit(
             _message(rules, purged, len(survivors)),
             branch=branch.name,
@@ -274,7 +274,7 @@ def _days(number: int) -> str:
     return f"{number} day" if number == 1 else f"{number} days"
 
 
-def _message(rules: Decay, purged: Purged, survivors: int) -> str:
+def _message(rules: Decay, purged: Expired, survivors: int) -> str:
     """Why, in counts alone: the log is shown in the open too."""
     parts = [
         *([f"{purged.conversation} of the day"] if purged.conversation else []),

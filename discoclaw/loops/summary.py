@@ -15,13 +15,14 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Me
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Model
+from discoclaw.core.subject import person_of
 from discoclaw.core.text import clip
 from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import Backlog, Heard
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erase import people_of, person_of
-from discoclaw.memory.groups import Groups, Known, Learned
-from discoclaw.memory.rolling import Rolling, RollingMemory
+from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.prompt.assemble import display_names, entry
 from discoclaw.prompt.quote import quote, quote_entry
 

@@ -16,7 +16,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.message import Said
 from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.patch import Patch
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.soul.soul import learn
 
 log = logging.getLogger(__name__)

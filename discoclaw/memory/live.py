@@ -23,12 +23,21 @@ from filelock import FileLock, Timeout
 
 from discoclaw.core import live
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
-from discoclaw.core.live import FIELDS, NO_WISHES, Given, Held, Layers, Pseudonyms, Scope, Signed
+from discoclaw.core.live import (
+    FIELDS,
+    NO_WISHES,
+    Effective,
+    Layers,
+    Pseudonyms,
+    Scope,
+    Signed,
+    SourcedOverrides,
+)
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Layer, Policy
 from discoclaw.core.ports import Clock
-from discoclaw.memory.disk import Documents, FileDocuments, documents_at
-from discoclaw.memory.files import Stamp, in_thread, render_json, stamp_now, stamp_of
+from discoclaw.memory.disk.files import Stamp, in_thread, render_json, stamp_now, stamp_of
+from discoclaw.memory.disk.port import Documents, FileDocuments, documents_at
 
 log = logging.getLogger(__name__)
 
@@ -97,14 +106,14 @@ class LiveConfig:
         """What holds for somebody's message. A look into RAM; a thread goes by its channel."""
         return self._layers.policy(place.group_id, user_id)
 
-    def explain(self, *scopes: Scope) -> dict[str, Held]:
+    def explain(self, *scopes: Scope) -> dict[str, Effective]:
         """What holds for each field where these scopes meet, and who said so.
 
         Two scopes are a person in a channel; the global one is always among them.
         """
         return live.explain(self._layers.given(scopes))
 
-    def wishes(self) -> list[Given]:
+    def wishes(self) -> list[SourcedOverrides]:
         """All wishes there are, those of the settings left out."""
         return self._layers.all()
 

@@ -26,10 +26,10 @@ from discoclaw.core.live import Pseudonyms, Scope, Signed
 from discoclaw.core.policy import Layer
 from discoclaw.core.profile import slug
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse, normalise
 from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys, received
 from discoclaw.nostr.names import CONFIG, LENGTHS, NPUB, Names
 from discoclaw.nostr.relays.paging import Fetched

@@ -7,11 +7,11 @@ from discoclaw.core.autosave import AutoSave
 from discoclaw.core.entry import Entry
 from discoclaw.core.message import Place, Said
 from discoclaw.core.redact import redact
-from discoclaw.memory.archive_look import Visible
-from discoclaw.memory.archive_rows import Amend, Change, Drop, Indexed, Only, Put
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.erase import person_of
+from discoclaw.core.subject import person_of
+from discoclaw.memory.people.choices import Choices
 from discoclaw.recall.document import indexed, of_entry
+from discoclaw.search.archive_queries import Visible
+from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Put
 
 
 @dataclass(frozen=True, slots=True)

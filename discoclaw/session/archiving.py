@@ -18,11 +18,11 @@ from typing import TypeVar
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
-from discoclaw.memory.archive import Archive
-from discoclaw.memory.archive_look import Visible, present
-from discoclaw.memory.archive_rows import Amend, Change, Drop, Only, Put
+from discoclaw.search.archive import Archive
+from discoclaw.search.archive_queries import Visible, present
+from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
 from discoclaw.session.archive_rules import Rules, entry_of, id_of, joined, people_of, words_of
-from discoclaw.session.archive_search import Found, find
+from discoclaw.session.archive_search import ArchiveHit, find
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class Archiving:
 
     async def search(
         self, query: str, visible: Visible, *, limit: int, without: Collection[str] = ()
-    ) -> list[Found]:
+    ) -> list[ArchiveHit]:
         """The messages that answer a query best, of those that may be seen; `without` are ids to leave out.
 
         Raises MemoryFault when the archive can not be read, or not soon.

@@ -19,13 +19,13 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.ports import Clock, Corpus
 from discoclaw.core.words import others_for
-from discoclaw.memory.item_index import ItemIndex
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import indexed, of_item
 from discoclaw.recall.query import read
 from discoclaw.recall.select import MOST_STANDING, asked, asks_for_everything, is_standing
 from discoclaw.recall.spelling import Vocabulary
+from discoclaw.search.item_index import ItemIndex
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class _Spellings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _VisibleItems:
     """What somebody may see of a branch, by id, while the index has it as `held`.
 
     `fresh` are the items that it does not have as they are, `standing` the newest of those that always are
@@ -96,7 +96,7 @@ class Finder:
         self._looks: set[asyncio.Task[Pool | None]] = set()
         self._syncs: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._rest_until: dict[tuple[str, str], int] = {}
-        self._lately: deque[_Given] = deque(maxlen=MOST_LATELY)
+        self._lately: deque[_VisibleItems] = deque(maxlen=MOST_LATELY)
         self._closed = False
         memory.eraser.held.append(index.cleared)
         memory.eraser.told.append(lambda subject, at, sessions: self._lately.clear())
@@ -169,7 +169,7 @@ class Finder:
         counted.update(term for item in fresh for term in counted.keys() & set(words_of(item)[0]))
         return Pool(pool, Counted(found.total + len(fresh), found.average, counted, spellings.near))
 
-    def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _Given | None:
+    def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _VisibleItems | None:
         """The items sorted out; None when the index does not help."""
         held = self._index.indexed(subject, branch)
         if held is None:
@@ -182,7 +182,7 @@ class Finder:
             return None
         known = {item.id: item for item in items}
         standing = heapq.nsmallest(MOST_STANDING, filter(is_standing, items), key=by_newest)
-        given = _Given(items, held, known, fresh, standing)
+        given = _VisibleItems(items, held, known, fresh, standing)
         self._lately.append(given)
         return given
 

@@ -24,12 +24,12 @@ from discoclaw.core.model import Finished, ModelRequest, TextDelta
 from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
-from discoclaw.memory import verbs
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
 from discoclaw.soul import soul as souls
@@ -46,7 +46,7 @@ OFFERED = "hatch-offered"
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class HatchingContext:
     """What hatching works with. `memory` is None when switched off; `remembers` says whom we may remember.
 
     `commands`: whether there is a command by which an interview can be ended.
@@ -69,7 +69,7 @@ class Nest:
 class Hatchery:
     """The one interview there can be, and what owners do with our soul. `load` comes first."""
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, nest: HatchingContext) -> None:
         self._nest = nest
         self._state: State = "asleep"
         self._interview: Interview | None = None

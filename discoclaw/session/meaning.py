@@ -17,7 +17,7 @@ from discoclaw.core.errors import EmbeddingError
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Embedder
 from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
-from discoclaw.memory.matrix import Matrix
+from discoclaw.search.matrix import Matrix
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -15,15 +15,15 @@ from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Clock, History, Model, Recall
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_subject
 from discoclaw.loops.schedule import Loops
-from discoclaw.memory.access import Access
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.groups import Groups
-from discoclaw.memory.profiles import Profiles
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
-from discoclaw.memory.tool_log import ToolLog
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.content import Content
@@ -76,7 +76,7 @@ class Parts:
     hatchery: Hatchery | None = None
     context_tokens: int = 128_000
     compacted: Callable[[str], None] = lambda subject: None
-    access: Access | None = None
+    access: LastUsed | None = None
     fade: bool = False
     recall_limit: int = 5
     meaning: Meaning | None = None

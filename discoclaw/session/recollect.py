@@ -16,11 +16,11 @@ from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
 from discoclaw.core.profile import Profile
+from discoclaw.core.subject import user_subject
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory.profiles import Profiles
-from discoclaw.memory.rolling import NOTHING
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.conversations.rolling import NOTHING
+from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.assemble import PersonaNote
 from discoclaw.recall.select import Chosen, asked, choose
 from discoclaw.session.finding import Pool

@@ -21,13 +21,13 @@ from discoclaw.core.item import Facets, Item, Kind, by_newest, durable_line, tri
 from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Clock, Offer, Recall, Signals
 from discoclaw.core.privacy import may_show, sensitivity
+from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse, normalise
 from discoclaw.core.view import View
-from discoclaw.memory import verbs
-from discoclaw.memory.access import Access
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.context import memory_block, names
 from discoclaw.session.finding import Finder
 from discoclaw.session.meaning import Meaning
@@ -199,7 +199,7 @@ class MemoryTools:
         choices: Choices | None = None,
         tidy: Tidy | None = None,
         tidy_wait_s: float = TIDY_WAIT_S,
-        access: Access | None = None,
+        access: LastUsed | None = None,
         recall_limit: int = 5,
         meaning: Meaning | None = None,
         finder: Finder | None = None,

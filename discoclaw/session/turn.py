@@ -14,7 +14,7 @@ from discoclaw.core.history import MAIN
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.model import ModelRequest, UserTurn
 from discoclaw.core.ports import HatchOffer, Offer, Reply
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
 from discoclaw.prompt.assemble import Assembled, Materials, assemble
 from discoclaw.recall.select import Chosen
 from discoclaw.session.content import Texts

@@ -10,8 +10,8 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Inbound
 from discoclaw.core.own import BOT
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.store import Memory
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.content import Content
 from discoclaw.soul.soul import Soul, exists, of_view
 

@@ -14,7 +14,7 @@ from typing import Any
 from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import KINDS, Item, Sensitivity, Source, by_newest, triple_text
-from discoclaw.core.merge import Brought, Change, Clash
+from discoclaw.core.merge import Brought, Clash, ItemChange
 from discoclaw.core.times import date_of, iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict, Fold, View
 from discoclaw.show.words import ACTS, PRIVATE, acts, count, line, quoted, short, when, word
@@ -269,7 +269,7 @@ def _open(item: Item | None, *, in_private: bool, hidden: Collection[str] = ()) 
     return item.facets.sensitivity == "normal" and item.id not in hidden
 
 
-def changes(changes: Sequence[Change], *, in_private: bool = True, hidden: Collection[str] = ()) -> str:
+def changes(changes: Sequence[ItemChange], *, in_private: bool = True, hidden: Collection[str] = ()) -> str:
     """A diff: `+` came, `-` went, `~` says something else now (the old words first).
 
     `hidden` are ids of items that are private at another point than these two.
@@ -277,7 +277,9 @@ def changes(changes: Sequence[Change], *, in_private: bool = True, hidden: Colle
     return "\n".join(_change_lines(changes, in_private=in_private, hidden=hidden)) or "no difference"
 
 
-def _change_lines(changes: Sequence[Change], *, in_private: bool, hidden: Collection[str] = ()) -> list[str]:
+def _change_lines(
+    changes: Sequence[ItemChange], *, in_private: bool, hidden: Collection[str] = ()
+) -> list[str]:
     lines: list[str] = []
     left_out = 0
     for change in changes:
@@ -289,7 +291,7 @@ def _change_lines(changes: Sequence[Change], *, in_private: bool, hidden: Collec
     return lines + ([f"({count(left_out, 'private change')}, not shown here)"] if left_out else [])
 
 
-def _change(change: Change) -> str:
+def _change(change: ItemChange) -> str:
     item, before = change.item, change.before
     start = f"{_CHANGE_SIGNS[change.kind]} {short(item.id)} [{', '.join(_traits(item))}]"
     if change.kind != "changed" or before is None:

@@ -10,8 +10,8 @@ import pytest
 import simcord
 
 from discoclaw.app import App, build
-from discoclaw.claude.offline import OfflineModel
 from discoclaw.core.ports import Model
+from discoclaw.models.offline.model import OfflineModel
 from discoclaw.settings import Settings
 
 GUILD_ID = 100_000_000_000_000_001

@@ -9,7 +9,7 @@ import pytest
 from discoclaw.bot.search_commands import shown
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import utf16_length
-from discoclaw.session.archive_search import Found
+from discoclaw.session.archive_search import ArchiveHit
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces
@@ -242,9 +242,9 @@ class TestPeopleDecide:
 
 class TestTheText:
     @staticmethod
-    def found(text: str, name: str = "Ann", number: int = 1) -> Found:
+    def found(text: str, name: str = "Ann", number: int = 1) -> ArchiveHit:
         entry = Entry(str(number), "discord:channel:5", "5", "5", "9", "1", name, text, 1_770_000_000_000)
-        return Found(entry, 1.0, "")
+        return ArchiveHit(entry, 1.0, "")
 
     def test_nothing_in_a_message_is_markup_or_a_line_of_its_own(self) -> None:
         text = shown([self.found("`x` **bold** <@1> @everyone\n- 2026 [a](http://b)", "A*n*n`\n#")])

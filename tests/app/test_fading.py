@@ -5,7 +5,7 @@ from typing import Any
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets
-from discoclaw.loops.hygiene import Purged
+from discoclaw.loops.hygiene import Expired
 from tests.app.conftest import Start, World
 
 DAY = 86_400_000
@@ -35,14 +35,14 @@ class TestTheWholeProgram:
         async with start() as world:
             await learned(world, world.ann, "User likes tea.")
             await learned(world, world.ann, "User flies on Friday.", category="conversation")
-            assert await world.app.hygiene.run(now(world) + 9 * DAY) == Purged(conversation=1)
-            assert await world.app.hygiene.run(now(world) + 4000 * DAY) == Purged()
+            assert await world.app.hygiene.run(now(world) + 9 * DAY) == Expired(conversation=1)
+            assert await world.app.hygiene.run(now(world) + 4000 * DAY) == Expired()
             assert await texts(world, world.ann) == ["User likes tea."]
 
     async def test_with_decay_knowledge_does_and_an_undo_brings_it_back(self, start: Start) -> None:
         async with start(knowledge_decay=True, knowledge_survival_chance=0.0) as world:
             await learned(world, world.ann, "User likes tea.")
-            assert await world.app.hygiene.run(now(world) + 41 * DAY) == Purged(idle=1)
+            assert await world.app.hygiene.run(now(world) + 41 * DAY) == Expired(idle=1)
             assert await texts(world, world.ann) == []
             await world.ann.send(world.general, "!memory undo")
             assert await texts(world, world.ann) == ["User likes tea."]

@@ -9,7 +9,7 @@ import pytest
 
 from discoclaw.core.model import ModelRequest
 from discoclaw.core.ports import Shape
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces

@@ -12,7 +12,7 @@ from discoclaw.core import titles
 from discoclaw.core.errors import ModelOverloaded
 from discoclaw.core.model import AssistantTurn, UserTurn
 from discoclaw.core.own import BOT, HUMAN
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
 from discoclaw.soul import words
 from discoclaw.soul.interview import IDLE_MS, MOST_ANSWERS, OPENING
 from discoclaw.soul.soul import MOST_KEPT

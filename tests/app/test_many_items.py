@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces

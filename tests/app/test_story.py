@@ -2,7 +2,7 @@
 
 import json
 
-from discoclaw.memory.inspect import held
+from discoclaw.memory.subjects.inspect import held
 from tests.app.conftest import Start, World
 
 

@@ -3,8 +3,9 @@
 from collections.abc import AsyncGenerator
 
 from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, ToolCall, ToolTurn
-from discoclaw.memory import clears, tool_log
-from discoclaw.memory.tool_log import KEPT_MS, Call
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.people.tool_log import KEPT_MS, Call
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces

@@ -9,10 +9,10 @@ import pytest
 
 from discoclaw import settings
 from discoclaw.app import build
-from discoclaw.claude.door import ClaudeDoor
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.subject import user_subject
 from discoclaw.embed import local
-from discoclaw.memory.subject import user_subject
+from discoclaw.models.anthropic.provider import AnthropicProvider
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.servers.embeddings_api import EmbeddingsServer, failure, stall
@@ -96,7 +96,7 @@ class TestRecall:
     async def test_the_models_search_finds_it_too(self, start: Start, server: EmbeddingsServer) -> None:
         async with MessagesServer() as api:
             api.script(tool_use(("t1", "memory_search", {"query": "feline"})), text("A cat."))
-            door = ClaudeDoor(api_key="k", base_url=api.base_url, connect_timeout_s=5)
+            door = AnthropicProvider(api_key="k", base_url=api.base_url, connect_timeout_s=5)
             async with start(door.model("haiku", total_timeout_s=20), **openai(server)) as world:
                 await remember(world, CAT, *OTHERS)
                 await ready(world)

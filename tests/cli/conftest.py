@@ -8,8 +8,8 @@ import pytest
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
-from discoclaw.memory import verbs
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, BOB, NOW, Clock, remember
 

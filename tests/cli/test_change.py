@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from discoclaw.memory.inspect import held
-from discoclaw.memory.ledger import read
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.inspect import held
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, Clock, fingerprint
 

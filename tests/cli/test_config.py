@@ -16,9 +16,9 @@ from discoclaw.cli.main import _Door, cli
 from discoclaw.core.errors import RelayUnreachable
 from discoclaw.core.live import GLOBAL, Scope, address
 from discoclaw.core.policy import Layer
-from discoclaw.memory.disks import disks
 from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.store import Memory
+from discoclaw.memory.stores import disks
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.owner import OwnerEvents, Posted

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.inspect import held
+from discoclaw.memory.subjects.inspect import held
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, fingerprint
 

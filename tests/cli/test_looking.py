@@ -283,7 +283,7 @@ class TestAsAProcess:
         code, _, said = shell.process("log", "123", env={"PYTHONPROFILEIMPORTTIME": "1"})
         imported = {line.rpartition(b"|")[2].strip() for line in said.splitlines()}
         assert code == 0
-        assert b"discoclaw.memory.inspect" in imported
+        assert b"discoclaw.memory.subjects.inspect" in imported
         assert not {b"discord", b"anthropic", b"aiohttp", b"PIL"} & imported
 
     def test_a_reader_who_leaves_ends_it_quietly(self, shell: Shell) -> None:

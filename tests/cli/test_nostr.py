@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from discoclaw.cli.house import now_ms
+from discoclaw.cli.common import now_ms
 from discoclaw.cli.main import cli
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.folder import key_path, note_state, state_path
 from discoclaw.nostr.outgoing.delivery import Standing

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from discoclaw.memory.disk import GROUPS, PROFILES
-from discoclaw.memory.disks import Store, disks
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.port import GROUPS, PROFILES
+from discoclaw.memory.stores import Store, disks
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Keys
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, Clock, fingerprint, remember

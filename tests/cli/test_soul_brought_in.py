@@ -7,7 +7,7 @@ import pytest
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.own import BOT
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.soul.block import SoulBlock
 from discoclaw.soul.soul import keep
 from tests.cli.shell import Shell

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, ROLLING
-from discoclaw.memory.disks import disks
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.port import CURSORS, ROLLING
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.stores import disks
+from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, BOB, Clock, remember
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, Clock, fingerprint
 

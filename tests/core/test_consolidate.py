@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.claude.shapes import checked
 from discoclaw.core.consolidate import MOST_QUESTIONS, Decided, Report, apply, available, decided
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelBadOutput
@@ -16,6 +15,7 @@ from discoclaw.core.item import Item, Source
 from discoclaw.core.merge import Act, revert
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated, Suggestion
 from discoclaw.core.text import normalise
+from discoclaw.models.shapes import checked
 from tests.core.builders import MODEST, NOW, Diary, inferred, stated
 
 PAGE = Source("discord", "7", "70")

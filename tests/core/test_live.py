@@ -14,11 +14,11 @@ from discoclaw.core.live import (
     FIELDS,
     GLOBAL,
     NO_WISHES,
-    Given,
-    Held,
+    Effective,
     Layers,
     Scope,
     Signed,
+    SourcedOverrides,
     address,
     explain,
     newest,
@@ -236,9 +236,9 @@ class TestWhatHolds:
             Layer("owner"),
         )
         assert layers.all() == [
-            Given("file", GLOBAL, Layer("none")),
-            Given("file", Scope("group", "1"), Layer(None, 3)),
-            Given("event", Scope("user", "7"), Layer("all")),
+            SourcedOverrides("file", GLOBAL, Layer("none")),
+            SourcedOverrides("file", Scope("group", "1"), Layer(None, 3)),
+            SourcedOverrides("event", Scope("user", "7"), Layer("all")),
         ]
 
 
@@ -262,16 +262,16 @@ class TestResolution:
             asked = [Scope("user", user), *([Scope("group", group)] if group is not None else []), GLOBAL]
             told = {}
             for field, default in (("respond_mode", "mention"), ("context_history", 20)):
-                held = Held(default, "default", GLOBAL)
+                held = Effective(default, "default", GLOBAL)
                 for scope in asked:
                     event, local = (getattr(one.get(scope), field, None) for one in (events, file))
                     if event is not None or local is not None:
                         by, value = ("event", event) if event is not None else ("file", local)
-                        held = Held(value, by, scope)
+                        held = Effective(value, by, scope)
                         break
                 else:
                     if getattr(own, field) is not None:
-                        held = Held(getattr(own, field), "settings", GLOBAL)
+                        held = Effective(getattr(own, field), "settings", GLOBAL)
                 told[field] = held
             policy = layers.policy(group, user)
             assert (policy.respond_mode, policy.context_history) == tuple(

@@ -13,7 +13,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import encode_line
 from discoclaw.core.history import History, union
 from discoclaw.core.item import MAX_TAGS, Facets, Item, Sensitivity, Source
-from discoclaw.core.merge import Act, Brought, Change, Clash, diff, last_change, merge, three_way
+from discoclaw.core.merge import Act, Brought, Clash, ItemChange, diff, last_change, merge, three_way
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from tests.core.builders import (
@@ -1173,5 +1173,5 @@ class TestWhatIsBroughtIsAnOrdinaryCommit:
 
     def test_a_change_names_its_item(self) -> None:
         (held,) = forked("likes tea").view().items.values()
-        assert Change(held, None).item == Change(None, held).item == held
-        assert (Change(held, None).kind, Change(None, held).kind) == ("removed", "added")
+        assert ItemChange(held, None).item == ItemChange(None, held).item == held
+        assert (ItemChange(held, None).kind, ItemChange(None, held).kind) == ("removed", "added")

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.claude.offline import OfflineModel
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, ModelBadOutput, ModelOverloaded, ModelTimeout, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.patch import Consolidation, Duplicate, Outdated, Suggestion
 from discoclaw.core.view import Conflict
 from discoclaw.loops.consolidate import BATCH_CHARS, BATCH_ITEMS, MOST_BATCHES, Consolidator, batches, suggest
-from discoclaw.memory import verbs
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.models.offline.model import OfflineModel
 from tests.loops.tidying import ANN, Home, Tidier, against, over, same
 from tests.prompt.builders import HOSTILE, assert_golden
 from tests.session.scene import until

@@ -13,7 +13,7 @@ from discoclaw.core.item import Item
 from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, BOB, Clock, remember
 from tests.servers.embeddings_api import Cut, EmbeddingsServer, Held, Raw, Shaped, failure, stall
 from tests.session.scene import until

@@ -9,7 +9,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelBadOutput, ModelOverloaded, ModelTimeout
 from discoclaw.core.message import Author
 from discoclaw.core.patch import Patch
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
 from tests.loops.builders import catch_up, count_of, deprecation, hear, upsert
 from tests.prompt.builders import assert_golden
 from tests.prompt.reader import FACTS_TITLES, sections

@@ -18,7 +18,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.patch import Consolidation
 from discoclaw.loops import heartbeat
-from discoclaw.memory import verbs
+from discoclaw.memory.subjects import verbs
 from tests.loops.tidying import ANN, BOB, CAT, Home, same
 from tests.session.scene import until
 

@@ -16,12 +16,12 @@ from discoclaw.core.event import Commit
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
-from discoclaw.loops.hygiene import Hygiene, Purged
-from discoclaw.memory import verbs
-from discoclaw.memory.access import Access
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.ledger import read
-from discoclaw.memory.store import Memory
+from discoclaw.loops.hygiene import Expired, Hygiene
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.store import Memory
 from tests.loops.tidying import ANN, BOB, CAT, Tidier, same
 from tests.session.scene import Clock, until
 
@@ -58,7 +58,7 @@ class Home:
     def __post_init__(self) -> None:
         self.cursors = Cursors(self.folder / "memory" / "cursors")
         self.memory = Memory(self.folder / "memory", clock=self.clock, cursors=self.cursors)
-        self.access = Access(self.memory, self.cursors, clock=self.clock)
+        self.access = LastUsed(self.memory, self.cursors, clock=self.clock)
         self.hygiene = Hygiene(
             self.memory,
             self.access,
@@ -114,9 +114,9 @@ class TestThingsOfTheDay:
         await home.remember("flies on Friday", category="conversation")
         await home.remember("likes tea")
         home.days_pass(6.9)
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
         home.days_pass(0.2)
-        assert await home.hygiene.run() == Purged(conversation=1)
+        assert await home.hygiene.run() == Expired(conversation=1)
         assert await home.texts() == ["likes tea"]
         assert home.dice.rolled == 0  # type: ignore[attr-defined]
 
@@ -133,7 +133,7 @@ class TestThingsOfTheDay:
         home = Home(tmp_path)
         await home.remember("flies on Friday", author="stated", category="conversation")
         home.days_pass(400)
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
 
     async def test_what_was_said_again_stays_as_long_again(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
@@ -144,16 +144,16 @@ class TestThingsOfTheDay:
             ANN, "a test", lambda d: d.upsert("fact", "flies on Saturday", later, given_id=one.id)
         )
         home.days_pass(6)
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
         home.days_pass(1.1)
-        assert await home.hygiene.run() == Purged(conversation=1)
+        assert await home.hygiene.run() == Expired(conversation=1)
 
     async def test_finding_one_does_not_keep_it(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
         one = await home.remember("flies on Friday", category="conversation")
         home.days_pass(8)
         home.access.touch(ANN, [one.id])
-        assert await home.hygiene.run() == Purged(conversation=1)
+        assert await home.hygiene.run() == Expired(conversation=1)
 
 
 class TestIdleKnowledge:
@@ -161,14 +161,14 @@ class TestIdleKnowledge:
         home = Home(tmp_path)
         await home.remember("likes tea")
         home.days_pass(4000)
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
         assert await home.texts() == ["likes tea"]
 
     async def test_with_decay_it_leaves_when_it_lay_idle(self, tmp_path: Path) -> None:
         home = Home(tmp_path, DECAY)
         await home.remember("likes tea")
         home.days_pass(41)
-        assert await home.hygiene.run() == Purged(idle=1)
+        assert await home.hygiene.run() == Expired(idle=1)
         commit = home.commits()[-1]
         assert commit.message == "hygiene: 1 idle for over 30 days left"
         assert said([commit]) == [("forget", "likes tea", "idle for 41 days")]
@@ -186,7 +186,7 @@ class TestIdleKnowledge:
         home = Home(tmp_path, DECAY)
         await home.remember("likes tea", **given)
         home.days_pass(4000)
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
 
     async def test_what_is_found_stays(self, tmp_path: Path) -> None:
         home = Home(tmp_path, DECAY)
@@ -194,9 +194,9 @@ class TestIdleKnowledge:
         home.days_pass(20)
         home.access.touch(ANN, [one.id])
         home.days_pass(20)
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
         home.days_pass(11)
-        assert await home.hygiene.run() == Purged(idle=1)
+        assert await home.hygiene.run() == Expired(idle=1)
 
     async def test_also_after_a_restart(self, tmp_path: Path) -> None:
         home = Home(tmp_path, DECAY)
@@ -205,7 +205,7 @@ class TestIdleKnowledge:
         home.access.touch(ANN, [one.id])
         await home.hygiene.close()
         home.days_pass(20)
-        assert await home.restarted().hygiene.run() == Purged()
+        assert await home.restarted().hygiene.run() == Expired()
 
     async def test_links_to_what_left_go_with_it(self, tmp_path: Path) -> None:
         home = Home(tmp_path, DECAY)
@@ -213,7 +213,7 @@ class TestIdleKnowledge:
         other = await home.remember("has a red cup", author="stated")
         await home.memory.change(ANN, "link", lambda d: d.link(one, other, HAND))
         home.days_pass(41)
-        assert await home.hygiene.run() == Purged(idle=1)
+        assert await home.hygiene.run() == Expired(idle=1)
         view = await home.memory.view(ANN)
         assert view.items[other.id].facets.links == frozenset()
 
@@ -223,7 +223,7 @@ class TestIdleKnowledge:
         await verbs.create_branch(home.memory, ANN, "coding")
         await home.remember("uses vim", branch="coding")
         home.days_pass(41)
-        assert await home.hygiene.run() == Purged(idle=3)
+        assert await home.hygiene.run() == Expired(idle=3)
         ours = [one for one in home.commits() if one.metadata.get("by") == "hygiene"]
         assert {one.branch: len(one.events) for one in ours} == {"main": 1, "coding": 2}
         assert await home.texts(branch="coding") == []
@@ -237,12 +237,12 @@ class TestTheDiceFallOnce:
         home = Home(tmp_path, self.RULES, dice)
         await home.remember("likes tea")
         home.days_pass(31)
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
         home.days_pass(29)
         await home.hygiene.run()
         assert dice.rolled == 1
         home.days_pass(2)
-        assert await home.hygiene.run() == Purged(idle=1)
+        assert await home.hygiene.run() == Expired(idle=1)
         assert dice.rolled == 2
 
     async def test_that_one_survived_is_an_event(self, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ class TestTheDiceFallOnce:
             path.unlink()  # all that was written behind the commit
         dice = Dice(*[0.9] * 10)
         again = home.restarted(dice=dice)
-        assert await again.hygiene.run() == Purged()
+        assert await again.hygiene.run() == Expired()
         assert (await again.texts(), dice.rolled) == (kept, 0)
 
     async def test_killed_right_before_it_is_as_if_nothing_had_been(self, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ class TestTheDiceFallOnce:
         (home.folder / "memory" / "durable" / "1.json").unlink()
         again = home.restarted()
         assert await again.texts() == ["likes tea"]
-        assert await again.hygiene.run() == Purged(idle=1)
+        assert await again.hygiene.run() == Expired(idle=1)
         assert await again.texts() == []
 
     async def test_a_replay_gives_the_same_memory(self, tmp_path: Path) -> None:
@@ -324,14 +324,14 @@ class TestUndo:
         assert await home.texts() == ["has a red cup"]
         await verbs.undo(home.memory, ANN, HAND)
         assert (await home.memory.view(ANN)).items == before
-        assert await home.hygiene.run() == Purged()
+        assert await home.hygiene.run() == Expired()
         for path in home.cursors.folder.iterdir():
             path.unlink()
         again = home.restarted()
         again.days_pass(6)
-        assert await again.hygiene.run() == Purged()
+        assert await again.hygiene.run() == Expired()
         again.days_pass(30)
-        assert (await again.hygiene.run()) in (Purged(idle=1), Purged(conversation=1))
+        assert (await again.hygiene.run()) in (Expired(idle=1), Expired(conversation=1))
 
 
 class TestRounds:
@@ -344,17 +344,17 @@ class TestRounds:
         again = home.restarted()
         content = ledger.read_bytes()
         ledger.write_bytes(b"x" * len(content))  # whoever reads it now stumbles
-        assert await again.hygiene.run() == Purged()
+        assert await again.hygiene.run() == Expired()
         ledger.write_bytes(content)
         again.days_pass(30)
-        assert await again.hygiene.run() == Purged(idle=1)
+        assert await again.hygiene.run() == Expired(idle=1)
 
     async def test_other_rules_are_another_look(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
         await home.remember("likes tea")
         home.days_pass(41)
-        assert await home.hygiene.run() == Purged()
-        assert await home.restarted(rules=DECAY).hygiene.run() == Purged(idle=1)
+        assert await home.hygiene.run() == Expired()
+        assert await home.restarted(rules=DECAY).hygiene.run() == Expired(idle=1)
 
     async def test_one_that_fails_does_not_stop_the_others(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -365,7 +365,7 @@ class TestRounds:
         (home.memory.ledger_folder / f"{BOB}.jsonl").unlink()
         (home.memory.ledger_folder / f"{BOB}.jsonl").mkdir()
         home.days_pass(41)
-        assert await home.restarted().hygiene.run() == Purged(idle=2)
+        assert await home.restarted().hygiene.run() == Expired(idle=2)
         assert f"{BOB} is not looked after" in caplog.text
 
     async def test_whoever_opted_out_is_left_alone(self, tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ class TestRounds:
         await home.remember("likes tea")
         await home.remember("likes tea", subject=BOB)
         home.days_pass(41)
-        assert await home.hygiene.run() == Purged(idle=1)
+        assert await home.hygiene.run() == Expired(idle=1)
         assert await home.texts() == ["likes tea"]
 
     async def test_what_was_erased_meanwhile_leaves_nothing_behind(self, tmp_path: Path) -> None:
@@ -398,9 +398,9 @@ class TestRounds:
 
         home = Home(tmp_path, purge=purge)
         await home.remember("flies on Friday", category="conversation")
-        assert await home.hygiene.run() == Purged(entries=3)
+        assert await home.hygiene.run() == Expired(entries=3)
         home.days_pass(9)
-        assert await home.hygiene.run() == Purged(conversation=1)
+        assert await home.hygiene.run() == Expired(conversation=1)
         assert "a full disk" in caplog.text
 
     async def test_without_a_memory_the_archive_alone_is(self, tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ class TestRounds:
             return now_ms
 
         hygiene = Hygiene(None, None, Cursors(tmp_path), clock=Clock(), rules=DECAY, roll=Dice(), purge=purge)
-        assert await hygiene.run(7) == Purged(entries=7)
+        assert await hygiene.run(7) == Expired(entries=7)
         await hygiene.close()
 
     async def test_it_counts_what_left(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -417,7 +417,7 @@ class TestRounds:
         await home.remember("likes tea")
         await home.remember("flies on Friday", category="conversation")
         home.days_pass(41)
-        assert await home.hygiene.run() == Purged(conversation=1, idle=1)
+        assert await home.hygiene.run() == Expired(conversation=1, idle=1)
         assert "hygiene: 0 entries, 1 things of the day and 1 idle items left" in caplog.text
 
 

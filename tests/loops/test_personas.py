@@ -6,7 +6,7 @@ from pathlib import Path
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Personas, Policy
 from discoclaw.core.times import snowflake_at
-from discoclaw.memory import verbs
+from discoclaw.memory.subjects import verbs
 from tests.loops.builders import hear, upsert
 from tests.session.scene import ANN, BOB, DEV, DM, GENERAL, NOW, House, house, inbound, said, until
 

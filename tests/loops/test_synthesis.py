@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from discoclaw.claude.shapes import checked
 from discoclaw.core.draft import MOST_LINKS, Origin
 from discoclaw.core.errors import ModelBadOutput, ModelOverloaded
 from discoclaw.core.item import Facets, Item
 from discoclaw.core.message import Author
 from discoclaw.core.patch import Patch, SourceRef, Upsert
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
+from discoclaw.models.shapes import checked
 from tests.loops.builders import hear
 from tests.session.scene import (
     ANN,

@@ -13,9 +13,9 @@ from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdat
 from discoclaw.core.view import View
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.ledger import read
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.store import Memory
 from tests.session.scene import Clock
 
 ANN, BOB, CAT = "user-1", "user-2", "user-3"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.disks import Disks, Store, disks
-from discoclaw.memory.store import Memory
+from discoclaw.memory.stores import Disks, Store, disks
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import Clock
 
 

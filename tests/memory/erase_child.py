@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.sqlite import SqliteDisk
+from discoclaw.memory.disk.sqlite import SqliteDisk
 from tests.memory.child import full_at, say
 from tests.memory.leftovers import ANN, Shelves, shelves
 

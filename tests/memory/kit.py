@@ -16,10 +16,10 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.view import EMPTY
-from discoclaw.memory.disk import Log
-from discoclaw.memory.durable_file import render
-from discoclaw.memory.ledger import read
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.port import Log
+from discoclaw.memory.subjects.durable_file import render
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.store import Memory
 
 NOW = 1_770_136_175_000  # 2026-02-03T16:29:35Z
 STAMP = "20260203-162935"

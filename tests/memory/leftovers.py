@@ -7,19 +7,18 @@ from pathlib import Path
 from discoclaw.core.event import encode_line
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.patch import Patch, SourceRef, Summary, Upsert
+from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import SummaryLoop
-from discoclaw.memory import ledger, verbs
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, LEDGERS, ROLLING
-from discoclaw.memory.disks import Store, disks
-from discoclaw.memory.erase import dm_of
-from discoclaw.memory.files import keep_aside, session_file, session_name
-from discoclaw.memory.follow import Follower
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of, user_subject
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import keep_aside, session_file, session_name
+from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING
+from discoclaw.memory.stores import Store, disks
+from discoclaw.memory.subjects import ledger, verbs
+from discoclaw.memory.subjects.follow import Follower
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, STAMP, Clock, chain, edit, remember
 from tests.session.scene import ScriptedModel
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.draft import Origin
-from discoclaw.memory import verbs
-from discoclaw.memory.access import Access
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, BOB, NOW, Clock, heard, remember
 
 DAY = 86_400_000
@@ -24,7 +24,7 @@ class Home:
         self.clock = clock or Clock()
         self.cursors = Cursors(folder / "memory" / "cursors")
         self.memory = Memory(folder / "memory", clock=self.clock, cursors=self.cursors)
-        self.access = Access(self.memory, self.cursors, clock=self.clock)
+        self.access = LastUsed(self.memory, self.cursors, clock=self.clock)
 
     def restarted(self) -> "Home":
         return Home(self.folder, self.clock)
@@ -140,7 +140,7 @@ class TestOnDisk:
         assert b"tea" not in home.file().read_bytes()
 
     async def test_it_is_bounded_and_the_newest_stay(self, home: Home) -> None:
-        home.access = Access(home.memory, home.cursors, clock=home.clock, most_items=2)
+        home.access = LastUsed(home.memory, home.cursors, clock=home.clock, most_items=2)
         ids = [await home.remember(text) for text in ("likes tea", "has a cat", "has a dog")]
         for number, one in enumerate(ids):
             home.access.touch(ANN, [one], at=NOW + 10 + number)

@@ -15,9 +15,9 @@ from discoclaw.core.history import MAIN, Branches, History
 from discoclaw.core.item import Item
 from discoclaw.core.merge import Brought
 from discoclaw.core.times import iso_ms
-from discoclaw.memory import inspect, verbs
-from discoclaw.memory.ledger import read
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import inspect, verbs
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import (
     ANN,
     BOB,

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault, NewerSchema
-from discoclaw.memory.archive import Archive
-from discoclaw.memory.archive_look import CANDIDATES, MOST_SCORED, Looked, Visible, holding, look, present
-from discoclaw.memory.archive_rows import Amend, Change, Drop, Indexed, Put
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.archive import Archive
+from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Looked, Visible, holding, look, present
+from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Put
 from discoclaw.session.archive_rules import words_of
 from tests.memory.kit import NOW, Clock
 

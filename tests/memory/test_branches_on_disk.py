@@ -11,10 +11,10 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import MAIN, MOST_BRANCHES, Branches
 from discoclaw.core.times import iso_ms, ms_of_iso
-from discoclaw.memory import inspect, verbs
-from discoclaw.memory.durable_file import parse, render
-from discoclaw.memory.ledger import Ledger, read
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import inspect, verbs
+from discoclaw.memory.subjects.durable_file import parse, render
+from discoclaw.memory.subjects.ledger import Ledger, read
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import (
     ANN,
     BOB,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.disks import Store, disks
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.stores import Store, disks
 from tests.memory.kit import NOW, files_only, fingerprint, run_child
 
 BOTH_STORES = True

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, asides, durable_of, heard, ledger_of, remember, texts
 
 Restart = Callable[[], Memory]

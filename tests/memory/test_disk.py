@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk import CURSORS, LEDGERS, ROLLING, Disk, Log, drop
-from discoclaw.memory.disks import Store, disks
-from discoclaw.memory.files import session_name
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING, Disk, Log, drop
+from discoclaw.memory.stores import Store, disks
 from tests.memory.budgets import FEW
 from tests.memory.kit import ANN, BOB, STAMP
 

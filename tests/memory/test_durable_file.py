@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import NewerSchema
 from discoclaw.core.view import EMPTY
-from discoclaw.memory.durable_file import DurableFile, Unreadable, parse, render
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.durable_file import DurableFile, Unreadable, parse, render
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.budgets import FEW, MODEST
 from tests.memory.kit import (
     ANN,

@@ -21,15 +21,15 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.patch import Summary
+from discoclaw.core.subject import dm_of
 from discoclaw.core.times import ms_of_iso, snowflake_at
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
-from discoclaw.memory import ledger
-from discoclaw.memory.disk import INTENTS
-from discoclaw.memory.disks import Store
-from discoclaw.memory.erase import dm_of
-from discoclaw.memory.files import session_file
-from discoclaw.memory.rolling import NOTHING
+from discoclaw.memory.conversations.rolling import NOTHING
+from discoclaw.memory.disk.files import session_file
+from discoclaw.memory.disk.port import INTENTS
+from discoclaw.memory.stores import Store
+from discoclaw.memory.subjects import ledger
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
 from tests.memory.kit import NOW, REPOSITORY, files_only, fingerprint, lines_of, remember, texts

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.files import append_synced, keep_aside, render_json, safe_id, session_file, write_atomic
+from discoclaw.memory.disk.files import (
+    append_synced,
+    keep_aside,
+    render_json,
+    safe_id,
+    session_file,
+    write_atomic,
+)
 from tests.memory.budgets import MODEST
 from tests.memory.kit import REPOSITORY, STAMP, Doomed, run_child
 

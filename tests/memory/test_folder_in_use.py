@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import FolderInUse, MemoryFault
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import Clock, start_child
 
 

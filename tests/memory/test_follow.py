@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS
-from discoclaw.memory.disks import Disks
-from discoclaw.memory.follow import Follower
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.port import CURSORS
+from discoclaw.memory.stores import Disks
+from discoclaw.memory.subjects.follow import Follower
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, BOB, Clock, files_only, remember, texts
 
 BOTH_STORES = True

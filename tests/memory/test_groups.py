@@ -25,16 +25,16 @@ from discoclaw.core.profile import key_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.summary import SummaryLoop
-from discoclaw.memory import ledger
-from discoclaw.memory.disk import GROUPS, INTENTS, PROFILES
-from discoclaw.memory.disks import Store
+from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES
 from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
 from discoclaw.memory.exchange.layout import Content
 from discoclaw.memory.exchange.take import records_for
-from discoclaw.memory.groups import Groups, Known, Learned
-from discoclaw.memory.inspect import held, subjects
-from discoclaw.memory.profiles import Profiles
-from discoclaw.memory.store import Memory
+from discoclaw.memory.people.groups import Groups, Known, Learned
+from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.stores import Store
+from discoclaw.memory.subjects import ledger
+from discoclaw.memory.subjects.inspect import held, subjects
+from discoclaw.memory.subjects.store import Memory
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
 from tests.memory.kit import NOW, STAMP, Clock, asides, files_only, lines_of, remember, texts

@@ -7,8 +7,8 @@ import pytest
 
 from discoclaw.core.draft import Draft
 from discoclaw.core.view import View
-from discoclaw.memory.durable_file import render
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.durable_file import render
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import (
     ANN,
     STAMP,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import FolderInUse
-from discoclaw.memory.holder import ANOTHER, who
-from discoclaw.memory.store import Memory
+from discoclaw.memory.disk.lock_holder import ANOTHER, who
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, Clock, start_child
 
 DAY_MS = 86_400_000

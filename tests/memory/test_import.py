@@ -21,7 +21,6 @@ from discoclaw.core.event import Commit, Event, Record, Ref, record_of_json
 from discoclaw.core.history import History
 from discoclaw.core.merge import Act
 from discoclaw.core.times import iso_ms
-from discoclaw.memory import durable_file
 from discoclaw.memory.exchange import (
     Imported,
     Items,
@@ -36,8 +35,9 @@ from discoclaw.memory.exchange import (
     write_objects,
 )
 from discoclaw.memory.exchange.objects import records_of
-from discoclaw.memory.ledger import read
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import durable_file
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import graph, text
 from tests.core.builders import FEW as PURE_FEW
 from tests.core.test_event import sealed_event, sealed_line

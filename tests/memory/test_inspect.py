@@ -7,9 +7,9 @@ import pytest
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory import verbs
-from discoclaw.memory.inspect import end_of, held, subject_named, subjects, unfinished, view_at
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.inspect import end_of, held, subject_named, subjects, unfinished, view_at
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import (
     ANN,
     BOB,

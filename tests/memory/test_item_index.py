@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.view import View
-from discoclaw.memory.item_file import SPOT_CHECK, VERSION, ItemFile, Unusable
-from discoclaw.memory.item_index import Candidates, ItemIndex, erase
-from discoclaw.memory.item_rows import Row, telling
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.item_file import SPOT_CHECK, VERSION, ItemFile, Unusable
+from discoclaw.search.item_index import Candidates, ItemIndex, erase
+from discoclaw.search.item_rows import Row, telling
 from discoclaw.session.finding import words_of
 from tests.core.builders import item
 from tests.memory import budgets
@@ -242,7 +242,7 @@ import asyncio, sys
 from pathlib import Path
 from discoclaw.core.item import MANUAL, Facets, new_item
 from discoclaw.core.view import View
-from discoclaw.memory.item_index import ItemIndex
+from discoclaw.search.item_index import ItemIndex
 from discoclaw.recall.document import indexed, of_item
 words = lambda one: (indexed(of_item(one)), of_item(one).length)
 texts = [f"tea number{number}" for number in range(1200)]

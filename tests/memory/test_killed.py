@@ -7,10 +7,10 @@ from typing import Any
 
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory import inspect
-from discoclaw.memory.disks import Disks, Store
-from discoclaw.memory.ledger import read
-from discoclaw.memory.store import Memory
+from discoclaw.memory.stores import Disks, Store
+from discoclaw.memory.subjects import inspect
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, Clock, Doomed, check_picture, lines_of
 
 BOTH_STORES = True

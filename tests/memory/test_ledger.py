@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit, Ref, canonical, encode_line
 from discoclaw.core.view import fold
-from discoclaw.memory.ledger import Damage, Ledger, Loaded, read
+from discoclaw.memory.subjects.ledger import Damage, Ledger, Loaded, read
 from tests.memory.budgets import MODEST
 from tests.memory.kit import STAMP, asides, chain
 

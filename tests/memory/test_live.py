@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
-from discoclaw.core.live import GLOBAL, NO_WISHES, Given, Held, Scope, address
+from discoclaw.core.live import GLOBAL, NO_WISHES, Effective, Scope, SourcedOverrides, address
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Layer, Policy
 from discoclaw.memory import live
-from discoclaw.memory.disk import Documents, FileDocuments
-from discoclaw.memory.disks import Disks
+from discoclaw.memory.disk.port import Documents, FileDocuments
 from discoclaw.memory.live import AHEAD_S, FILE, LOCK, SIGNED, LiveConfig, change_file, read_file
+from discoclaw.memory.stores import Disks
 from tests.memory.kit import NOW, REPOSITORY, STAMP, Clock, asides, files_only
 
 BOTH_STORES = True
@@ -277,9 +277,9 @@ class TestTheLocalFile:
         assert config.policy(THREAD, "7") == Policy("none", 40, 40)
         assert config.policy(DM, "8") == Policy("all", 20)
         assert config.wishes() == [
-            Given("file", GLOBAL, Layer("all")),
-            Given("file", Scope("group", "9"), Layer(None, 40)),
-            Given("file", ANNS, Layer("none")),
+            SourcedOverrides("file", GLOBAL, Layer("all")),
+            SourcedOverrides("file", Scope("group", "9"), Layer(None, 40)),
+            SourcedOverrides("file", ANNS, Layer("none")),
         ]
 
     def test_says_where_each_field_comes_from(self, documents: Documents, clock: Clock) -> None:
@@ -288,12 +288,12 @@ class TestTheLocalFile:
         config.load()
         group = Scope("group", "9")
         assert config.explain(group) == {
-            "respond_mode": Held("all", "file", group),
-            "context_history": Held(12, "settings", GLOBAL),
+            "respond_mode": Effective("all", "file", group),
+            "context_history": Effective(12, "settings", GLOBAL),
         }
         config.take(address(ANNS), NOW_S, event_id("a"), Layer("none"))
-        assert config.explain(group, ANNS)["respond_mode"] == Held("none", "event", ANNS)
-        assert config.explain()["respond_mode"] == Held("mention", "default", GLOBAL)
+        assert config.explain(group, ANNS)["respond_mode"] == Effective("none", "event", ANNS)
+        assert config.explain()["respond_mode"] == Effective("mention", "default", GLOBAL)
 
     @files_only
     async def test_edited_by_hand_counts_for_the_next_message(
@@ -448,7 +448,7 @@ class TestChangingTheLocalFile:
     def test_a_program_that_is_killed_at_it_leaves_the_old_file_or_the_new_one(self, root: Path) -> None:
         loop = (
             "import sys; from pathlib import Path; from discoclaw.core.live import GLOBAL\n"
-            "from discoclaw.memory.disk import FileDocuments; from discoclaw.memory.live import *\n"
+            "from discoclaw.memory.disk.port import FileDocuments; from discoclaw.memory.live import *\n"
             "root = Path(sys.argv[1]); n = 0\n"
             "while True:\n"
             "    n = n % 200 + 1\n"

@@ -13,10 +13,10 @@ from discoclaw.core.event import Commit, Ref, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import fold
-from discoclaw.memory import inspect
-from discoclaw.memory.durable_file import render
-from discoclaw.memory.ledger import Ledger, Repaired, read, repair
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects import inspect
+from discoclaw.memory.subjects.durable_file import render
+from discoclaw.memory.subjects.ledger import Ledger, Repaired, read, repair
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.budgets import FEW
 from tests.memory.kit import (
     ANN,

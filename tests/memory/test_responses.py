@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.responses import LONGEST, Response, Responses, kept
+from discoclaw.memory.conversations.responses import LONGEST, Response, Responses, kept
 from tests.memory.kit import ANN, BOB, NOW, Clock
 
 MINUTE = 60_000

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk import ROLLING
-from discoclaw.memory.disks import Store, disks
-from discoclaw.memory.files import session_file
-from discoclaw.memory.rolling import NOTHING, Rolling, RollingMemory
+from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
+from discoclaw.memory.disk.files import session_file
+from discoclaw.memory.disk.port import ROLLING
+from discoclaw.memory.stores import Store, disks
 from tests.memory.kit import NOW, STAMP, Clock, files_only, run_child
 
 BOTH_STORES = True

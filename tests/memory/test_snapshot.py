@@ -19,11 +19,11 @@ from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import KINDS, MANUAL, Facets, Item, Source
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
-from discoclaw.memory import verbs
-from discoclaw.memory.ledger import read
-from discoclaw.memory.snapshot import Snapshot, load, save
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import SNAPSHOT_EVERY, SubjectFiles
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.snapshot import Snapshot, load, save
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY, SubjectFiles
 from tests.memory.budgets import FEW
 from tests.memory.busy import busy
 from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts

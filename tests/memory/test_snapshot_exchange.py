@@ -13,11 +13,11 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.core.view import View
-from discoclaw.memory import access
-from discoclaw.memory.access import Access
-from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.exchange import Items, Report, export_snapshot, load_bytes, records_for
-from discoclaw.memory.store import Memory
+from discoclaw.memory.people import last_used as access
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, BOB, NOW, Clock
 
@@ -116,7 +116,7 @@ class TestOut:
         clock = Clock()
         cursors = Cursors(shell.memory_folder / "cursors")
         memory = Memory(shell.memory_folder, clock=clock, cursors=cursors)
-        used = Access(memory, cursors, clock=clock)
+        used = LastUsed(memory, cursors, clock=clock)
         await memory.change(ANN, "a test", lambda draft: draft.upsert("fact", "likes tea", STATED))
         clock.forward(minutes=1)
         (item,) = (await memory.view(ANN)).items.values()

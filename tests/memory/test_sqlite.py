@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import FolderInUse, MemoryFault
-from discoclaw.memory import inspect
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, ROLLING, FilesDisk
-from discoclaw.memory.disks import Disks, Store, disks
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.sqlite import SqliteDisk
-from discoclaw.memory.store import Memory
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.port import CURSORS, ROLLING, FilesDisk
+from discoclaw.memory.disk.sqlite import SqliteDisk
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.stores import Disks, Store, disks
+from discoclaw.memory.subjects import inspect
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, BOB, STAMP, Clock, fingerprint, lines_of, remember, start_child, texts
 
 Restart = Callable[[], Memory]

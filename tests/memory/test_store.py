@@ -12,10 +12,10 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Event, encode_line
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory.disks import Store
-from discoclaw.memory.durable_file import render
-from discoclaw.memory.inspect import subjects
-from discoclaw.memory.store import Memory
+from discoclaw.memory.stores import Store
+from discoclaw.memory.subjects.durable_file import render
+from discoclaw.memory.subjects.inspect import subjects
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import (
     ANN,
     BOB,

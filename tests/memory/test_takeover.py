@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from discoclaw.core.item import Item
-from discoclaw.memory.durable_file import render
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.durable_file import render
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, STAMP, asides, commits_of, durable_of, fingerprint, remember
 
 Restart = Callable[[], Memory]

@@ -10,17 +10,17 @@ import pytest
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.redact import Redactor
-from discoclaw.memory import clears, tool_log
-from discoclaw.memory.clears import Clear, Clears
-from discoclaw.memory.disk import ROLLING, TOOLS, Disk, FilesDisk
-from discoclaw.memory.disks import Disks
-from discoclaw.memory.erase import dm_of
+from discoclaw.core.subject import dm_of, user_of
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.conversations.clears import Clear, Clears
+from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import ROLLING, TOOLS, Disk, FilesDisk
 from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
-from discoclaw.memory.files import session_name
-from discoclaw.memory.rolling import NOTHING, RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of
-from discoclaw.memory.tool_log import KEPT_MS, Call, ToolLog
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
+from discoclaw.memory.stores import Disks
+from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, Clock, files_only
 from tests.memory.leftovers import ANN, BOB, traces
 

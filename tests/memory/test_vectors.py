@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.matrix import Matrix, packed
-from discoclaw.memory.store import Memory
-from discoclaw.memory.vectors import MOST_ROWS, VectorCache, hash_of
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.vectors import cosine
+from discoclaw.search.matrix import Matrix, packed
+from discoclaw.search.vectors import MOST_ROWS, VectorCache, hash_of
 from tests.memory.kit import ANN, BOB, Clock
 
 MODEL = "openai/m"

@@ -10,16 +10,17 @@ from typing import Any
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets
 from discoclaw.core.profile import Group, Profile, key_of
-from discoclaw.memory import clears, verbs
-from discoclaw.memory.clears import Clears
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS
-from discoclaw.memory.disks import Store, disks
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.conversations.clears import Clears
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import render_json, session_name
+from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS
 from discoclaw.memory.exchange import Imported, Records, records_for
-from discoclaw.memory.files import render_json, session_name
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.tool_log import ToolLog
+from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.stores import Store, disks
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.incoming.gather import Source, Tell
 from discoclaw.nostr.incoming.recovered import Recovered

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.memory import clears, tool_log
-from discoclaw.memory.clears import Clear
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING
-from discoclaw.memory.disks import disks
-from discoclaw.memory.files import render_json, session_name
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.tool_log import Call
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.conversations.clears import Clear
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import render_json, session_name
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.people.tool_log import Call
+from discoclaw.memory.stores import disks
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.incoming.sift import Sieve
 from discoclaw.nostr.names import Names

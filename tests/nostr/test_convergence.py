@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discoclaw.memory.files import session_name
+from discoclaw.memory.disk.files import session_name
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.incoming.gather import gather
 from discoclaw.nostr.relays.embedded import EmbeddedRelay

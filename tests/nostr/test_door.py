@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.nostr.door import Door, Wish
+from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
 from discoclaw.nostr.folder import state_path
 from tests.nostr.lives import ANN, KEYS, Life
 from tests.servers.nostr_lies import Lies
@@ -20,8 +20,8 @@ async def test_it_is_closed_though_whoever_closes_it_gives_up(
     with Life(tmp_path / "data") as life:
         async with LyingRelay() as relay:
             relay.lies = Lies(silent=True)
-            wish = Wish(KEYS, (relay.url,), tmp_path / "data", tmp_path / "outbox.sqlite")
-            door = Door(wish, life.memory, clock=life.clock)
+            wish = NostrConfig(KEYS, (relay.url,), tmp_path / "data", tmp_path / "outbox.sqlite")
+            door = NostrAdapter(wish, life.memory, clock=life.clock)
             await door.open()
             await door.start()
             await life.change(ANN, "likes tea")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import NostrError
-from discoclaw.memory.store import Memory
-from discoclaw.nostr.door import EMBEDDED, Door, Wish
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.adapter import EMBEDDED, NostrAdapter, NostrConfig
 from discoclaw.nostr.folder import relay_folder
 from discoclaw.nostr.outgoing.mirror import PURGE
 from tests.memory.kit import Clock, remember
@@ -19,14 +19,14 @@ CANARY, COFFEE = "Kanarie-4711", "coffee-4712"
 
 
 @asynccontextmanager
-async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[Door, Memory]]:
+async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[NostrAdapter, Memory]]:
     """A door that lets preferences out in clear, so that words can be looked for on disk."""
     clock = Clock()
     memory = Memory(folder / "memory", clock=clock)
     memory.open()
     outbox = folder / "memory" / "outbox" / "outbox.sqlite"
-    wish = Wish(KEYS, (relay,), folder, outbox, flush_s=0.0, in_clear=True)
-    door = Door(wish, memory, clock=clock)
+    wish = NostrConfig(KEYS, (relay,), folder, outbox, flush_s=0.0, in_clear=True)
+    door = NostrAdapter(wish, memory, clock=clock)
     try:
         await door.open()
         await door.start()
@@ -36,20 +36,20 @@ async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[Doo
         memory.close()
 
 
-async def fill(door: Door, memory: Memory) -> None:
+async def fill(door: NostrAdapter, memory: Memory) -> None:
     for subject, word in ((ANN, CANARY), (BOB, COFFEE)):
         await memory.change(subject, "why", remember(f"User prefers {word}.", "preference"))
     await door.pushed(10)
 
 
-async def erase(door: Door, memory: Memory) -> None:
+async def erase(door: NostrAdapter, memory: Memory) -> None:
     """Erase Ann, with all that is done about it outside."""
     await memory.erase(ANN)
     await door.pushed(10)
     assert memory.pending_erasures() == []
 
 
-async def purged(door: Door) -> None:
+async def purged(door: NostrAdapter) -> None:
     """Wait for all that is done in the background, but for what never ends."""
     for task in [task for task in door._tasks if task.get_name() in ("nostr-purge", "nostr-mirror")]:
         await task
@@ -74,13 +74,13 @@ async def test_what_was_erased_leaves_the_embedded_relays_files(tmp_path: Path) 
 async def test_also_where_the_program_was_killed_before_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def killed(self: Door) -> None:
+    async def killed(self: NostrAdapter) -> None:
         raise NostrError("killed")
 
     async with opened(tmp_path) as (door, memory):
         await fill(door, memory)
         with monkeypatch.context() as patch:
-            patch.setattr(Door, "_purge", killed)
+            patch.setattr(NostrAdapter, "_purge", killed)
             await erase(door, memory)
         assert door.outbox.meta(PURGE) == "1"  # whether bytes are left now is the database's luck
     async with opened(tmp_path) as (door, _):

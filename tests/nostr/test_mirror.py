@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import NostrError
 from discoclaw.core.event import encode_line
-from discoclaw.memory.disk import LEDGERS, ROLLING
-from discoclaw.memory.files import session_name
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import LEDGERS, ROLLING
 from discoclaw.nostr.event import MOST_PLAIN, Event, received
 from discoclaw.nostr.names import INDEX, LEDGER
 from discoclaw.nostr.outgoing.agenda import Agenda
 from discoclaw.nostr.outgoing.compare import MOST_UNITS, index
 from discoclaw.nostr.outgoing.outbox import Outbox, Put, UnitIndex
-from discoclaw.nostr.outgoing.scribe import AHEAD_S, MOST_A_SECOND, OLDEST_S, Change, Scribe, Seconds
+from discoclaw.nostr.outgoing.scribe import AHEAD_S, MOST_A_SECOND, OLDEST_S, Publication, Scribe, Seconds
 from discoclaw.nostr.outgoing.views import SESSION
 from discoclaw.nostr.schemas import APP, CLEAR, DELETE, ERASED, PREFERENCE, SUMMARY, TOOL, Pen, Wanted
 from discoclaw.nostr.sealed import Box, canonical
@@ -399,7 +399,7 @@ class TestTimes:
         for number, leap in enumerate(leaps):
             clock.now = NOW + leap
             wanted = Wanted(APP, address, {"n": number}, NOW // 1000)
-            (put,) = scribe.sign([Change(wanted, last)])
+            (put,) = scribe.sign([Publication(wanted, last)])
             assert put.event.created_at > last
             assert last or put.event.created_at <= clock.now // 1000 + AHEAD_S
             last = put.event.created_at
@@ -408,7 +408,7 @@ class TestTimes:
     def test_a_crowd_is_spread_over_seconds(self, age: int) -> None:
         scribe = Scribe(PEN, clock=Clock(NOW), versions=lambda kind, d: [])
         wanted = Wanted(APP, f"{LEDGER}a:b", {}, SECOND - age)
-        times = Counter(scribe.time(Change(wanted)) for _ in range(230))
+        times = Counter(scribe.time(Publication(wanted)) for _ in range(230))
         assert max(times.values()) == MOST_A_SECOND
         assert max(SECOND - age, SECOND - OLDEST_S) == min(times)
         assert max(times) == min(times) + 2
@@ -424,7 +424,7 @@ class TestTimes:
     def test_the_time_of_a_call_is_part_of_what_it_says(self, tmp_path: Path) -> None:
         with house(tmp_path) as home:
             home.tool(1, NOW - 400 * 86_400_000)
-            changes = [Change(one) for one in home.views.wanted(ANN)]
+            changes = [Publication(one) for one in home.views.wanted(ANN)]
             scribe = Scribe(PEN, clock=home.clock, versions=home.outbox.versions)
             scribe._seconds.note(SECOND - 400 * 86_400, MOST_A_SECOND)
             puts = scribe.sign(changes)
@@ -434,8 +434,10 @@ class TestTimes:
     def test_a_request_to_delete_takes_no_newer_version_along(self) -> None:
         many = {"discoclaw:test:1": ["ab" * 32] * 350, "discoclaw:test:40": ["ab" * 32] * 301}
         scribe = Scribe(PEN, clock=Clock(NOW), versions=lambda kind, d: many.get(d, ["ab" * 32]))
-        stay = [Change(Wanted(APP, f"discoclaw:test:{n}", {}), SECOND - n, purge=True) for n in range(30)]
-        gone = [Change.away(APP, f"discoclaw:test:{n}", SECOND - n) for n in range(30, 135)]
+        stay = [
+            Publication(Wanted(APP, f"discoclaw:test:{n}", {}), SECOND - n, purge=True) for n in range(30)
+        ]
+        gone = [Publication.away(APP, f"discoclaw:test:{n}", SECOND - n) for n in range(30, 135)]
         puts = scribe.sign([*stay, *gone])
         held = Relay().take(put.event for put in puts).holds()
         assert {d for _, d in held} == {f"discoclaw:test:{n}" for n in range(30)}
@@ -449,7 +451,10 @@ class TestTimes:
 
     def test_what_can_not_be_signed_is_left_out(self, caplog: pytest.LogCaptureFixture) -> None:
         scribe = Scribe(PEN, clock=Clock(NOW), versions=lambda kind, d: [])
-        changes = [Change(Wanted(APP, "long", {"a": "x" * 50_000})), Change(Wanted(APP, "short", {}))]
+        changes = [
+            Publication(Wanted(APP, "long", {"a": "x" * 50_000})),
+            Publication(Wanted(APP, "short", {})),
+        ]
         assert [put.event.d for put in scribe.sign(changes)] == ["short"]
         assert "long is not mirrored" in caplog.text
 

@@ -16,7 +16,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.policy import Layer, Policy
 from discoclaw.core.profile import Profile
 from discoclaw.memory.live import SIGNED, LiveConfig
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.owner import MOST_NOTES, OwnerEvents, OwnerNotes, config_event, who_among

@@ -16,11 +16,12 @@ from discoclaw.core.errors import MemoryFault, Refused, RelayUnreachable
 from discoclaw.core.event import Ref
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import PLAIN
-from discoclaw.memory import ledger, tool_log, verbs
-from discoclaw.memory.clears import Clear
-from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING
-from discoclaw.memory.disks import Store
-from discoclaw.memory.files import render_json, session_name
+from discoclaw.memory.conversations.clears import Clear
+from discoclaw.memory.disk.files import render_json, session_name
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.stores import Store
+from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.recovered import Progress, Recovered
 from discoclaw.nostr.incoming.recovery import preview

@@ -15,10 +15,10 @@ from discoclaw.core.event import Commit, decode_line, encode_line, record_of_jso
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.clears import clear_of
-from discoclaw.memory.disk import PROFILES, ROLLING
-from discoclaw.memory.files import session_name
-from discoclaw.memory.tool_log import LONGEST, call_of
+from discoclaw.memory.conversations.clears import clear_of
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import PROFILES, ROLLING
+from discoclaw.memory.people.tool_log import LONGEST, call_of
 from discoclaw.nostr.event import MOST_PLAIN
 from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outgoing.ledger_view import split

@@ -25,14 +25,14 @@ from discoclaw.core.model import (
 from discoclaw.core.patch import Patch, Summary
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer, Shape
+from discoclaw.core.subject import user_subject
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
-from discoclaw.memory.choices import Choices
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.rolling import RollingMemory
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.session.content import Content

@@ -16,10 +16,10 @@ from discoclaw.core.autosave import AutoSave, auto_save
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import Policy
-from discoclaw.memory.archive import Archive
-from discoclaw.memory.archive_look import Visible
-from discoclaw.memory.archive_rows import Amend, Drop, Put
-from discoclaw.memory.choices import Choices
+from discoclaw.memory.people.choices import Choices
+from discoclaw.search.archive import Archive
+from discoclaw.search.archive_queries import Visible
+from discoclaw.search.archive_rows import Amend, Drop, Put
 from discoclaw.session.archive_rules import entry_of, joined, rules_of, visible_at, words_of
 from discoclaw.session.archive_search import HEADING, section
 from discoclaw.session.archiving import Archiving

@@ -29,9 +29,9 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.patch import Patch
-from discoclaw.memory.responses import Response, Responses
+from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.prompt.assemble import Budget, Materials, assemble
-from discoclaw.session.cached import MOST_WAITING, Asked, Cached, asked
+from discoclaw.session.caching import MOST_WAITING, Asked, CachingModel, asked
 from discoclaw.session.tools import SPECS
 from tests.session.scene import (
     ANN,
@@ -76,7 +76,7 @@ class Cache:
     folder: Path
     clock: Clock
     model: ScriptedModel
-    cached: Cached
+    cached: CachingModel
 
     async def ask(self, asking: ModelRequest) -> tuple[str, Finished]:
         """The text that was streamed, and the end of it; what is to be kept is on disk then."""
@@ -99,7 +99,7 @@ def cache(tmp_path: Path) -> Make:
         clock = given.pop("clock", None) or Clock(TOP)
         model = ScriptedModel(answers)
         responses = Responses(tmp_path / "responses", clock=clock, **{"ttl_ms": HOUR, **given})
-        return Cache(responses.folder, clock, model, Cached(model, name, responses, clock=clock))
+        return Cache(responses.folder, clock, model, CachingModel(model, name, responses, clock=clock))
 
     return make
 

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.claude.door import ClaudeDoor
-from discoclaw.claude.wire import messages_param
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -25,6 +23,8 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
+from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.anthropic.wire import messages_param
 from discoclaw.session.compact import (
     FEWEST_MESSAGES,
     KEPT,
@@ -303,7 +303,7 @@ class TestInATurn:
     ) -> None:
         # No more than twelve messages until the last round of tools is done: then it is too much.
         server.default = searching(6, usage={"input_tokens": 120_000, "output_tokens": 5})
-        door = ClaudeDoor(api_key="k", base_url=server.base_url)
+        door = AnthropicProvider(api_key="k", base_url=server.base_url)
         home = house(tmp_path)
         await home.remember(ANN, "I like tea")
         told: list[str] = []
@@ -323,7 +323,7 @@ class TestInATurn:
 
     async def test_one_that_fits_is_left_alone(self, tmp_path: Path, server: MessagesServer) -> None:
         server.default = searching(6)
-        door = ClaudeDoor(api_key="k", base_url=server.base_url)
+        door = AnthropicProvider(api_key="k", base_url=server.base_url)
         home = house(tmp_path)
         told: list[str] = []
         parts = replace(home.parts, model=door.model("haiku"), compacted=told.append)

@@ -17,10 +17,10 @@ from discoclaw.core.item import Facets, Item, by_newest
 from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
-from discoclaw.memory.item_index import ItemIndex
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
+from discoclaw.search.item_index import ItemIndex
 from discoclaw.session.finding import REST_MS, Finder, Pool, words_of
 from tests.core.builders import item
 from tests.session.scene import Clock, until

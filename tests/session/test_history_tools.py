@@ -15,7 +15,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.model import ToolCall
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
-from discoclaw.memory import verbs
+from discoclaw.memory.subjects import verbs
 from discoclaw.recall.rank import Ranker
 from discoclaw.session.tools import SPECS, MemoryTools, Speaker
 from tests.session.scene import ANN, BOB, DM, GENERAL, NOW, House, Recorder, calls, house, inbound, until

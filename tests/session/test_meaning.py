@@ -13,7 +13,7 @@ from discoclaw.core.view import View
 from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
-from discoclaw.memory.store import Memory
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.meaning import PROBE, Meaning, without_names
 from discoclaw.session.turn import take_turn
 from tests.memory.kit import ANN, Clock, remember

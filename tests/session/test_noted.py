@@ -10,9 +10,9 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.message import Place
 from discoclaw.core.model import ToolCall, ToolResult
 from discoclaw.core.redact import Redactor
-from discoclaw.memory import tool_log
-from discoclaw.memory.subject import user_subject
-from discoclaw.memory.tool_log import Call, ToolLog
+from discoclaw.core.subject import user_subject
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.people.tool_log import Call, ToolLog
 from discoclaw.session.archive_search import HEADING
 from discoclaw.session.noted import WITHHELD, note
 from discoclaw.session.talk import Talk

@@ -9,8 +9,8 @@ import pytest
 from discoclaw.core.draft import Origin
 from discoclaw.core.item import Facets
 from discoclaw.core.policy import Policy
-from discoclaw.memory.access import Access
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import user_subject
+from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.session.talk import Talk
 from discoclaw.session.tools import NOTHING_FITS, SPECS
 from tests.session.scene import (
@@ -36,7 +36,7 @@ TEAS = ("green tea", "black tea", "white tea", "iced tea", "mint tea", "chai tea
 def home(tmp_path: Path) -> House:
     """A house that notes when items are used, and finds two at a time."""
     home = house(tmp_path)
-    access = Access(home.memory, home.cursors, clock=home.clock)
+    access = LastUsed(home.memory, home.cursors, clock=home.clock)
     home.parts = replace(home.parts, access=access, recall_limit=2)
     home.talk = Talk(home.parts, home.desk)
     return home

@@ -11,7 +11,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Ref
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import Source
-from discoclaw.core.merge import Brought, Change, Clash, diff
+from discoclaw.core.merge import Brought, Clash, ItemChange, diff
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import EMPTY, Conflict, View
 from discoclaw.show import text
@@ -397,14 +397,14 @@ class TestChanges:
         gone = replace(tabs, status="deprecated")
         shared = replace(tabs, tags=("x",), facets=replace(tabs.facets, sensitivity="private", key="editor"))
         changes = [
-            Change(None, tabs),
-            Change(tabs, None),
-            Change(tabs, spaces),
-            Change(tabs, gone),
-            Change(gone, tabs),
-            Change(tabs, shared),
-            Change(shared, tabs),
-            Change(tabs, replace(tabs, updated_at=NOW + 1)),
+            ItemChange(None, tabs),
+            ItemChange(tabs, None),
+            ItemChange(tabs, spaces),
+            ItemChange(tabs, gone),
+            ItemChange(gone, tabs),
+            ItemChange(tabs, shared),
+            ItemChange(shared, tabs),
+            ItemChange(tabs, replace(tabs, updated_at=NOW + 1)),
         ]
         one = tabs.id.removeprefix("durable-")
         assert text.changes(changes).splitlines() == [
@@ -424,7 +424,7 @@ class TestChanges:
     def test_what_is_private_on_one_side_is_shown_on_neither(self) -> None:
         tabs = item("User prefers tabs.")
         secret = replace(tabs, facets=replace(tabs.facets, sensitivity="private"))
-        for change in (Change(tabs, secret), Change(secret, tabs)):
+        for change in (ItemChange(tabs, secret), ItemChange(secret, tabs)):
             assert text.changes([change], in_private=False) == "(1 private change, not shown here)"
 
 

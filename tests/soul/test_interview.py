@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.model import AssistantTurn, UserTurn
-from discoclaw.memory.files import render_json, write_atomic
+from discoclaw.memory.disk.files import render_json, write_atomic
 from discoclaw.soul import interview as interviews
 from discoclaw.soul.block import read
 from discoclaw.soul.interview import BEGIN, IDLE_MS, MAX_LINE, QUESTIONS, Interview, Line

@@ -22,8 +22,8 @@ from discoclaw.core.item import MANUAL, Facets, Item, Sensitivity, Source, new_i
 from discoclaw.core.privacy import sensitivity, stricter
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.disk.files import render_json
 from discoclaw.memory.exchange.layout import MOST_ITEMS, Items
-from discoclaw.memory.files import render_json
 
 _CATEGORIES = (CORE, KNOWLEDGE, CONVERSATION)
 _LONGEST_NAME = 200

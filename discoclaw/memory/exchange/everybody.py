@@ -24,19 +24,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
-from discoclaw.memory import choices, tombstones
-from discoclaw.memory.disk import CURSORS, ROLLING, Disk, Documents, FileDocuments, FilesDisk
-from discoclaw.memory.erase import people_of, person_of
+from discoclaw.memory.disk.files import render_json, safe_id, sync_folder
+from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Documents, FileDocuments, FilesDisk
+from discoclaw.memory.erasing import tombstones
+from discoclaw.memory.erasing.erase import people_of
 from discoclaw.memory.exchange.export import export_json, write_objects
 from discoclaw.memory.exchange.layout import Content, parse_json
 from discoclaw.memory.exchange.load import load_file
 from discoclaw.memory.exchange.logs import ErasedAt, check_logs, take_logs, write_logs
 from discoclaw.memory.exchange.objects import check_version
 from discoclaw.memory.exchange.profiles import check_profiles, take_profiles, write_profiles
-from discoclaw.memory.files import render_json, safe_id, sync_folder
-from discoclaw.memory.inspect import Held
-from discoclaw.memory.subject import user_subject
+from discoclaw.memory.people import choices
+from discoclaw.memory.subjects.inspect import Inspection
 
 FORMAT = "discoclaw-everybody"
 VERSION = 1
@@ -50,7 +51,7 @@ _LONGEST_SUMMARY = 20_000
 
 
 def write_everybody(
-    disk: Disk, people: list[Held], folder: Path, format_: Literal["json", "objects"], *, now_ms: int
+    disk: Disk, people: list[Inspection], folder: Path, format_: Literal["json", "objects"], *, now_ms: int
 ) -> int:
     """Write a folder that holds a whole store, or nothing; returns the number of memories.
 
@@ -70,7 +71,7 @@ def write_everybody(
         raise MemoryFault(f"{folder} could not be written: {error}") from error
 
 
-def _write(disk: Disk, people: list[Held], folder: Path, format_: str, now_ms: int) -> int:
+def _write(disk: Disk, people: list[Inspection], folder: Path, format_: str, now_ms: int) -> int:
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
     temporary.mkdir(mode=0o700)

@@ -21,6 +21,7 @@ from discoclaw.core.history import Branch, History
 from discoclaw.core.item import KINDS, Item, durable_line
 from discoclaw.core.text import collapse
 from discoclaw.core.times import date_of, iso_ms
+from discoclaw.memory.disk.files import render_json, sync_folder
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
@@ -32,7 +33,6 @@ from discoclaw.memory.exchange.layout import (
     SUMMARY,
     VERSION,
 )
-from discoclaw.memory.files import render_json, sync_folder
 
 # ---------------------------------------------------------------------- JSON
 

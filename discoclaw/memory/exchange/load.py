@@ -24,9 +24,9 @@ from discoclaw.core.item import (
 )
 from discoclaw.core.privacy import sensitivity
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_of
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
-from discoclaw.memory import durable_file, ledger
 from discoclaw.memory.exchange.entries import is_snapshot, read_snapshot
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
@@ -44,7 +44,7 @@ from discoclaw.memory.exchange.layout import (
 )
 from discoclaw.memory.exchange.objects import check_version, read_objects, records_of, verified
 from discoclaw.memory.exchange.tree import Folder, Tree, Zip, read_whole, too_large
-from discoclaw.memory.subject import user_of
+from discoclaw.memory.subjects import durable_file, ledger
 
 _KNOWN = (
     "a memories.json, a snapshot, a folder or zip of objects, a durable file, or a data folder of DiscoClaw"

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from discoclaw.core.errors import Refused
-from discoclaw.memory import clears, tool_log
-from discoclaw.memory.clears import Clear
-from discoclaw.memory.disk import TOOLS, Disk
-from discoclaw.memory.erase import person_of
-from discoclaw.memory.subject import user_subject
+from discoclaw.core.subject import person_of, user_subject
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.conversations.clears import Clear
+from discoclaw.memory.disk.port import TOOLS, Disk
+from discoclaw.memory.people import tool_log
 
 ErasedAt = Callable[[str], int]
 """When (ms) a subject was last erased; -1 when never."""

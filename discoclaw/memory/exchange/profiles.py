@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.profile import Group, Profile
-from discoclaw.memory import ledger
-from discoclaw.memory.disk import GROUPS, PROFILES, Disk, Documents
+from discoclaw.core.subject import group_subject, user_subject
+from discoclaw.memory.disk.files import render_json, safe_id
+from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk, Documents
 from discoclaw.memory.exchange.layout import parse_json
 from discoclaw.memory.exchange.logs import ErasedAt
-from discoclaw.memory.files import render_json, safe_id
-from discoclaw.memory.subject import group_subject, user_subject
+from discoclaw.memory.subjects import ledger
 
 _JSON = ".json"
 

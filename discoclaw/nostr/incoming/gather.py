@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from discoclaw.core.errors import RelayUnreachable
-from discoclaw.memory.subject import group_of, user_of
+from discoclaw.core.subject import group_of, user_of
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.read_views import ReadViews
-from discoclaw.nostr.incoming.rebuild import Found, ledgers
+from discoclaw.nostr.incoming.rebuild import RebuiltLedger, ledgers
 from discoclaw.nostr.incoming.recovered import FromRelay, Progress
 from discoclaw.nostr.incoming.restore_views import Views
 from discoclaw.nostr.incoming.sift import Opened, Sieve, Sifted, Unread, is_tombstone, opened
@@ -66,7 +66,7 @@ class Understood:
     said: tuple[Opened, ...]
     gone: tuple[Opened, ...]
     index: tuple[Opened, ...]
-    ledgers: dict[str, Found]
+    ledgers: dict[str, RebuiltLedger]
     views: Views
     units: dict[Address, str]
     unread: tuple[Unread, ...]

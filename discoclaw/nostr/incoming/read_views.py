@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from discoclaw.core.errors import MemoryFault, NostrError, NotOpened, SettingsError
 from discoclaw.core.profile import Group, Profile
+from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.core.times import valid_ms
-from discoclaw.memory import choices
-from discoclaw.memory.clears import clear_of
-from discoclaw.memory.files import safe_id
-from discoclaw.memory.subject import group_subject, user_subject
-from discoclaw.memory.tool_log import call_of
+from discoclaw.memory.conversations.clears import clear_of
+from discoclaw.memory.disk.files import safe_id
+from discoclaw.memory.people import choices
+from discoclaw.memory.people.tool_log import call_of
 from discoclaw.nostr.event import public_key
 from discoclaw.nostr.incoming.restore_views import Dated, Summary, Views
 from discoclaw.nostr.incoming.sift import Opened, Unread

@@ -18,7 +18,7 @@ from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema, NotOp
 from discoclaw.core.event import Commit, Record, Ref, record_of_json
 from discoclaw.core.history import in_order
 from discoclaw.core.times import iso_ms, ms_of_iso
-from discoclaw.memory.files import safe_id
+from discoclaw.memory.disk.files import safe_id
 from discoclaw.nostr.incoming.sift import Opened, Unread
 from discoclaw.nostr.names import LEDGER, Names
 
@@ -38,7 +38,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Found:
+class RebuiltLedger:
     """What was found of one subject's ledger. `events` are all that stand for it, stubs and parts too."""
 
     subject: str
@@ -59,9 +59,9 @@ class Found:
         return records if complete and _parents_first(records) else in_order(records)
 
 
-def ledgers(events: Iterable[Opened], names: Names) -> tuple[dict[str, Found], list[Unread]]:
+def ledgers(events: Iterable[Opened], names: Names) -> tuple[dict[str, RebuiltLedger], list[Unread]]:
     """The ledgers that events of ledgers hold, by subject, and the events that can not be used."""
-    found: dict[str, Found] = {}
+    found: dict[str, RebuiltLedger] = {}
     unread: list[Unread] = []
     for group in _grouped(events):
         try:
@@ -69,7 +69,7 @@ def ledgers(events: Iterable[Opened], names: Names) -> tuple[dict[str, Found], l
         except (NotOpened, LedgerDamaged, NewerSchema) as why:
             unread += [Unread(one.event, str(why)) for one in group]
             continue
-        ledger = found.setdefault(subject, Found(subject))
+        ledger = found.setdefault(subject, RebuiltLedger(subject))
         ledger.lines.append(line)
         ledger.events += group
     return found, unread

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from discoclaw.nostr.incoming.restore import Taken
-from discoclaw.nostr.incoming.rollback import Behind
+from discoclaw.nostr.incoming.restore import RestoredLedger
+from discoclaw.nostr.incoming.rollback import Gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Recovered:
     relays: tuple[FromRelay, ...]
     events: int
     held: int
-    ledgers: tuple[Taken, ...] = ()
+    ledgers: tuple[RestoredLedger, ...] = ()
     files: tuple[str, ...] = ()
     unread: Mapping[str, int] = field(default_factory=dict)
     erased_elsewhere: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    behind: Behind = field(default_factory=Behind)
+    behind: Gap = field(default_factory=Gap)
     dry: bool = False
 
     @property

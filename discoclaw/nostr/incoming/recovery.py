@@ -24,15 +24,15 @@ from typing import Any
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Group, Profile
-from discoclaw.memory.disk import GROUPS, PROFILES, Disk
-from discoclaw.memory.files import in_thread, render_json
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import group_of, user_of
-from discoclaw.memory.tombstones import Tombstones
+from discoclaw.core.subject import group_of, user_of
+from discoclaw.memory.disk.files import in_thread, render_json
+from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
+from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.gather import Gathered, Source, Stage, Tell, gather
 from discoclaw.nostr.incoming.recovered import Recovered
-from discoclaw.nostr.incoming.restore import Taken, compared, erased_elsewhere, take_ledger
+from discoclaw.nostr.incoming.restore import RestoredLedger, compared, erased_elsewhere, take_ledger
 from discoclaw.nostr.incoming.restore_views import Target, put_views
 from discoclaw.nostr.incoming.rollback import behind, stands
 from discoclaw.nostr.incoming.sift import Opened
@@ -74,7 +74,7 @@ async def recover(
     to = Target(disk, memory.erased_at, memory.erased_anybody(), clock())
     files = await _put_views(found, to)
     stage = Stage("writing", progress, len(found.found.ledgers))
-    written: dict[str, Taken] = {}
+    written: dict[str, RestoredLedger] = {}
     waiting = iter(sorted(found.found.ledgers))
 
     async def write() -> None:
@@ -167,7 +167,7 @@ async def _put_views(found: Gathered, to: Target) -> list[str]:
 def _report(
     found: Gathered,
     names: Names,
-    taken: Sequence[Taken],
+    taken: Sequence[RestoredLedger],
     files: Sequence[str],
     elsewhere: Mapping[str, tuple[int, int]],
     *,

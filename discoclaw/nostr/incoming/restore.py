@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record, encode_line
 from discoclaw.core.history import History
+from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.disk import Ledgers, Log
+from discoclaw.memory.disk.port import Ledgers, Log
 from discoclaw.memory.exchange.layout import Records
 from discoclaw.memory.exchange.take import united
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import user_of
-from discoclaw.nostr.incoming.rebuild import Found, mended
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.incoming.rebuild import RebuiltLedger, mended
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.schemas import Address
 
@@ -30,7 +30,7 @@ _ANY_NUMBER = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RestoredLedger:
     """What came of one ledger. `records` counts what is new here; `lost` are commits that nobody has.
 
     `withheld` counts records that are not here and never left the disk that wrote them, `erased` what stays
@@ -47,7 +47,7 @@ class Taken:
     refused: str = ""
 
 
-async def take_ledger(memory: Memory, found: Found, now_ms: int) -> Taken:
+async def take_ledger(memory: Memory, found: RebuiltLedger, now_ms: int) -> RestoredLedger:
     """Bring one ledger into memory. Raises MemoryFault when the disk fails; what is there then stays."""
     subject, erased_at = found.subject, memory.erased_at(found.subject)
     before = await asyncio.to_thread(compared, found, memory.ledgers.log(subject), erased_at)
@@ -62,11 +62,11 @@ async def take_ledger(memory: Memory, found: Found, now_ms: int) -> Taken:
                 return taken
         return await memory.act(subject, lambda history, now, _: _added(found, history, now, erased_at))
     except Refused as refusal:
-        return Taken(subject, refused=str(refusal))
+        return RestoredLedger(subject, refused=str(refusal))
     except MemoryFault as fault:
         if isinstance(fault.__cause__, OSError):
             raise  # the disk, which would fail the others too
-        return Taken(subject, refused=str(fault))
+        return RestoredLedger(subject, refused=str(fault))
 
 
 def _lacks_picture(memory: Memory, subject: str) -> bool:
@@ -75,7 +75,7 @@ def _lacks_picture(memory: Memory, subject: str) -> bool:
     return user_id is not None and folder is not None and not (folder / f"{user_id}.json").exists()
 
 
-def compared(found: Found, here: Log, erased_at: int) -> Taken:
+def compared(found: RebuiltLedger, here: Log, erased_at: int) -> RestoredLedger:
     """What would come of one ledger, beside what is here; a line counts as it stands. Blocking.
 
     Raises MemoryFault when the disk fails.
@@ -87,7 +87,7 @@ def compared(found: Found, here: Log, erased_at: int) -> Taken:
     new = sum(not lines or encode_line(one).rstrip(b"\n") not in lines for one in kept)
     _, gaps = mended(kept, known, found.withheld)
     withheld = len(found.withheld.keys() - known)
-    return Taken(found.subject, bool(content), new, gaps, withheld, len(records) - len(kept))
+    return RestoredLedger(found.subject, bool(content), new, gaps, withheld, len(records) - len(kept))
 
 
 def _read(lines: Log) -> bytes:
@@ -136,13 +136,15 @@ def erased_elsewhere(ledgers: Ledgers, names: Names, gone: Collection[Address]) 
 # ---------------------------------------------------------------------- records
 
 
-def _anew(found: Found, erased_at: int, now_ms: int) -> tuple[bytes, Taken]:
+def _anew(found: RebuiltLedger, erased_at: int, now_ms: int) -> tuple[bytes, RestoredLedger]:
     """The lines of a ledger that is not here."""
     records, taken = _added(found, History(), now_ms, erased_at)
     return b"".join(map(encode_line, records)), taken
 
 
-def _added(found: Found, history: History, now_ms: int, erased_at: int) -> tuple[Sequence[Record], Taken]:
+def _added(
+    found: RebuiltLedger, history: History, now_ms: int, erased_at: int
+) -> tuple[Sequence[Record], RestoredLedger]:
     """The records to be added to a history. Raises Refused."""
     known = history.commits.keys() | history.accepted
     found_here = found.records()
@@ -156,4 +158,4 @@ def _added(found: Found, history: History, now_ms: int, erased_at: int) -> tuple
     new = max(0, report.records - (len(whole) - len(found_here)))
     ids = {record.id for record in history.records}
     withheld = len(found.withheld.keys() - ids)
-    return records, Taken(found.subject, bool(ids), new, gaps, withheld, report.erased)
+    return records, RestoredLedger(found.subject, bool(ids), new, gaps, withheld, report.erased)

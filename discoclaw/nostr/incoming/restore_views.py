@@ -18,16 +18,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from discoclaw.core.profile import MOST_MEMBERS, MOST_NAMES, Group, Profile
+from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.times import valid_ms
-from discoclaw.memory import choices, tool_log
-from discoclaw.memory import clears as clear_lines
-from discoclaw.memory.choices import Chosen
-from discoclaw.memory.clears import Clear
-from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
-from discoclaw.memory.erase import people_of, person_of
-from discoclaw.memory.files import render_json, session_name, stamp_of
-from discoclaw.memory.subject import user_subject
-from discoclaw.memory.tool_log import Call
+from discoclaw.memory.conversations import clears as clear_lines
+from discoclaw.memory.conversations.clears import Clear
+from discoclaw.memory.disk.files import render_json, session_name, stamp_of
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
+from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.people import choices, tool_log
+from discoclaw.memory.people.choices import Chosen
+from discoclaw.memory.people.tool_log import Call
 
 T = TypeVar("T")
 ErasedAt = Callable[[str], int]

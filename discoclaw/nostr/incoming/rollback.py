@@ -16,7 +16,7 @@ from discoclaw.nostr.schemas import APP, Address
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Gap:
     """What is missing: `missing` of the `records` that the index knows of so many `memories`; and of how many
     memories or conversations the views are `older` than those that were published."""
 
@@ -71,7 +71,7 @@ def stands(units: Mapping[Address, str], times: Mapping[Address, int]) -> dict[s
     }
 
 
-def behind(index: Iterable[Opened], there: Mapping[str, Stand], gone: Collection[Opened]) -> Behind:
+def behind(index: Iterable[Opened], there: Mapping[str, Stand], gone: Collection[Opened]) -> Gap:
     """What the index knows and nobody served. `gone` are the tombstones that were served."""
     missing = records = memories = older = 0
     for shard in index:
@@ -87,7 +87,7 @@ def behind(index: Iterable[Opened], there: Mapping[str, Stand], gone: Collection
             if lack:
                 missing, records, memories = missing + lack, records + count, memories + 1
             older += newest > stand.newest and not later
-    return Behind(missing, records, memories, older)
+    return Gap(missing, records, memories, older)
 
 
 def _entries(shard: Opened) -> Iterator[tuple[str, int, str, int]]:

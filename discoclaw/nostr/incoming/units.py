@@ -6,8 +6,7 @@ A tombstone says nothing at all, and what is only for others to read names nobod
 from collections.abc import Iterable, Mapping
 
 from discoclaw.core.errors import NostrError
-from discoclaw.memory.erase import dm_of
-from discoclaw.memory.subject import group_of, user_of
+from discoclaw.core.subject import dm_of, group_of, user_of
 from discoclaw.nostr.names import LEDGER, Names
 from discoclaw.nostr.outgoing.views import SESSION
 from discoclaw.nostr.schemas import APP, PREFERENCE, SUMMARY, TOPICS, Address

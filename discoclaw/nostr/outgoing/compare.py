@@ -15,7 +15,7 @@ from typing import Final
 from discoclaw.nostr.names import INDEX, LEDGER
 from discoclaw.nostr.outgoing.ledger_view import is_withheld
 from discoclaw.nostr.outgoing.outbox import Row, UnitIndex
-from discoclaw.nostr.outgoing.scribe import Change
+from discoclaw.nostr.outgoing.scribe import Publication
 from discoclaw.nostr.outgoing.views import Look
 from discoclaw.nostr.schemas import APP, DELETE, SUMMARY, UNIQUE, Address, Wanted
 
@@ -29,7 +29,7 @@ MOST_UNITS: Final = 250
 class Difference:
     """What is to be signed. `lost` are published records that are not on this disk any more."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Publication, ...] = ()
     lost: int = 0
 
 
@@ -53,14 +53,14 @@ def difference(look: Look, known: Known, *, in_clear: bool = False, erasing: boo
     for one in fresh:
         row = live.get((one.kind, one.d))
         purge = _is_live(row) and (turned or _closes(one, known, in_clear=in_clear))
-        changes.append(Change(one, row.ts if row is not None else 0, purge))
+        changes.append(Publication(one, row.ts if row is not None else 0, purge))
     gone, lost = _gone(look, known, erasing=erasing)
-    return Difference((*changes, *(Change.away(row.kind, row.d, row.ts) for row in gone)), lost)
+    return Difference((*changes, *(Publication.away(row.kind, row.d, row.ts) for row in gone)), lost)
 
 
-def all_gone(known: Known) -> list[Change]:
+def all_gone(known: Known) -> list[Publication]:
     """Nothing of all that is known is to stand there any more."""
-    return [Change.away(row.kind, row.d, row.ts) for row in _live(known)]
+    return [Publication.away(row.kind, row.d, row.ts) for row in _live(known)]
 
 
 def _is_new(wanted: Wanted, known: Known) -> bool:

@@ -24,7 +24,7 @@ from typing import Final, Protocol
 
 from discoclaw.core.errors import MemoryFault, RelayError, RelayRefused, RelayUnreachable
 from discoclaw.core.ports import Clock
-from discoclaw.memory.files import in_thread
+from discoclaw.memory.disk.files import in_thread
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.outgoing.outbox import Outbox, Queue, Tally
 from discoclaw.nostr.outgoing.pace import Pace

@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk import GROUPS, Disk
-from discoclaw.memory.erase import dm_of
-from discoclaw.memory.subject import group_of, group_subject, user_of
+from discoclaw.core.subject import dm_of, group_of, group_subject, user_of
+from discoclaw.memory.disk.port import GROUPS, Disk
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.outgoing.outbox import Outbox

@@ -23,15 +23,14 @@ from typing import Final
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.ports import Clock
-from discoclaw.memory.erase import dm_of, person_of
-from discoclaw.memory.files import in_thread
-from discoclaw.memory.store import Memory
-from discoclaw.memory.subject import group_of, user_of, user_subject
+from discoclaw.core.subject import dm_of, group_of, person_of, user_of, user_subject
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.outgoing.agenda import Agenda
 from discoclaw.nostr.outgoing.compare import Known, all_gone, difference, index
 from discoclaw.nostr.outgoing.outbox import Outbox
-from discoclaw.nostr.outgoing.scribe import Change, Scribe
-from discoclaw.nostr.outgoing.views import NOTHING_SEEN, SESSION, Look, Seen, Views
+from discoclaw.nostr.outgoing.scribe import Publication, Scribe
+from discoclaw.nostr.outgoing.views import NOTHING_SEEN, SESSION, Look, Published, Views
 from discoclaw.nostr.schemas import Pen
 
 log = logging.getLogger(__name__)
@@ -194,14 +193,14 @@ class Mirror:
     def _flush(self, unit: str, *, whole: bool = False, erasing: bool = False) -> bool:
         """Publish what is new of a unit; whether there was anything. Blocking."""
         mark = self._views.names.mark(unit)
-        seen = Seen(self._outbox.cursor(mark), self._outbox.meta(_key(mark)) or "")
+        seen = Published(self._outbox.cursor(mark), self._outbox.meta(_key(mark)) or "")
         if erasing and seen.size:  # however short the ledger is now: that is how it is to be
             self._outbox.put(mark, [], cursor=0)
             seen = NOTHING_SEEN
         look = self._views.look(unit, seen, whole=whole)
         return self._publish(unit, look, seen, erasing=erasing)
 
-    def _publish(self, unit: str, look: Look, seen: Seen, *, erasing: bool = False) -> bool:
+    def _publish(self, unit: str, look: Look, seen: Published, *, erasing: bool = False) -> bool:
         """Put into the outbox what differs from what is published; whether there was anything. Blocking."""
         mark = self._views.names.mark(unit)
         known = self._known(mark, look)
@@ -233,7 +232,7 @@ class Mirror:
                 known[address] = row
         return known
 
-    def _put(self, mark: str, changes: list[Change], *, at_once: bool = False) -> None:
+    def _put(self, mark: str, changes: list[Publication], *, at_once: bool = False) -> None:
         if changes:
             self._outbox.put(mark, self._scribe.sign(changes, at_once=at_once))
 

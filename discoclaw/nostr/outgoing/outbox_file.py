@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
-from discoclaw.memory.archive_rows import checkpoint, transaction
-from discoclaw.memory.files import stamp_of
-from discoclaw.memory.fulltext import FAULTS, connect
+from discoclaw.memory.disk.database import FAULTS, connect
+from discoclaw.memory.disk.files import stamp_of
 from discoclaw.nostr.outgoing.outbox_rows import check_version, prepare
+from discoclaw.search.archive_rows import checkpoint, transaction
 
 log = logging.getLogger(__name__)
 

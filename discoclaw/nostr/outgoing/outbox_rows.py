@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from discoclaw.core.errors import NewerSchema, NostrError
-from discoclaw.memory.archive_rows import transaction
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.schemas import DELETE, NAMES_OF, deleted_until
+from discoclaw.search.archive_rows import transaction
 
 VERSION: Final = 1
 WAITING, ACKED, PARKED = 0, 1, 2

@@ -15,10 +15,10 @@ from discoclaw.core.item import by_newest
 from discoclaw.core.privacy import may_show
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import Redactor
+from discoclaw.core.subject import person_of
 from discoclaw.core.view import View
-from discoclaw.memory.clears import Clear
-from discoclaw.memory.erase import person_of
-from discoclaw.memory.tool_log import Call
+from discoclaw.memory.conversations.clears import Clear
+from discoclaw.memory.people.tool_log import Call
 from discoclaw.nostr.event import MOST_PLAIN
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.ledger_view import Secrets

@@ -41,7 +41,7 @@ _MOST_SECONDS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Publication:
     """A new version of an address. `last` is the time (s) of the one before; 0 when there was none.
 
     `purge`: all older versions are to be deleted. `gone`: nothing is to stand there any more.
@@ -53,7 +53,7 @@ class Change:
     gone: bool = False
 
     @classmethod
-    def away(cls, kind: int, d: str, last: int) -> "Change":
+    def away(cls, kind: int, d: str, last: int) -> "Publication":
         """Nothing is to stand under an address any more."""
         return cls(tombstone(kind, d), last, purge=True, gone=True)
 
@@ -94,7 +94,7 @@ class Scribe:
         self._versions = versions
         self._seconds = Seconds()
 
-    def sign(self, changes: Sequence[Change], *, at_once: bool = False) -> list[Put]:
+    def sign(self, changes: Sequence[Publication], *, at_once: bool = False) -> list[Put]:
         """Signed events for all of these, with the requests to delete that go with them.
 
         `at_once`: tombstones are of now. What can not be signed is left out, and said.
@@ -109,7 +109,7 @@ class Scribe:
                 signed += self._group(group, gone=gone, at_once=at_once)
         return signed
 
-    def time(self, change: Change) -> int:
+    def time(self, change: Publication) -> int:
         """The time (s) of a version that leaves older ones alone."""
         wanted, now = change.wanted, self._now
         if wanted.kind in UNIQUE:  # its time is part of what it says
@@ -123,7 +123,7 @@ class Scribe:
             least = max(at or now, now - OLDEST_S)
         return self._seconds.take(least, now + AHEAD_S)
 
-    def _group(self, changes: Sequence[Change], *, gone: bool, at_once: bool) -> Iterator[Put]:
+    def _group(self, changes: Sequence[Publication], *, gone: bool, at_once: bool) -> Iterator[Put]:
         """Changes of one second, and the requests to delete what was there before."""
         now = self._now
         floor = now if at_once or not gone else now - OLDEST_S
@@ -137,7 +137,7 @@ class Scribe:
             except NostrError as error:
                 log.error("a request to delete is not sent: %s", error)
 
-    def _requests(self, changes: Sequence[Change]) -> Iterator[list[Gone]]:
+    def _requests(self, changes: Sequence[Publication]) -> Iterator[list[Gone]]:
         """What to delete, in requests that are not too long."""
         request: list[Gone] = []
         count = 0
@@ -151,7 +151,7 @@ class Scribe:
         if request:
             yield request
 
-    def _put(self, change: Change, ts: int) -> Iterator[Put]:
+    def _put(self, change: Publication, ts: int) -> Iterator[Put]:
         try:
             yield Put(self._pen.sign(change.wanted, ts), change.wanted.digest, change.gone)
         except NostrError as error:

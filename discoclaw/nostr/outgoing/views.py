@@ -23,15 +23,16 @@ from typing import Any, Final, TypeVar
 from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory import choices, clears, tool_log
-from discoclaw.memory.clears import clear_of
-from discoclaw.memory.disk import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
-from discoclaw.memory.erase import people_of
-from discoclaw.memory.files import session_name
-from discoclaw.memory.subject import group_of, group_subject, user_of, user_subject
-from discoclaw.memory.tool_log import call_of
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.conversations.clears import clear_of
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
+from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.people import choices, tool_log
+from discoclaw.memory.people.tool_log import call_of
 from discoclaw.nostr.names import CHOICES, Names
 from discoclaw.nostr.outgoing import ledger_view
 from discoclaw.nostr.outgoing.ledger_view import CONFIDENTIAL, NO_SECRETS, Ledger, Secrets
@@ -53,14 +54,14 @@ _CONVERSATION = re.compile(r"(?:summary-)?discord[:-](dm|thread|channel)[:-]([A-
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Published:
     """How much of a unit's ledger is published: its first `size` bytes, and a keyed hash of them."""
 
     size: int = 0
     mark: str = ""
 
 
-NOTHING_SEEN = Seen()
+NOTHING_SEEN = Published()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Look:
     views: tuple[Wanted, ...] = ()
     settled: frozenset[int] = frozenset()
     whole: bool = False
-    seen: Seen = NOTHING_SEEN
+    seen: Published = NOTHING_SEEN
 
     @property
     def wanted(self) -> tuple[Wanted, ...]:
@@ -83,7 +84,7 @@ class Look:
 
 
 @dataclass(slots=True)
-class _Found:
+class _ViewBuilder:
     """Views in the making."""
 
     views: list[Wanted] = field(default_factory=list)
@@ -139,7 +140,7 @@ class Views:
         """All that is to stand on relays of a unit. Raises OSError when the disk fails."""
         return list(self.look(unit).wanted)
 
-    def look(self, unit: str, seen: Seen = NOTHING_SEEN, *, whole: bool = False) -> Look:
+    def look(self, unit: str, seen: Published = NOTHING_SEEN, *, whole: bool = False) -> Look:
         """What is to stand on relays of a unit. Raises OSError when the disk fails.
 
         Of its ledger it is only what has changed since it was `seen`, unless the `whole` is asked for, or
@@ -166,18 +167,18 @@ class Views:
             # With less of a ledger than there was the disk was lost, or is an old one: nothing was removed.
             frozenset(found.settled) if seen.size <= size else frozenset(),
             whole=known == 0,
-            seen=Seen(size, self._mark(unit, content[:size])) if size else NOTHING_SEEN,
+            seen=Published(size, self._mark(unit, content[:size])) if size else NOTHING_SEEN,
         )
 
-    def _is_there(self, unit: str, content: bytes, seen: Seen) -> bool:
+    def _is_there(self, unit: str, content: bytes, seen: Published) -> bool:
         """Whether a ledger still begins with what was seen of it."""
         return 0 < seen.size <= len(content) and self._mark(unit, content[: seen.size]) == seen.mark
 
     def _mark(self, unit: str, content: bytes) -> str:
         return self.names.mark(f"{unit}:{hashlib.sha256(content).hexdigest()}")
 
-    def _views(self, ledger: Ledger, secrets: Secrets, *, is_new: bool) -> _Found:
-        found = _Found()
+    def _views(self, ledger: Ledger, secrets: Secrets, *, is_new: bool) -> _ViewBuilder:
+        found = _ViewBuilder()
         if (user_id := user_of(ledger.subject)) is not None:
             is_known = self._profile(found, user_id, secrets)
             self._tools(found, user_id, secrets, is_known=is_known or ledger.size > 0)
@@ -189,7 +190,7 @@ class Views:
 
     # ------------------------------------------------------------------ people and groups
 
-    def _profile(self, found: _Found, user_id: str, secrets: Secrets) -> bool:
+    def _profile(self, found: _ViewBuilder, user_id: str, secrets: Secrets) -> bool:
         """A person's record; whether there is one."""
         profile = _parsed(self._disk.documents(PROFILES), user_id, Profile.from_json)
         if profile is None:
@@ -198,7 +199,7 @@ class Views:
         found.add(f"the profile of {user_id}", lambda: [make(user_id, profile, secrets, is_owner=is_owner)])
         return True
 
-    def _preference(self, found: _Found, user_id: str, ledger: Ledger, secrets: Secrets) -> None:
+    def _preference(self, found: _ViewBuilder, user_id: str, ledger: Ledger, secrets: Secrets) -> None:
         make = self._payloads.preference
         found.add(
             f"what {user_id} prefers",
@@ -207,7 +208,7 @@ class Views:
         if not ledger.unread:
             found.settled.add(PREFERENCE)
 
-    def _tools(self, found: _Found, user_id: str, secrets: Secrets, *, is_known: bool) -> None:
+    def _tools(self, found: _ViewBuilder, user_id: str, secrets: Secrets, *, is_known: bool) -> None:
         """Calls of tools. They go with time: what is in no log any more is gone, if the person is there."""
         calls, all_read = _lines(tool_log.log_of(self._disk, user_subject(user_id)), call_of)
         for call in {one.id: one for one in calls}.values():
@@ -218,7 +219,7 @@ class Views:
         if all_read and (calls or is_known):
             found.settled.add(TOOL)
 
-    def _group(self, found: _Found, channel_id: str, secrets: Secrets) -> None:
+    def _group(self, found: _ViewBuilder, channel_id: str, secrets: Secrets) -> None:
         group = _parsed(self._disk.documents(GROUPS), channel_id, Group.from_json)
         if group is None:
             return
@@ -241,8 +242,8 @@ class Views:
 
     # ------------------------------------------------------------------ conversations
 
-    def _session(self, key: str) -> _Found:
-        found = _Found()
+    def _session(self, key: str) -> _ViewBuilder:
+        found = _ViewBuilder()
         if not _KEY.fullmatch(key):
             log.warning("%s is no conversation that can be mirrored", key)
             return found
@@ -255,7 +256,7 @@ class Views:
         self._summary(found, key, max((one.at for one in cleared), default=-1))
         return found
 
-    def _summary(self, found: _Found, key: str, cleared: int) -> None:
+    def _summary(self, found: _ViewBuilder, key: str, cleared: int) -> None:
         """The summary, unless it was cleared.
 
         Its cursor outlives it when it is cleared or erased; where both are gone, a disk was lost.

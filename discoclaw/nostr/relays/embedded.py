@@ -28,7 +28,7 @@ from typing import Final
 import nostr_sdk
 
 from discoclaw.core.errors import NostrError, SettingsError
-from discoclaw.memory.files import sync_folder
+from discoclaw.memory.disk.files import sync_folder
 
 log = logging.getLogger(__name__)
 

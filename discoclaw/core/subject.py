@@ -1,0 +1,36 @@
+"""Who a ledger is about, and whose direct messages a session is: the names that every layer shares.
+
+A subject is `user-<Discord id>`, `group-<channel id>` or `bot`. Knows nothing about files.
+"""
+
+_DM = "discord:dm:"
+
+
+def user_subject(user_id: str) -> str:
+    """The subject of a person, by Discord user id."""
+    return f"user-{user_id}"
+
+
+def user_of(subject: str) -> str | None:
+    """The Discord user id of a person's subject; None for other subjects."""
+    return subject.removeprefix("user-") if subject.startswith("user-") else None
+
+
+def group_subject(channel_id: str) -> str:
+    """The subject of a group, by the id of its Discord channel; a thread belongs to its parent."""
+    return f"group-{channel_id}"
+
+
+def group_of(subject: str) -> str | None:
+    """The channel id of a group's subject; None for other subjects."""
+    return subject.removeprefix("group-") if subject.startswith("group-") else None
+
+
+def dm_of(user_id: str) -> str:
+    """The session key of a person's DM."""
+    return f"{_DM}{user_id}"
+
+
+def person_of(session_key: str) -> str | None:
+    """Whose DM a session is, by user id; None when it is none."""
+    return session_key.removeprefix(_DM) if session_key.startswith(_DM) else None

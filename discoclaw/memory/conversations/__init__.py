@@ -1,0 +1,1 @@
+"""What is kept about conversations: rolling summaries, when one was cleared, cached answers."""

@@ -1,0 +1,187 @@
+"""When a conversation's summary was cleared: `clears.jsonl`, one line a time it happened.
+
+    {"at": ms, "session": session key, "by": user id or null, "id": 16 hex digits}
+
+What is dated at or before the newest clear of a conversation is hidden: its summary, and what tools answered
+there. Preferences and everything else that is remembered of people stay. The line is on disk before the
+summary goes, so a program that is killed in between hides what it could not remove.
+A line that can not be read counts as none. Erasing a person takes the lines of their direct messages and
+their name from the others, which still hide what they hid.
+Knows nothing about what is hidden.
+"""
+
+import asyncio
+import json
+import logging
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.ports import Clock
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.port import Disk, Log
+
+log = logging.getLogger(__name__)
+
+FILE = "clears.jsonl"
+MOST_BYTES = 1_000_000
+"""Beyond that only the newest clear of each conversation is kept."""
+
+_ID = re.compile(r"[0-9a-f]{16}")
+_SESSION = re.compile(r"[A-Za-z0-9:_-]{1,200}")
+_USER = re.compile(r"[0-9A-Za-z_-]{1,58}")
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """One clear: of which conversation (session key), when (ms), and by whom (user id), if that is known."""
+
+    id: str
+    at: int
+    session: str
+    by: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {"at": self.at, "session": self.session, "by": self.by, "id": self.id}
+
+
+def clear_of(value: object) -> Clear | None:
+    """The clear that a decoded line says; None when it says none."""
+    if not isinstance(value, Mapping):
+        return None
+    one, at, session, by = (value.get(name) for name in ("id", "at", "session", "by"))
+    if not (isinstance(one, str) and _ID.fullmatch(one) and valid_ms(at)):
+        return None
+    if not (isinstance(session, str) and _SESSION.fullmatch(session)):
+        return None
+    known = isinstance(by, str) and _USER.fullmatch(by) is not None
+    return Clear(one, at, session, by if known else None)
+
+
+def newest(clears: Iterable[Clear]) -> dict[str, int]:
+    """When (ms) each conversation was last cleared, by session key."""
+    found: dict[str, int] = {}
+    for one in clears:
+        found[one.session] = max(one.at, found.get(one.session, -1))
+    return found
+
+
+def hidden(cleared: Mapping[str, int], session_key: str, at: int) -> bool:
+    """Whether what a conversation has of a time (ms) is hidden by a clear; `cleared` as `newest` has it."""
+    return at <= cleared.get(session_key, -1)
+
+
+class Clears:
+    """The clears of a disk, and the one who notes them. `changed` is called with the session key of each."""
+
+    def __init__(self, disk: Disk, *, clock: Clock) -> None:
+        self.changed: list[Callable[[str], None]] = []
+        self._lines = disk.log(FILE)
+        self._clock = clock
+        self._newest: dict[str, int] | None = None
+        self._alone = asyncio.Lock()
+
+    async def note(self, session_key: str, *, by: str | None = None, not_before: int = 0) -> Clear:
+        """Note, durably, that a conversation is cleared now, or at `not_before` (ms) if that is later.
+
+        Raises MemoryFault when the disk does not take it; nothing is cleared then.
+        """
+        async with self._alone:
+            at = max(self._clock(), not_before)
+            clear = Clear(secrets.token_hex(8), at, session_key, by)
+            try:
+                await in_thread(add, self._lines, [clear])
+            except OSError as error:
+                raise MemoryFault(f"{self._lines.path} can not be written: {error}") from error
+            if self._newest is not None:
+                self._newest[session_key] = max(at, self._newest.get(session_key, -1))
+        for tell in self.changed:
+            tell(session_key)
+        return clear
+
+    async def last(self, session_key: str) -> int:
+        """When (ms) a conversation was last cleared; -1 when never, or when the disk can not say."""
+        if self._newest is None:
+            async with self._alone:
+                if self._newest is None:
+                    try:
+                        self._newest = newest(await asyncio.to_thread(read, self._lines))
+                    except OSError as error:
+                        log.warning("what was cleared can not be read: %s", error)
+                        return -1
+        return self._newest.get(session_key, -1)
+
+    async def hidden(self, session_key: str, at: int) -> bool:
+        """Whether what a conversation has of a time (ms) is hidden by a clear."""
+        return at <= await self.last(session_key)
+
+    @asynccontextmanager
+    async def held(self, subject: str) -> AsyncIterator[None]:
+        """Nobody notes one meanwhile; afterwards they are read from disk anew."""
+        async with self._alone:
+            try:
+                yield
+            finally:
+                self._newest = None
+
+
+# ---------------------------------------------------------------------- the lines; blocking, raises OSError
+
+
+def read(lines: Log) -> list[Clear]:
+    """The clears, as they stand, each once."""
+    found: dict[str, Clear] = {}
+    for line in lines.read().splitlines():
+        try:
+            value = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError):
+            value = None
+        if (one := clear_of(value)) is not None:
+            found.setdefault(one.id, one)
+    return list(found.values())
+
+
+def add(lines: Log, clears: Iterable[Clear]) -> int:
+    """Add those that are not there yet; how many. Raises MemoryFault too, when somebody else writes."""
+    before, known = lines.read(), read(lines)
+    ids = {one.id for one in known}
+    new = [one for one in clears if one.id not in ids]
+    if not new:
+        return 0
+    content = b"".join(map(_line, new))
+    if len(before) + len(content) > MOST_BYTES:
+        lines.replace(b"".join(map(_line, _needed([*known, *new]))))
+    else:
+        torn = before and not before.endswith(b"\n")
+        lines.append(b"\n" + content if torn else content, expected_size=len(before))
+    return len(new)
+
+
+def erase(lines: Log, user_id: str, session_key: str) -> None:
+    """Take out whatever says something of a person, and the lines of one conversation, which is theirs.
+
+    A line that can not be read goes along: it hides nothing, and may name anybody.
+    """
+    before = lines.read()
+    kept = [one for one in read(lines) if one.session != session_key]
+    after = b"".join(_line(replace(one, by=None) if one.by == user_id else one) for one in kept)
+    if after != before:
+        lines.replace(after)
+
+
+def _needed(clears: Iterable[Clear]) -> list[Clear]:
+    """Of each conversation the newest clear."""
+    found: dict[str, Clear] = {}
+    for one in clears:
+        held = found.get(one.session)
+        if held is None or held.at <= one.at:
+            found[one.session] = one
+    return list(found.values())
+
+
+def _line(clear: Clear) -> bytes:
+    return json.dumps(clear.to_json(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,229 @@
+"""Answers that a model gave, kept for a while: `cache/responses/<subject>.json`, one file a subject.
+
+A file is a JSON array of {key, response, created, last_access, model, sha256}, times in ms. What somebody
+was told is kept with their name and served to nobody else. Always safe to delete: a file that can not be
+read counts as none. Entries older than the time to live go first, then those used longest ago.
+
+An erasing removes the file while nobody writes; what was asked before it is neither kept nor served any
+more, whoever comes late. Everything here blocks, and may be called by several threads at once.
+Knows nothing about models, nor what a key is made of.
+"""
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.ports import Clock
+from discoclaw.core.text import scrub
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.disk.files import render_json, safe_id, write_atomic
+from discoclaw.memory.disk.port import FileDocuments
+
+log = logging.getLogger(__name__)
+
+LONGEST = 32_000
+"""Longer answers (characters) are not kept: a person's file is written anew with each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One answer. `key` names what was asked, `sha256` proves it; `created` is when (ms) it was asked."""
+
+    key: str
+    sha256: str
+    model: str
+    response: str
+    created: int
+    last_access: int
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "key": self.key,
+            "response": self.response,
+            "created": self.created,
+            "last_access": self.last_access,
+            "model": self.model,
+            "sha256": self.sha256,
+        }
+
+
+def kept(entries: Iterable[Response], *, now_ms: int, ttl_ms: int, most: int) -> list[Response]:
+    """What stays: the unexpired, and of these the `most` that were used last; in the order of their use."""
+    young = [one for one in entries if _alive(one, now_ms, ttl_ms)]
+    young.sort(key=lambda one: (one.last_access, one.created, one.key))
+    return young[max(0, len(young) - most) :]
+
+
+def _alive(entry: Response, now_ms: int, ttl_ms: int) -> bool:
+    """Whether an entry is no older than it may be; one of the future is of a clock that was wrong."""
+    return 0 <= now_ms - entry.created < ttl_ms
+
+
+@dataclass(slots=True)
+class _SubjectAnswers:
+    """A subject in RAM: its entries by key, None until they were read."""
+
+    entries: dict[str, Response] | None = None
+
+
+class Responses:
+    """The answers of all subjects. Those of a subject are read at its first use, and leave RAM when idle.
+
+    `erased_at` says when (ms) a subject was last erased, -1 for never.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Clock,
+        ttl_ms: int = HOUR_MS,
+        most: int = 100,
+        idle_ms: int = HOUR_MS,
+        erased_at: Callable[[str], int] = lambda subject: -1,
+    ) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._ttl_ms = ttl_ms
+        self._most = most
+        self._erased_at = erased_at
+        self._swept: int | None = None
+        self._disk = threading.Lock()  # whoever touches files; taken before the other one
+        self._ram = threading.Lock()  # never held while a disk works
+        self._shelves: IdleMap[_SubjectAnswers] = IdleMap(
+            lambda subject: _SubjectAnswers(),
+            idle_ms=idle_ms,
+            created=lambda subject: log.debug("%s: answers into memory", subject),
+            evicted=lambda subject, shelf: log.debug("%s: answers out of memory", subject),
+        )
+
+    def get(self, subject: str, key: str, sha256: str) -> str | None:
+        """The answer kept under a key, if it is one to just this question.
+
+        Raises MemoryFault when the subject can not name a file.
+        """
+        path, now_ms = self._path(subject), self._clock()
+        with self._ram:
+            known = self._shelf(subject, now_ms).entries is not None
+        if not known:
+            with self._disk:
+                self._load(subject, path, now_ms)
+        with self._ram:
+            entries = self._shelf(subject, now_ms).entries or {}
+            entry = entries.get(key)
+            if entry is None or entry.sha256 != sha256 or not self._valid(subject, entry, now_ms):
+                return None
+            entries[key] = replace(entry, last_access=now_ms)
+            return entry.response
+
+    def put(self, subject: str, entry: Response) -> None:
+        """Keep an answer. A disk that does not take it is a warning. Raises MemoryFault like `get`."""
+        path, now_ms = self._path(subject), self._clock()
+        if len(entry.response) > LONGEST:
+            return
+        entry = replace(entry, response=scrub(entry.response))
+        with self._disk:
+            self._load(subject, path, now_ms)
+            if not self._valid(subject, entry, now_ms):
+                return
+            with self._ram:
+                shelf = self._shelf(subject, now_ms)
+                valid = [one for one in (shelf.entries or {}).values() if self._valid(subject, one, now_ms)]
+                others = [one for one in valid if one.key != entry.key]
+                stay = kept([*others, entry], now_ms=now_ms, ttl_ms=self._ttl_ms, most=self._most)
+                shelf.entries = {one.key: one for one in stay}
+            try:
+                write_atomic(path, render_json([one.to_json() for one in stay]))
+            except OSError as error:
+                log.warning("%s could not be written: %s", path, error)
+            self._sweep(now_ms)
+
+    def erase(self, subject: str) -> tuple[int, list[str]]:
+        """Remove all that is kept of a subject, and what a killed writer or an editor left beside it.
+
+        Returns how many files there were, and which of them stay, and why.
+        """
+        file = re.escape(self._path(subject).name)
+        called = re.compile(rf"[.#~]{{0,2}}{file}([^A-Za-z0-9].*)?", re.DOTALL)
+        folder = FileDocuments(self.folder)
+        with self._disk:
+            with self._ram:
+                self._shelves.drop(subject)
+            try:
+                return folder.remove([name for name in folder.names() if called.fullmatch(name)])
+            except OSError as error:
+                return 0, [f"{self.folder}: {error}"]
+
+    def in_ram(self) -> int:
+        """How many subjects are in RAM."""
+        with self._ram:
+            return len(self._shelves)
+
+    def _path(self, subject: str) -> Path:
+        return self.folder / f"{safe_id(subject)}.json"
+
+    def _valid(self, subject: str, entry: Response, now_ms: int) -> bool:
+        return _alive(entry, now_ms, self._ttl_ms) and entry.created > self._erased_at(subject)
+
+    def _shelf(self, subject: str, now_ms: int) -> _SubjectAnswers:
+        """The subject's place in RAM. The caller holds `_ram`."""
+        self._shelves.evict_idle(now_ms)
+        return self._shelves.use(subject, now_ms)
+
+    def _load(self, subject: str, path: Path, now_ms: int) -> None:
+        """Read a subject's file, unless that was done. The caller holds `_disk`."""
+        with self._ram:
+            if self._shelf(subject, now_ms).entries is not None:
+                return
+        entries = _read(path)
+        with self._ram:
+            self._shelf(subject, now_ms).entries = {one.key: one for one in entries}
+
+    def _sweep(self, now_ms: int) -> None:
+        """Remove the files nobody has written for so long that all in them is expired.
+
+        The caller holds `_disk`. People who never come back leave nothing behind that way.
+        """
+        if self._swept is not None and 0 <= now_ms - self._swept < self._ttl_ms:
+            return
+        self._swept = now_ms
+        with suppress(OSError):  # the next time, then
+            for path in self.folder.iterdir():
+                if now_ms - path.stat().st_mtime_ns // 1_000_000 > self._ttl_ms:
+                    path.unlink()
+
+
+def _read(path: Path) -> list[Response]:
+    """The entries of a file; none, and a warning, when it is not what we write."""
+    try:
+        return [_entry(value) for value in json.loads(path.read_bytes())]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        log.warning("%s is no file of answers, and counts as empty: %s", path, error)
+        return []
+
+
+def _entry(value: dict[str, object]) -> Response:
+    """One entry from JSON. Raises ValueError, TypeError or KeyError when it is none."""
+    key, sha256, model, response = (_text(value[name]) for name in ("key", "sha256", "model", "response"))
+    created, last_access = (_ms(value[name]) for name in ("created", "last_access"))
+    return Response(key, sha256, model, response, created, last_access)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return scrub(value)
+
+
+def _ms(value: object) -> int:
+    if not valid_ms(value):
+        raise ValueError(f"{value!r} is no time")
+    return value

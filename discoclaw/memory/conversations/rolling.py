@@ -1,0 +1,199 @@
+"""Rolling summaries: `rolling/<safe-session-key>.json` = {summary, updatedAt}, exactly, one a conversation.
+
+Read from RAM; a text that can not be parsed is kept aside and counts as no summary. Summaries are lossy by
+design and have no history; durable memory is the ledger's. That one was cleared is noted before it goes
+(`clears`), and one that is older than that counts as none, wherever it comes from.
+"""
+
+import asyncio
+import itertools
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.ports import Clock
+from discoclaw.core.text import scrub
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.conversations.clears import Clears
+from discoclaw.memory.disk.files import in_thread, render_json, session_name, stamp_of
+from discoclaw.memory.disk.port import Documents, documents_at, drop
+
+log = logging.getLogger(__name__)
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """A conversation's summary; `updated_at` in ms since 1970, 0 when there is none yet."""
+
+    summary: str = ""
+    updated_at: int = 0
+
+
+NOTHING = Rolling()
+
+
+@dataclass(slots=True)
+class _Entry:
+    lock: asyncio.Lock
+    value: Rolling | None = None
+    generation: int = 0
+
+
+class RollingMemory:
+    """All conversations' summaries, loaded when used and evicted when idle. A clear is noted in `clears`."""
+
+    def __init__(
+        self,
+        where: Path | Documents,
+        *,
+        clock: Clock,
+        idle_ms: int = HOUR_MS,
+        clears: Clears | None = None,
+    ) -> None:
+        self.documents = documents_at(where)
+        self.folder = self.documents.folder
+        self._clock = clock
+        self.changed: list[Callable[[str], None]] = []
+        """Called with the session's key when its file changed."""
+        self._clears = clears
+        self._generations = itertools.count()  # of all sessions, so that none comes back after an eviction
+        self._entries: IdleMap[_Entry] = IdleMap(
+            lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
+        )
+        self._hidden: set[str] = set()  # sessions whose file is to go, and does not: it is not read
+
+    async def get(self, session_key: str) -> Rolling:
+        """The summary now. Raises MemoryFault when the file can not be read."""
+        return (await self._loaded(session_key)).value or NOTHING
+
+    def in_ram(self, session_key: str) -> Rolling | None:
+        """The summary, if it is at hand."""
+        entry = self._entries.peek(session_key)
+        return entry.value if entry is not None else None
+
+    async def generation(self, session_key: str) -> int:
+        """A number that changes whenever the summary does; see `put`."""
+        return (await self._loaded(session_key)).generation
+
+    async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
+        """Store a summary made while `generation` held. False, and nothing stored, if it no longer does.
+
+        Raises MemoryFault when the disk does not take it; the old summary then stays.
+        """
+        entry = await self._loaded(session_key)
+        async with entry.lock:
+            if entry.generation != generation:
+                return False
+            before = max((entry.value or NOTHING).updated_at, await self._cleared_at(session_key))
+            value = Rolling(summary, max(self._clock(), before + 1))
+            content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
+            name = session_name(session_key)
+            await self._on_disk(name, self.documents.write, name, content)
+            entry.value, entry.generation = value, next(self._generations)
+            self._hidden.discard(session_key)
+            self._tell(session_key)
+            return True
+
+    async def clear(self, session_key: str, *, by: str | None = None) -> None:
+        """Forget the summary of this session only. A summary being made now will not be stored.
+
+        `by` is who wants it so (user id). Raises MemoryFault when the disk does not take it.
+        """
+        entry = await self._loaded(session_key)
+        async with entry.lock:
+            entry.generation = next(self._generations)
+            if self._clears is not None:  # first, so that what does not go is hidden
+                not_before = (entry.value or NOTHING).updated_at
+                await self._clears.note(session_key, by=by, not_before=not_before)
+            name = session_name(session_key)
+            await self._on_disk(name, drop, self.documents, name)
+            # Once more: a summary begun meanwhile was made from the one that is now gone.
+            entry.value, entry.generation = NOTHING, next(self._generations)
+            self._hidden.discard(session_key)
+            self._tell(session_key)
+
+    def _tell(self, session_key: str) -> None:
+        for tell in self.changed:
+            tell(session_key)
+
+    @asynccontextmanager
+    async def cleared(self, session_keys: Iterable[str]) -> AsyncIterator[None]:
+        """These sessions have no summary any more; meanwhile the caller removes their files.
+
+        Nobody reads or writes one of them meanwhile, and a summary being made now will not be stored.
+        """
+        keys = sorted(set(session_keys))  # in one order, so that two of these never wait for each other
+        async with AsyncExitStack() as stack:
+            entries = [self._entries.use(key, self._clock()) for key in keys]
+            for entry in entries:
+                await stack.enter_async_context(entry.lock)
+                entry.value = NOTHING
+            try:
+                yield
+            finally:
+                for entry in entries:
+                    entry.value, entry.generation = NOTHING, next(self._generations)
+
+    def hide(self, session_keys: Iterable[str]) -> None:
+        """The files of these sessions are to go, and the disk does not let them: they count as none."""
+        self._hidden |= set(session_keys)
+
+    async def _loaded(self, session_key: str) -> _Entry:
+        now = self._clock()
+        self._entries.evict_idle(now, busy=lambda entry: entry.lock.locked())
+        entry = self._entries.use(session_key, now)
+        if entry.value is None:
+            async with entry.lock:
+                if entry.value is None:
+                    entry.value = await self._from_disk(session_key, now)
+        return entry
+
+    async def _from_disk(self, session_key: str, now: int) -> Rolling:
+        """What the session's file says. The caller holds the entry's lock."""
+        if session_key in self._hidden:
+            return NOTHING
+        name = session_name(session_key)
+        try:
+            value = await in_thread(_read, self.documents, name, now)
+        except OSError as error:
+            raise MemoryFault(f"{self.folder / name} can not be read: {error}") from error
+        return NOTHING if value.updated_at <= await self._cleared_at(session_key) else value
+
+    async def _cleared_at(self, session_key: str) -> int:
+        """When (ms) this session was last cleared; -1 when never, as far as that is known."""
+        return await self._clears.last(session_key) if self._clears is not None else -1
+
+    async def _on_disk(self, name: str, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            await in_thread(work, *args, **kwargs)
+        except OSError as error:
+            raise MemoryFault(f"{self.folder / name} can not be written: {error}") from error
+
+
+def _read(folder: Documents, name: str, now_ms: int) -> Rolling:
+    """The summary under a name. What else the TypeScript bot wrote there is ignored."""
+    try:
+        content = folder.read(name)
+    except FileNotFoundError:
+        return NOTHING
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        value = None
+    if (
+        isinstance(value, Mapping)
+        and isinstance(value.get("summary"), str)
+        and valid_ms(value.get("updatedAt"))
+    ):
+        return Rolling(scrub(value["summary"]), value["updatedAt"])
+    aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
+    log.error("%s is no rolling summary; it is kept as %s", folder.folder / name, aside.name)
+    drop(folder, name)
+    return NOTHING

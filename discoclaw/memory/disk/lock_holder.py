@@ -1,0 +1,65 @@
+"""Who has the data folder: a note beside the lock, for whoever finds the folder in use.
+
+`.holder`: {pid, host, since}. The lock alone decides; a note that lies, or is missing, changes nothing but
+the words of an error. Blocking.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import socket
+from pathlib import Path
+
+from discoclaw.core.times import iso_ms, valid_ms
+from discoclaw.memory.disk.files import render_json, write_atomic
+
+log = logging.getLogger(__name__)
+
+ANOTHER = "another discoclaw process"
+
+
+def note(root: Path, now_ms: int) -> None:
+    """Say that this process has the folder. A disk that does not take it is a warning."""
+    path = root / ".holder"
+    try:
+        write_atomic(path, render_json({"pid": os.getpid(), "host": socket.gethostname(), "since": now_ms}))
+    except OSError as error:
+        log.warning("%s could not be written: %s", path, error)
+        leave(root)  # whoever had the folder before has it no longer
+
+
+def leave(root: Path) -> None:
+    """Take the note away; the caller still has the folder."""
+    with contextlib.suppress(OSError):
+        (root / ".holder").unlink()
+
+
+def who(root: Path, now_ms: int) -> str:
+    """Who has the folder, in words: "process 4242 (since 14:03Z)"."""
+    try:
+        value = json.loads((root / ".holder").read_bytes())
+        pid, host, since = value["pid"], value["host"], value["since"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return ANOTHER
+    if type(pid) is not int or pid <= 0 or not isinstance(host, str) or not valid_ms(since):
+        return ANOTHER
+    here = host == socket.gethostname()
+    if here and not _lives(pid):
+        return ANOTHER  # a note that its writer could not take away
+    at, today = iso_ms(since), iso_ms(now_ms)[:10]
+    when = at[11:16] if at[:10] == today else f"{at[:10]} {at[11:16]}"
+    where = "" if here else f" on {' '.join(host.split())[:80]}"
+    return f"process {pid}{where} (since {when}Z)"
+
+
+def _lives(pid: int) -> bool:
+    if os.name == "nt":  # pragma: no cover - there, this would stop the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

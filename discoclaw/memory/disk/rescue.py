@@ -1,0 +1,144 @@
+"""What can be saved of a damaged `memory.sqlite`: every row that can still be read, in a new file.
+
+The damaged file is kept beside it, with its WAL, as `memory.sqlite.corrupt-<stamp>`; the next erasing of
+anybody removes these copies, since nobody knows whose words are in them. What is lost of a ledger is then
+found by `verify`, like lines that were lost of a file. Blocking. Knows nothing about what the rows mean.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from discoclaw.memory.disk.database import FAULTS
+from discoclaw.memory.disk.files import sync_folder
+
+_LEAST_ROW = 20
+"""No row takes fewer bytes of a file."""
+
+
+@dataclass(slots=True)
+class Saved:
+    """What could be read: logs and documents by name. `missing`: there are places that could not be read."""
+
+    logs: dict[str, bytes] = field(default_factory=dict)
+    documents: dict[str, bytes] = field(default_factory=dict)
+    missing: bool = False
+
+
+def beheaded(file: Path) -> bool:
+    """Whether a file is gone or empty and its WAL is not: SQLite would drop that without a word."""
+    return not _size(file) and _size(file.with_name(f"{file.name}-wal")) > 0
+
+
+def look(file: Path) -> sqlite3.Connection:
+    """A connection that changes nothing: it does not even bring the WAL into the file when it is closed."""
+    db = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
+    db.text_factory = bytes
+    return db
+
+
+def save(file: Path) -> Saved:
+    """Everything in a file that can be read, however damaged it is. Writes nothing."""
+    saved = Saved(missing=beheaded(file))
+    if saved.missing:
+        return saved
+    try:
+        with closing(look(file)) as db:
+            most = file.stat().st_size // _LEAST_ROW
+            for _, name, content in _rows(db, "documents", "name, content", most, saved):
+                saved.documents[name.decode()] = content
+            rows = [*_rows(db, "logs", "name", most, saved), *_names_of_index(db)]
+            names = {key: name.decode() for key, name in rows}
+            lines = list(_rows(db, "lines", "log, position, line", most, saved))
+    except FAULTS:
+        saved.missing = True
+        return saved
+    saved.logs = _put_together(names, sorted(row[1:] for row in lines))
+    saved.missing |= any(log not in names for _, log, *_ in lines)
+    return saved
+
+
+def keep_aside(file: Path, stamp: str) -> Path:
+    """Copy a damaged file and its WAL beside it, durably. Returns where the copy is. Raises OSError."""
+    aside, count = file.with_name(f"{file.name}.corrupt-{stamp}"), 1
+    while aside.exists():
+        count += 1
+        aside = file.with_name(f"{file.name}.corrupt-{stamp}-{count}")
+    for end in ("-wal", ""):
+        source = file.with_name(file.name + end)
+        if source.exists() and source.stat().st_size:
+            _copy(source, aside.with_name(aside.name + end))
+    sync_folder(file.parent)
+    return aside
+
+
+def put_in_place(new: Path, file: Path) -> None:
+    """Let a new file take the place of a damaged one. Raises OSError."""
+    for end in ("-wal", "-shm"):  # first: SQLite would take an old WAL for the new file's
+        file.with_name(file.name + end).unlink(missing_ok=True)
+    os.replace(new, file)
+    sync_folder(file.parent)
+
+
+def _rows(
+    db: sqlite3.Connection, table: str, columns: str, most: int, saved: Saved
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table with their numbers; behind a place that can not be read, one by one."""
+    last = 0
+    try:
+        for row in db.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED ORDER BY rowid"):
+            last = row[0]
+            yield row
+        return
+    except FAULTS:
+        saved.missing = True
+    for number in range(last + 1, _top(db, table, last + most) + 1):
+        try:
+            row = db.execute(f"SELECT rowid, {columns} FROM {table} WHERE rowid = ?", (number,)).fetchone()
+        except FAULTS:
+            continue
+        if row is not None:
+            yield row
+
+
+def _names_of_index(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """The numbers and names of the logs once more, from the index: a page that all depends on lies twice."""
+    try:
+        return db.execute("SELECT id, name FROM logs INDEXED BY sqlite_autoindex_logs_1").fetchall()
+    except FAULTS:
+        return []
+
+
+def _top(db: sqlite3.Connection, table: str, most: int) -> int:
+    """The number of the last row, as far as that can be told."""
+    try:
+        (top,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()
+    except FAULTS:
+        return most
+    return min(int(top or 0), most)
+
+
+def _put_together(names: Mapping[int, str], lines: list[tuple[Any, ...]]) -> dict[str, bytes]:
+    """The logs by name, from lines that are sorted by log and position."""
+    found: dict[int, list[bytes]] = {log: [] for log in names}
+    for log, _, line in lines:
+        if log in found:
+            found[log].append(line + b"\n")
+    return {names[log]: b"".join(content) for log, content in found.items()}
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as old, target.open("xb") as new:
+        shutil.copyfileobj(old, new)
+        new.flush()
+        os.fsync(new.fileno())

@@ -1,0 +1,299 @@
+"""The store as one SQLite file, `memory.sqlite`: the same names and the same bytes as the plain files.
+
+    documents  one row a text, by the name its file would have below `data/memory`
+    logs       the ledgers and the tombstones, by the same names
+    lines      one row a line of a log: the line itself, and the byte at which it begins
+
+A ledger is read by putting its lines together, so ids, hashes and `verify` know no difference. There is no
+durable file to edit by hand, and snapshots stay beside (`data/cache`), since they can be lost.
+
+A change is one transaction. The file is in WAL mode with synchronous FULL: the log is synced with each
+commit, so what was acknowledged outlives a killed process and a power cut, as with files (NORMAL would give
+the last commits up in a power cut). A file that is damaged is never written: the start is refused, because
+the file says also who opted out and who was erased, and `verify --repair` saves what can be read (`rescue`).
+
+Removed rows are overwritten (secure_delete); `wipe` writes the whole file anew and empties the WAL, because
+SQLite leaves copies of rows behind where it once moved them. That takes as much RAM as the file is long.
+One connection, one lock; blocking. Knows nothing about what the bytes mean.
+"""
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault, NewerSchema
+from discoclaw.memory.disk import rescue
+from discoclaw.memory.disk import sqlite_rows as rows
+from discoclaw.memory.disk.port import LEDGERS, Documents, Ledgers, Log
+from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
+
+log = logging.getLogger(__name__)
+
+FILE = "memory.sqlite"
+BUSY_S = 5.0
+"""So long another program may keep the file locked before that is a fault."""
+
+_SETTINGS = (
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+)
+
+
+class SqliteDisk:
+    """The file below `root` (`data/memory`). It is made by the first thing that is written, or by `open`."""
+
+    name = "sqlite"
+    remembers = True
+
+    def __init__(self, root: Path, file: str = FILE) -> None:
+        self.file = root / file
+        self.durable: Path | None = None
+        self.ledgers: Ledgers = _Ledgers(self)
+        self._lock = threading.RLock()
+        self._db: sqlite3.Connection | None = None
+        self._known: tuple[int, int] | None = None  # which file the connection is to
+
+    def documents(self, folder: str) -> Documents:
+        return _Documents(self, f"{folder}/" if folder else "")
+
+    def log(self, name: str) -> Log:
+        return _Log(self, name)
+
+    def open(self) -> None:
+        with self._lock, as_ours(self.file):
+            self._connected(create=True)
+
+    def check(self) -> str | None:
+        """What SQLite itself says of the whole file, about a millisecond for each MB of it."""
+        if rescue.beheaded(self.file):
+            return f"{self.file} is damaged (it is gone, and its log is not); {rows.WAY_OUT}"
+        if not self.file.exists():
+            return None
+        try:
+            with as_ours(self.file), closing(rescue.look(self.file)) as db:
+                (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        except Damaged as error:
+            return str(error)
+        if found == b"ok":
+            return None
+        damage = [line for line in found.decode(errors="replace").splitlines() if not line.startswith("***")]
+        return f"{self.file} is damaged ({'; '.join(damage)}); {rows.WAY_OUT}"
+
+    def rescue(self, stamp: str) -> list[str]:
+        if (why := self.check()) is None:
+            return []
+        self.close()
+        saved = rescue.save(self.file)
+        new = SqliteDisk(self.file.parent, f".{self.file.name}.tmp")
+        new.file.unlink(missing_ok=True)
+        with new.writing() as db:
+            for name, content in saved.documents.items():
+                rows.put_document(db, name, content)
+            for name, content in saved.logs.items():
+                rows.put(db, name, content, at=0)
+        new.close()  # which leaves no WAL behind
+        aside = rescue.keep_aside(self.file, stamp)
+        rescue.put_in_place(new.file, self.file)
+        log.error("%s; it is kept as %s", why, aside.name)
+        found = f"{len(saved.logs)} logs and {len(saved.documents)} other texts were saved"
+        return [
+            f"{self.file.name} was damaged and is written anew; what was there is kept as {aside}",
+            f"{found}, but not everything could be read" if saved.missing else found,
+        ]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._db is not None:
+                with suppress(sqlite3.Error):
+                    self._db.close()
+                self._db = None
+
+    def wipe(self) -> None:
+        """Destroy what is left of removed rows, and copies of a damaged file, which hold anybody's words."""
+        with self.reading() as db:
+            if db is not None:
+                db.execute("VACUUM")
+                busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if busy:
+                    raise OSError(f"{self.file}-wal could not be emptied: another program is reading it")
+        for copies in (f"{self.file.name}.corrupt-*", f".{self.file.name}.tmp*"):
+            for copy in self.file.parent.glob(copies):
+                copy.unlink(missing_ok=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection | None]:
+        """The connection, for this thread alone; None where there is no file. Raises OSError."""
+        with self._lock, as_ours(self.file):
+            yield self._connected(create=False)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection in a transaction of its own: all of it is durable afterwards, or nothing is."""
+        with self._lock, as_ours(self.file):
+            db = self._connected(create=True)
+            assert db is not None
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    with suppress(sqlite3.Error):
+                        db.execute("ROLLBACK")
+                raise
+
+    def _connected(self, *, create: bool) -> sqlite3.Connection | None:
+        there = _inode(self.file)
+        if self._db is not None and there != self._known:
+            self.close()  # the file was moved or removed, and what we wrote into it would be lost
+        if self._db is None and (create or there is not None):
+            self._db = self._connect()
+            self._known = _inode(self.file)
+        return self._db
+
+    def _connect(self) -> sqlite3.Connection:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # ours alone, as the tombstones' key has to be; WAL and shm follow
+            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        db = sqlite3.connect(self.file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            db.text_factory = bytes
+            self._check_whose(db)
+            for setting in _SETTINGS:
+                db.execute(setting)
+            if rows.version_of(db) == 0:
+                rows.create(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _check_whose(self, db: sqlite3.Connection) -> None:
+        """Raise for a file that is not to be written."""
+        version = rows.version_of(db)
+        if version > rows.VERSION:
+            raise NewerSchema(
+                f"{self.file} has version {version}, which this program does not know; update it"
+            )
+        if version == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+            raise OSError(f"{self.file} is a database of another program; move it away")
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    disk: SqliteDisk
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return self.disk.file / self.name
+
+    def read(self) -> bytes:
+        with self.disk.reading() as db:
+            found = db.execute(rows.READ, (self.name,)).fetchall() if db is not None else []
+        return b"".join(line + b"\n" for (line,) in found)
+
+    def size(self) -> int:
+        with self.disk.reading() as db:
+            return rows.size(db, self.name) if db is not None else 0
+
+    def append(self, content: bytes, *, expected_size: int) -> None:
+        with self.disk.writing() as db:
+            if (size := rows.size(db, self.name)) != expected_size:
+                raise MemoryFault(
+                    f"{self.path} was changed by somebody else ({size} bytes, not {expected_size})"
+                )
+            rows.put(db, self.name, content, at=size)
+
+    def cut(self, size: int) -> None:
+        with self.disk.writing() as db:
+            db.execute(
+                "DELETE FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) AND position >= ?",
+                (self.name, size),
+            )
+
+    def replace(self, content: bytes) -> None:
+        with self.disk.writing() as db:
+            rows.remove_log(db, self.name)
+            rows.put(db, self.name, content, at=0)
+
+    def keep_aside(self, label: str, stamp: str) -> Path:
+        content = self.read()
+        with self.disk.writing() as db:
+            return self.disk.file / rows.put_aside(db, self.name, content, label, stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ledgers:
+    disk: SqliteDisk
+
+    def log(self, subject: str) -> Log:
+        return _Log(self.disk, f"{LEDGERS}/{subject}.jsonl")
+
+    def by_age(self) -> list[tuple[str, int]]:
+        with self.disk.reading() as db:
+            query = (rows.BY_AGE, rows.between(f"{LEDGERS}/"))
+            found = db.execute(*query).fetchall() if db is not None else []
+        names = [(name.decode().removeprefix(f"{LEDGERS}/"), size) for name, size in found]
+        return [(name.removesuffix(".jsonl"), size or 0) for name, size in names if name.endswith(".jsonl")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    disk: SqliteDisk
+    prefix: str
+
+    @property
+    def folder(self) -> Path:
+        return self.disk.file / self.prefix
+
+    def names(self) -> list[str]:
+        with self.disk.reading() as db:
+            found = (
+                [*rows.names(db, "documents", self.prefix), *rows.names(db, "logs", self.prefix)]
+                if db
+                else []
+            )
+        return sorted(name for name in found if "/" not in name)
+
+    def read(self, name: str) -> bytes:
+        with self.disk.reading() as db:
+            query = "SELECT content FROM documents WHERE name = ?"
+            row = db.execute(query, (self.prefix + name,)).fetchone() if db is not None else None
+        if row is None:
+            raise FileNotFoundError(f"{self.folder / name} is not there")
+        return bytes(row[0])
+
+    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
+        with self.disk.writing() as db:
+            rows.put_document(db, self.prefix + name, content)
+
+    def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
+        wanted = [self.prefix + name for name in names]
+        if not wanted or not self.disk.file.exists():
+            return 0, []
+        try:
+            with self.disk.writing() as db:
+                return sum(rows.remove(db, name) for name in wanted), []
+        except OSError as error:
+            return 0, [f"{self.disk.file / name}: {error}" for name in wanted]
+
+    def keep_aside(self, name: str, label: str, stamp: str) -> Path:
+        content = self.read(name)
+        with self.disk.writing() as db:
+            return self.disk.file / rows.put_aside(db, self.prefix + name, content, label, stamp)
+
+
+def _inode(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,149 @@
+"""The rows of `memory.sqlite`: its tables, what is done in one transaction, and its errors as ours.
+
+Texts come out of a connection as bytes (`text_factory`), since a line need not be UTF-8.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from discoclaw.memory.disk.database import FAULTS
+
+VERSION = 1
+
+WAY_OUT = (
+    "nothing in it is touched; put a backup in its place, or let `discoclaw memory verify --repair` "
+    "keep it aside and save what can be read"
+)
+
+SCHEMA = (
+    "CREATE TABLE documents (name TEXT PRIMARY KEY NOT NULL, content TEXT NOT NULL)",
+    "CREATE TABLE logs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE lines (
+        id INTEGER PRIMARY KEY,
+        log INTEGER NOT NULL REFERENCES logs (id),
+        position INTEGER NOT NULL,
+        line TEXT NOT NULL,
+        UNIQUE (log, position)
+    )""",
+    f"PRAGMA user_version = {VERSION}",
+)
+# Behind the last byte of a line stands its newline, which is not kept. What is no UTF-8 is kept as a blob.
+_END = "position + length(CAST(line AS BLOB)) + 1"
+_SIZE = f"SELECT {_END} FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) ORDER BY position DESC"
+READ = "SELECT line FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) ORDER BY position"
+BY_AGE = f"""
+    SELECT logs.name, {_END} FROM logs LEFT JOIN lines ON lines.id =
+        (SELECT id FROM lines WHERE log = logs.id ORDER BY position DESC LIMIT 1)
+    WHERE logs.name >= ? AND logs.name < ? ORDER BY lines.id, logs.name
+"""
+
+
+def between(prefix: str) -> tuple[str, str]:
+    """For a query: the first name that begins so, and the first behind all that do."""
+    return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else "\U0010ffff"
+
+
+def names(db: sqlite3.Connection, table: str, prefix: str) -> list[str]:
+    """The names in a table that begin so, without that beginning."""
+    rows = db.execute(f"SELECT name FROM {table} WHERE name >= ? AND name < ?", between(prefix)).fetchall()
+    return [name.decode().removeprefix(prefix) for (name,) in rows]
+
+
+def size(db: sqlite3.Connection, name: str) -> int:
+    """The length of a log in bytes."""
+    row = db.execute(_SIZE, (name,)).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def put(db: sqlite3.Connection, name: str, content: bytes, *, at: int) -> None:
+    """Add lines to a log, the first of which begins at that byte."""
+    db.execute("INSERT OR IGNORE INTO logs (name) VALUES (?)", (name,))
+    (log,) = db.execute("SELECT id FROM logs WHERE name = ?", (name,)).fetchone()
+    for line in content.removesuffix(b"\n").split(b"\n") if content else ():
+        db.execute("INSERT INTO lines (log, position, line) VALUES (?, ?, ?)", (log, at, _text(line)))
+        at += len(line) + 1
+
+
+def put_document(db: sqlite3.Connection, name: str, content: bytes) -> None:
+    """Keep a text under a name, in place of what is there."""
+    db.execute(
+        "INSERT INTO documents (name, content) VALUES (?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET content = excluded.content",
+        (name, _text(content)),
+    )
+
+
+def put_aside(db: sqlite3.Connection, name: str, content: bytes, label: str, stamp: str) -> str:
+    """Keep a content under a name nothing has yet; which one."""
+    aside, count = f"{name}.{label}-{stamp}", 1
+    while db.execute("SELECT 1 FROM documents WHERE name = ?", (aside,)).fetchone() is not None:
+        count += 1
+        aside = f"{name}.{label}-{stamp}-{count}"
+    put_document(db, aside, content)
+    return aside
+
+
+def remove(db: sqlite3.Connection, name: str) -> int:
+    """Remove what is called so; how many there were."""
+    return db.execute("DELETE FROM documents WHERE name = ?", (name,)).rowcount + remove_log(db, name)
+
+
+def remove_log(db: sqlite3.Connection, name: str) -> int:
+    """Remove a log with its lines; whether there was any."""
+    db.execute("DELETE FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?)", (name,))
+    return db.execute("DELETE FROM logs WHERE name = ?", (name,)).rowcount
+
+
+def _text(content: bytes) -> str | bytes:
+    """Text where it is any, so that people can read the file with any tool."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """The version of the tables; 0 where there are none of ours."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def create(db: sqlite3.Connection) -> None:
+    """Make the tables, unless somebody was quicker."""
+    db.execute("BEGIN IMMEDIATE")
+    for statement in SCHEMA if version_of(db) == 0 else ():
+        db.execute(statement)
+    db.execute("COMMIT")
+
+
+# ---------------------------------------------------------------------- errors
+
+
+class Damaged(OSError):
+    """The file is damaged, or none of ours."""
+
+
+_WHY = {
+    sqlite3.SQLITE_BUSY: "another program has locked it; let that one finish, and try again",
+    sqlite3.SQLITE_READONLY: "it can not be written; look at the rights of the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it can not be opened; look at the rights of the file and its folder",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk fails, or is full",
+}
+
+
+@contextmanager
+def as_ours(file: Path) -> Iterator[None]:
+    """SQLite's errors as OSErrors, with words about what to do."""
+    try:
+        yield
+    except FAULTS as error:
+        code: Any = getattr(error, "sqlite_errorcode", 0)
+        garbled = isinstance(error, UnicodeDecodeError)
+        if garbled or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise Damaged(f"{file} is damaged ({error}); {WAY_OUT}") from error
+        why = _WHY.get(code & 0xFF)
+        raise OSError(f"{file}: {why} ({error})" if why is not None else f"{file}: {error}") from error

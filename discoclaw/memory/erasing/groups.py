@@ -1,0 +1,219 @@
+"""What an erasing does to groups: what rests on a person's words leaves the ledgers, they leave the files.
+
+A ledger is written anew without the commits that rest on the person's words (see `core/people`); a group of
+which nothing names the person keeps every byte. The file is brought in line before the ledger is, so that
+whoever is killed in between finds the person still named there and does both again. What was kept aside of
+any group, or left by a killed writer, goes as well, since nobody knows whose words are in it; so do lines
+that can not be read, where the person is named.
+Blocking. Knows nothing about how an erasing is noted.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from discoclaw.core.errors import LedgerDamaged, NewerSchema
+from discoclaw.core.event import Commit, Record, decode_line, encode_line
+from discoclaw.core.history import History
+from discoclaw.core.people import people_of, without
+from discoclaw.core.profile import Group
+from discoclaw.core.subject import group_of, group_subject, user_subject
+from discoclaw.core.times import ms_of_iso
+from discoclaw.memory.disk.files import render_json, session_name
+from discoclaw.memory.disk.port import Documents, Ledgers, drop
+
+Remove = Callable[[Documents, Collection[str]], tuple[int, list[str]]]
+"""Removes what has one of these names, or is called after one: how many there were, what stays, and why."""
+
+EVERY = "*"
+"""Stands for all groups."""
+
+_JSON, _LINES = ".json", ".jsonl"
+_LEDGER, _FILE = re.compile(r"group-[A-Za-z0-9_-]+\.jsonl"), re.compile(r"[A-Za-z0-9_-]+\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStores:
+    """Where the groups of one store lie; `snapshots` are beside it."""
+
+    logs: Ledgers
+    ledgers: Documents
+    groups: Documents
+    snapshots: Documents
+    cursors: Documents
+
+
+@dataclass(slots=True)
+class GroupsErased:
+    """What was done: how much was removed, what stays and why, and the subjects that changed or `stuck`."""
+
+    removed: int = 0
+    left: list[str] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+
+    def add(self, other: "GroupsErased") -> None:
+        self.removed += other.removed
+        self.left += other.left
+        self.changed |= other.changed
+        self.stuck |= other.stuck
+
+
+def purge(shelf: GroupStores, user: str, remove: Remove) -> GroupsErased:
+    """Take a person (user id) out of all groups of a store. What the disk does not give away is `left`."""
+    done = GroupsErased()
+    try:
+        logs = {subject for subject, _ in shelf.logs.by_age() if group_of(subject) is not None}
+        done.removed, done.left = _remove_copies(shelf)
+        files = filter(_FILE.fullmatch, shelf.groups.names())
+        named = {group_subject(name.removesuffix(_JSON)) for name in files}
+    except OSError as error:
+        return GroupsErased(left=[f"{shelf.groups.folder}: {error}"], stuck={EVERY})
+    for subject in sorted(logs | named):
+        try:
+            changed = _purge_one(shelf, subject, user, remove)
+        except OSError as error:
+            done.left.append(f"{subject}: {error}")
+            done.stuck.add(subject)
+            continue
+        if changed:
+            done.removed += 1
+            done.changed.add(subject)
+    return done
+
+
+def newest(logs: Ledgers, user: str) -> int:
+    """When (ms) the newest commit of any group was made that rests on a person's words; 0 for none.
+
+    Raises OSError.
+    """
+    found = [0]
+    for subject, _ in logs.by_age():
+        if group_of(subject) is None or user.encode() not in (content := logs.log(subject).read()):
+            continue
+        for _, record in _lines(content):
+            if isinstance(record, Commit) and user in people_of(record):
+                found.append(ms_of_iso(record.timestamp))
+    return max(found)
+
+
+def _remove_copies(shelf: GroupStores) -> tuple[int, list[str]]:
+    """Remove what lies beside the files of groups."""
+    ledgers = [one for one in shelf.ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
+    files = [one for one in shelf.groups.names() if not _FILE.fullmatch(one)]
+    removed, left = shelf.ledgers.remove(ledgers)
+    count, stays = shelf.groups.remove(files)
+    return removed + count, [*left, *stays]
+
+
+def _purge_one(shelf: GroupStores, subject: str, user: str, remove: Remove) -> bool:
+    """Take a person out of one group; whether there was anything. Raises OSError."""
+    log, name = shelf.logs.log(subject), f"{group_of(subject)}{_JSON}"
+    before, file = log.read(), _read(shelf.groups, name)
+    named = any(re.search(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()), one) for one in (before, file))
+    after = _without(before, user) if named else before[: before.rfind(b"\n") + 1]
+    if not named and after == before:
+        return False
+    renewed = bool(file) and _bring_in_line(shelf.groups, name, file, after, user)
+    if after != before:
+        _, left = remove(shelf.snapshots, {f"{subject}{_JSON}"})
+        _, stays = remove(shelf.cursors, {session_name(f"access-{subject}")})
+        if left or stays:
+            raise OSError("; ".join([*left, *stays]))
+        if after:
+            log.replace(after)
+        else:
+            drop(shelf.ledgers, f"{subject}{_LINES}")
+    return renewed or after != before
+
+
+def _bring_in_line(groups: Documents, name: str, file: bytes, ledger: bytes, user: str) -> bool:
+    """Let a group's file show what is left; whether it did not.
+
+    One that can not be read goes: nobody knows what is in it. Raises OSError.
+    """
+    try:
+        group = Group.from_json(json.loads(file))
+    except (ValueError, RecursionError):
+        return drop(groups, name)
+    records = [record for _, record in _lines(ledger) if record is not None]
+    content = render_json(group.without(user).viewing(History(records).shown()).to_json())
+    if content == file:
+        return False
+    groups.write(name, content)
+    return True
+
+
+def _without(content: bytes, user: str) -> bytes:
+    """The lines of a ledger without those that rest on a person's words, and those that nobody can read."""
+    mark = user.encode()
+    kept = [
+        (line, record)
+        for line, record in _lines(content)
+        if record is not None or (_is_newer(line) and mark not in line)
+    ]
+    lines = {record.id: line for line, record in kept if record is not None}
+    records = [record for _, record in kept if record is not None]
+    left = without(records, lambda commit: user in people_of(commit))
+    newer = [line + b"\n" for line, record in kept if record is None]
+    if not any(isinstance(record, Commit) for record in left) and not newer:
+        return b""
+    return b"".join([*(_line(record, lines) for record in left), *newer])
+
+
+def unerased(records: Iterable[Record], erased_at: Callable[[str], int]) -> list[Record]:
+    """Records of a group without what rests on words from before somebody's memory was erased.
+
+    `erased_at` says when (ms) a subject was; -1 for never.
+    """
+
+    def gone(commit: Commit) -> bool:
+        when = ms_of_iso(commit.timestamp)
+        return any(erased_at(user_subject(user)) >= when for user in people_of(commit))
+
+    return without(list(records), gone)
+
+
+def unerased_lines(content: bytes, erased_at: Callable[[str], int]) -> bytes:
+    """The same of the lines of a ledger; those that can not be read stay as they are, in their place."""
+    pairs = list(_lines(content))
+    records = [record for _, record in pairs if record is not None]
+    left = unerased(records, erased_at)
+    kept, known = {record.id for record in left}, {record.id for record in records}
+    if known <= kept:
+        return content
+    stay = [line + b"\n" for line, record in pairs if record is None or record.id in kept]
+    return b"".join([*stay, *(encode_line(record) for record in left if record.id not in known)])
+
+
+def _lines(content: bytes) -> Iterator[tuple[bytes, Record | None]]:
+    """The whole lines of a ledger, each with its record; None where it is none that can be read."""
+    for line in content[: content.rfind(b"\n") + 1].split(b"\n")[:-1]:
+        try:
+            yield line, decode_line(line)
+        except (LedgerDamaged, NewerSchema):
+            yield line, None
+
+
+def _is_newer(line: bytes) -> bool:
+    try:
+        decode_line(line)
+    except NewerSchema:
+        return True
+    except LedgerDamaged:
+        return False
+    return False
+
+
+def _line(record: Record, lines: dict[str, bytes]) -> bytes:
+    """The line of a record: the very bytes it had, if it is an old one."""
+    return lines[record.id] + b"\n" if record.id in lines else encode_line(record)
+
+
+def _read(folder: Documents, name: str) -> bytes:
+    """A text; nothing where there is none."""
+    try:
+        return folder.read(name)
+    except FileNotFoundError:
+        return b""

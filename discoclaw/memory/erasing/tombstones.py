@@ -1,0 +1,150 @@
+"""Who was erased, and when, without saying who: `tombstones.jsonl`, one line an erasing.
+
+    {"mark": HMAC-SHA256(key, subject) in hex, "at": ms}
+
+The key is 32 random bytes in `tombstone.key`, made with the first line and readable by us alone. Whoever has
+the file without the key can not tell whom it is about; whoever has both can ask only for somebody they know.
+Of two lines about one subject the later time counts. A line that can not be read is said and left as it is;
+a key that is missing or wrong stops the start, since what was erased could then be learned again.
+Blocking. Knows nothing about what erasing does.
+"""
+
+import hashlib
+import hmac
+import json
+import logging
+import re
+import secrets
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.disk.port import Disk, Log, disk_at
+
+log = logging.getLogger(__name__)
+
+FILE, KEY = "tombstones.jsonl", "tombstone.key"
+KEY_BYTES = 32
+_MARK = re.compile(r"[0-9a-f]{64}")
+
+
+class Tombstones:
+    """The tombstones of a disk, or below `data/memory`, read once and then in RAM. `load` comes first."""
+
+    def __init__(self, where: Path | Disk) -> None:
+        disk = disk_at(where)
+        self._lines, self._documents = disk.log(FILE), disk.documents("")
+        self._path, self._key_path = self._lines.path, self._documents.folder / KEY
+        self._key: bytes | None = None
+        self._marks: dict[str, int] = {}
+
+    def load(self) -> None:
+        """Read the files. Raises MemoryFault when they are there and can not be used."""
+        self._key, self._marks = None, {}
+        try:
+            lines = self._lines.read().splitlines()
+        except OSError as error:
+            raise MemoryFault(f"{self._path} can not be read: {error}") from error
+        for number, line in enumerate(lines, start=1):
+            self._take(number, line)
+        self._key = self.key()
+        if self._marks and self._key is None:
+            raise MemoryFault(
+                f"{self._key_path} is missing; without it nobody can tell who had their memory erased. "
+                f"Put it back, or move {self._path.name} away if what they said may be learned again"
+            )
+
+    def erased_at(self, subject: str) -> int:
+        """When (ms) a subject was last erased; -1 when never."""
+        if self._key is None or not self._marks:
+            return -1
+        return self._marks.get(_mark(self._key, subject), -1)
+
+    def any(self) -> bool:
+        """Whether anybody was ever erased."""
+        return bool(self._marks)
+
+    def add(self, subject: str, at: int) -> None:
+        """Note an erasing, durably; one that is noted already is not noted twice. Raises OSError."""
+        if self.erased_at(subject) >= at:
+            return
+        if self._key is None:
+            self._key = self._make_key()
+        mark = _mark(self._key, subject)
+        line = json.dumps({"mark": mark, "at": at}).encode() + b"\n"
+        _add(self._lines, line)
+        self._marks[mark] = at
+
+    def _take(self, number: int, line: bytes) -> None:
+        try:
+            value = json.loads(line)
+            mark, at = value["mark"], value["at"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            mark = at = None
+        if isinstance(mark, str) and _MARK.fullmatch(mark) and valid_ms(at):
+            self._marks[mark] = max(at, self._marks.get(mark, -1))
+        elif line.strip():
+            log.error("%s, line %d is no tombstone; it is left out", self._path, number)
+
+    def key(self) -> bytes | None:
+        """The key on disk; None when there is none. Raises MemoryFault when it can not be used."""
+        try:
+            key = self._documents.read(KEY)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise MemoryFault(f"{self._key_path} can not be read: {error}") from error
+        if len(key) != KEY_BYTES:
+            raise MemoryFault(f"{self._key_path} is no key: it has {len(key)} bytes, not {KEY_BYTES}")
+        return key
+
+    def _make_key(self) -> bytes:
+        """A new key on disk, whole or not at all, that nobody else could ever read."""
+        key = secrets.token_bytes(KEY_BYTES)
+        self._documents.write(KEY, key, secret=True)
+        return key
+
+
+def _mark(key: bytes, subject: str) -> str:
+    return hmac.new(key, subject.encode("utf-8"), hashlib.sha256).hexdigest()
+
+
+def check(disk: Disk) -> None:
+    """Raise MemoryFault, or OSError, where marks lie on a disk that could not be used with its key."""
+    if _marks(disk) and Tombstones(disk).key() is None:
+        raise MemoryFault(
+            f"{disk.documents('').folder / KEY} is missing; without it nobody can tell who had their memory "
+            "erased, so put it back"
+        )
+
+
+def bring(source: Disk, target: Disk) -> bool:
+    """Add the tombstones of another store to those here; whether there were any.
+
+    Marks of another key say nothing here: MemoryFault, unless there are none yet. Raises OSError.
+    """
+    theirs, ours = _marks(source), _marks(target)
+    if not theirs:
+        return False
+    key = source.documents("").read(KEY)
+    if not ours:
+        target.documents("").write(KEY, key, secret=True)
+    elif target.documents("").read(KEY) != key:
+        raise MemoryFault(
+            f"{source.log(FILE).path} and {target.log(FILE).path} are of different keys and can not become "
+            "one; move one of them away with its key"
+        )
+    if new := [line for line in theirs if line not in ours]:
+        _add(target.log(FILE), b"".join(line + b"\n" for line in new))
+    return True
+
+
+def _add(to: Log, lines: bytes) -> None:
+    """Append lines, behind an unfinished one if need be."""
+    before = to.read()
+    torn = before and not before.endswith(b"\n")
+    to.append(b"\n" + lines if torn else lines, expected_size=len(before))
+
+
+def _marks(disk: Disk) -> list[bytes]:
+    return [line for line in disk.log(FILE).read().splitlines() if line.strip()]

@@ -1,0 +1,400 @@
+"""What channels are about: `groups/<channel id>.json` (see `core/profile`), and ledgers `group-<channel id>`.
+
+Purpose and members are the file's own, and change with what people say there; themes and decisions are items
+of the ledger, learned from talk, and the file shows them. A thread belongs to its parent channel. Nothing of
+a group is ever told elsewhere. RAM comes first, the file is written behind, and no message waits for it.
+Whoever has their memory erased leaves the members at once; what rests on their words leaves the ledger (see
+`erase_groups`). Knows nothing about Discord or models.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.item import Facets, Kind
+from discoclaw.core.message import Place
+from discoclaw.core.people import people_by_item
+from discoclaw.core.ports import Clock
+from discoclaw.core.profile import (
+    LONGEST_PURPOSE,
+    MOST_DECISIONS,
+    MOST_MEMBERS,
+    MOST_THEMES,
+    Group,
+    Part,
+    items_of,
+    key_of,
+    notes_of,
+    tidy_name,
+)
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
+from discoclaw.core.text import clip, collapse, scrub, visible
+from discoclaw.core.view import View
+from discoclaw.memory.behind import Behind
+from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
+from discoclaw.memory.disk.port import Documents, documents_at, drop
+from discoclaw.memory.subjects.store import Memory
+
+log = logging.getLogger(__name__)
+
+PAUSE_MS = 60_000
+"""Between two writes that only say who of the many in a crowded channel spoke last."""
+MOST_TRIES = 3
+
+KINDS: Mapping[Part, Kind] = {"theme": "fact", "decision": "constraint"}
+"""As what kind of item each is kept."""
+_MOST: Mapping[Part, int] = {"theme": MOST_THEMES, "decision": MOST_DECISIONS}
+_LONGEST: Mapping[Part, int] = {"theme": 80, "decision": 300}
+_MOST_AT_ONCE: Mapping[Part, int] = {"theme": 5, "decision": 10}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a group's memory says, as far as it may be told where it is asked for, oldest first.
+
+    `people` are those whose words all of it rests on, told or not, by user id; `erasings` how many people's
+    memories were erased until then, since the start.
+    """
+
+    themes: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    people: Collection[str] = ()
+    erasings: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What talk has added to a group's memory: texts as a model proposes them."""
+
+    themes: Sequence[str] = ()
+    decisions: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One group in RAM. Until it is `read`, only what was seen since the start is in it."""
+
+    group: Group = field(default=Group())
+    members: dict[str, str] = field(default_factory=dict)
+    """Names by id; who spoke last stands at the end."""
+    topic: str | None = None
+    content: bytes = b""
+    read: bool = False
+    unsaved: bool = False
+    written: int = 0
+    """When (ms) the file was last written."""
+    told: tuple[tuple[object, ...], str] | None = None
+    """What prompts are told, and of which view."""
+    people: tuple[str, Mapping[str, frozenset[str]]] | None = None
+    """Whose words the items rest on, by item, and of which commit that is so."""
+
+
+class _Moved(Exception):
+    """Somebody else wrote in between."""
+
+
+class Groups:
+    """The memory of all groups. It follows what changes in `memory`, and its erasings.
+
+    `changed` is called with the subject when a file changed.
+    """
+
+    def __init__(
+        self,
+        where: Path | Documents,
+        memory: Memory,
+        *,
+        clock: Clock,
+        idle_ms: int = HOUR_MS,
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self.documents = documents_at(where)
+        self.changed: list[Callable[[str], None]] = []
+        self._memory = memory
+        self._clock = clock
+        self._redactor = redactor
+        self._entries: IdleMap[_Entry] = IdleMap(lambda group_id: _Entry(), idle_ms=idle_ms)
+        self._behind = Behind("groups", self._bring)
+        self._writing = asyncio.Lock()
+        self._erasings = 0
+        memory.changed.append(self._ledger_changed)
+        memory.eraser.told.append(self._erased)
+        memory.eraser.held.append(self._alone)
+
+    # ------------------------------------------------------------------ who talks there
+
+    def seen(self, place: Place, at: int, *, user_id: str | None = None, name: str = "") -> None:
+        """Somebody spoke in a place at a time (ms); without a `user_id`, somebody of whom nothing is kept.
+
+        Never blocks. A DM is no group.
+        """
+        if place.group_id is None:
+            return
+        now = self._clock()
+        self._entries.evict_idle(now, busy=lambda one: one.unsaved)
+        entry = self._entries.use(place.group_id, now)
+        if user_id is not None:
+            known = entry.members.pop(user_id, None)
+            if known is None and at <= self._erased_at(user_id):
+                return
+            entry.members[user_id] = name
+            crowded = known is None and _trimmed(entry.members) and now - entry.written < PAUSE_MS
+            entry.unsaved |= known != name and not crowded
+        if entry.topic != place.topic:
+            if at <= self._memory.erased_at(group_subject(place.group_id)):
+                return
+            entry.topic, entry.unsaved = place.topic, True
+        if entry.unsaved:
+            self._behind.mark(place.group_id)
+
+    async def get(self, group_id: str) -> Group:
+        """What is known of a group. Raises MemoryFault when it can not be read."""
+        entry = self._entries.use(group_id, self._clock())
+        if not entry.read:
+            async with self._writing:
+                await self._read(group_id, entry)
+        return self._as_seen(entry, None)
+
+    # ------------------------------------------------------------------ what is told of it
+
+    def notes_in_ram(self, place: Place) -> str | None:
+        """What a prompt of a place is told of its group, if that is at hand; "" for a DM."""
+        if place.group_id is None:
+            return ""
+        try:
+            view = self._memory.view_in_ram(group_subject(place.group_id))
+        except MemoryFault:
+            return ""
+        return self._notes(place, view) if view is not None else None
+
+    async def notes(self, place: Place) -> str:
+        """What a prompt of a place is told of its group. Raises MemoryFault when it can not be read."""
+        if place.group_id is None:
+            return ""
+        return self._notes(place, await self._memory.view(group_subject(place.group_id)))
+
+    def _notes(self, place: Place, view: View) -> str:
+        """The notes of a view; of the same view they are made once."""
+        entry = self._entries.peek(str(place.group_id))
+        of = (view.head, view.updated_at, place.private)
+        if entry is not None and entry.told is not None and entry.told[0] == of:
+            return entry.told[1]
+        text = notes_of(view, private=place.private)
+        if entry is not None:
+            entry.told = (of, text)
+        return text
+
+    # ------------------------------------------------------------------ what is learned
+
+    async def known(self, place: Place) -> Known | None:
+        """What the memory of a place's group says already; None where none is to be kept.
+
+        That is so in a DM, and in a thread that only some may read: what is said there is not for everybody
+        in the channel. Raises MemoryFault.
+        """
+        if place.group_id is None or place.closed:
+            return None
+        erasings = self._erasings
+        view = await self._memory.view(group_subject(place.group_id))
+        return Known(
+            tuple(item.text for item in items_of(view, "theme", private=place.private)),
+            tuple(item.text for item in items_of(view, "decision", private=place.private)),
+            await self._people_of(place.group_id, view),
+            erasings,
+        )
+
+    async def learn(
+        self, place: Place, learned: Learned, known: Known, people: Mapping[str, int], origin: Origin
+    ) -> None:
+        """Add what was learned, as one commit that names everybody whose words it may rest on.
+
+        Those are `people`, by user id with when (ms) their memory had been erased as they were listened to,
+        and whoever is named by what was `known` then: a model that is shown something may say it again. Where
+        somebody was erased since, nothing is learned. `origin` is the newest of the messages it rests on.
+        Raises MemoryFault.
+        """
+        group_id = str(place.group_id)
+        texts = [*self._tidied("theme", learned.themes), *self._tidied("decision", learned.decisions)]
+        for _ in range(MOST_TRIES if texts else 0):
+            view = await self._memory.view(group_subject(group_id))
+            named = {*people, *known.people, *await self._people_of(group_id, view)}
+
+            def wish(draft: Draft, head: str | None = view.head) -> None:
+                if draft.view.head != head:
+                    raise _Moved
+                erased = any(self._erased_at(user_id) != at for user_id, at in people.items())
+                if erased or self._erasings != known.erasings:
+                    raise Refused("somebody was erased meanwhile, and it may rest on their words")
+                _propose(draft, texts, origin)
+
+            try:
+                await self._memory.change(
+                    group_subject(group_id), "learned from talk", wish, by="summary", people=sorted(named)
+                )
+                return
+            except _Moved:
+                continue
+            except Refused as refusal:
+                log.info("%s: nothing is learned: %s", group_subject(group_id), refusal)
+                return
+
+    def _tidied(self, part: Part, texts: Iterable[str]) -> list[tuple[Part, str]]:
+        """Proposed texts as items may have them, without empty ones and those beyond the most of one time."""
+        plain = [collapse(self._redactor.clean(" ".join(scrub(text).splitlines()))) for text in texts]
+        told = [clip(text, _LONGEST[part]) for text in plain if visible(text).strip()]
+        return [(part, text) for text in told[: _MOST_AT_ONCE[part]]]
+
+    async def _people_of(self, group_id: str, view: View) -> Collection[str]:
+        """Whose words what is remembered rests on, by user id. Raises MemoryFault."""
+        if view.head is None or not view.items:
+            return frozenset()
+        entry, erasings = self._entries.use(group_id, self._clock()), self._erasings
+        if entry.people is None or entry.people[0] != view.head:
+            chain = (await self._memory.history(group_subject(group_id))).chain(view.head)
+            if erasings != self._erasings or not chain:
+                raise MemoryFault(f"the memory of {group_subject(group_id)} has changed meanwhile")
+            entry.people = (view.head, people_by_item(chain))
+        by_item = entry.people[1]
+        return frozenset().union(*(by_item.get(key, ()) for key in view.items))
+
+    def _erased_at(self, user_id: str) -> int:
+        return self._memory.erased_at(user_subject(user_id))
+
+    # ------------------------------------------------------------------ the files
+
+    async def settle(self) -> None:
+        """Wait until everything is written."""
+        await self._behind.settle()
+
+    async def close(self) -> None:
+        """Write what waits, then stop."""
+        await self._behind.close()
+
+    def _ledger_changed(self, subject: str) -> None:
+        if (group_id := group_of(subject)) is not None:
+            self._behind.mark(group_id)
+
+    def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
+        self._erasings += 1
+        if (group_id := group_of(subject)) is not None:
+            self._entries.drop(group_id)
+        elif (user_id := user_of(subject)) is not None:
+            for key in self._entries:
+                if (entry := self._entries.peek(key)) is not None:
+                    entry.members.pop(user_id, None)
+
+    @asynccontextmanager
+    async def _alone(self, subject: str) -> AsyncIterator[None]:
+        """Nobody writes a group's file meanwhile; afterwards they are read anew."""
+        async with self._writing:
+            try:
+                yield
+            finally:
+                for key in self._entries:
+                    if (entry := self._entries.peek(key)) is not None:
+                        entry.read, entry.group, entry.told, entry.people = False, Group(), None, None
+
+    async def _bring(self, group_id: str) -> None:
+        """Bring one file up to date. Raises MemoryFault and OSError."""
+        subject, entry = group_subject(group_id), self._entries.use(group_id, self._clock())
+        erasings = self._erasings
+        # Not while we are the one writer: an erasing waits for that, and holds the group's lock.
+        view = await self._view(subject)
+        async with self._writing:
+            if erasings != self._erasings or self._entries.peek(group_id) is not entry:
+                self._behind.mark(group_id)
+                return
+            await self._read(group_id, entry)
+            if entry.topic is None and not entry.content and (view is None or not view.items):
+                return  # nobody has spoken there yet
+            after = self._as_seen(entry, view)
+            content = render_json(after.to_json())
+            entry.unsaved = False
+            if content == entry.content:
+                return
+            try:
+                await in_thread(self.documents.write, _file(group_id), content)
+            except OSError:
+                entry.unsaved = True
+                raise
+            entry.group, entry.content, entry.written = after, content, self._clock()
+        for tell in self.changed:
+            tell(subject)
+
+    def _as_seen(self, entry: _Entry, view: View | None) -> Group:
+        """What a file is to say now."""
+        _trimmed(entry.members)
+        group, purpose = entry.group, entry.group.purpose
+        if entry.topic is not None:
+            purpose = self._redactor.clean(scrub(entry.topic).strip())[:LONGEST_PURPOSE] or None
+        members = tuple((user_id, tidy_name(name)) for user_id, name in entry.members.items())
+        if sorted(members) == sorted(group.members):
+            members = group.members  # that somebody else spoke last is no reason to write
+        seen = replace(group, purpose=purpose, members=members)
+        return seen.viewing(view) if view is not None else seen
+
+    async def _view(self, subject: str) -> View | None:
+        """What the group's memory says; None when it can not be read, and the file then stays as it is."""
+        try:
+            return await self._memory.view(subject)
+        except MemoryFault as fault:
+            log.warning("the file of %s shows what its memory said before: %s", subject, fault)
+            return None
+
+    async def _read(self, group_id: str, entry: _Entry) -> None:
+        """Read a file, once. The caller is the one writer."""
+        if entry.read:
+            return
+        name = _file(group_id)
+        try:
+            entry.group, entry.content = await in_thread(_read, self.documents, name, self._clock())
+        except OSError as error:
+            raise MemoryFault(f"{self.documents.folder / name} can not be read: {error}") from error
+        before = {user_id: name for user_id, name in entry.group.members if user_id not in entry.members}
+        entry.members = {**before, **entry.members}
+        entry.read = True
+
+
+def _propose(draft: Draft, texts: Sequence[tuple[Part, str]], origin: Origin) -> None:
+    """Draft themes and decisions; beyond the most of each, the oldest leave."""
+    for part, text in texts:
+        draft.upsert(KINDS[part], text, origin, facets=Facets(key=key_of(part, text), category="core"))
+    for part, most in _MOST.items():
+        held = items_of(draft.view, part, private=True)
+        for item in held[: max(0, len(held) - most)]:
+            draft.remove(item, origin)
+
+
+def _trimmed(members: dict[str, str]) -> bool:
+    """Let those go who have been silent longest; whether there were too many."""
+    crowded = len(members) > MOST_MEMBERS
+    while len(members) > MOST_MEMBERS:
+        del members[next(iter(members))]
+    return crowded
+
+
+def _file(group_id: str) -> str:
+    return f"{safe_id(group_id)}.json"
+
+
+def _read(folder: Documents, name: str, now_ms: int) -> tuple[Group, bytes]:
+    """The group under a name, with its bytes; an empty one where there is none. Blocking."""
+    try:
+        content = folder.read(name)
+    except FileNotFoundError:
+        return Group(), b""
+    try:
+        return Group.from_json(json.loads(content)), content
+    except (ValueError, RecursionError) as error:
+        aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
+        log.error("%s is no group (%s); it is kept as %s", folder.folder / name, error, aside.name)
+        drop(folder, name)
+        return Group(), b""

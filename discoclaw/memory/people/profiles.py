@@ -1,0 +1,218 @@
+"""Who people are: `profiles/<user id>.json` (see `core/profile`), made when somebody unseen speaks.
+
+Names and first_seen are the file's own; notes and preferences are a view of the person's ledger, renewed
+after each change of it. Everything happens in RAM first and is written behind; a message never waits for it,
+and nothing is read before somebody speaks or is asked about. Of who opted out nothing is written anew, and
+of who was erased nothing comes back: messages from before make no profile. A file that can not be parsed is
+kept aside and counts as none. Knows nothing about Discord or prompts.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.ports import Clock
+from discoclaw.core.profile import Profile, tidy_name
+from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.view import View
+from discoclaw.memory.behind import Behind
+from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
+from discoclaw.memory.disk.port import Documents, documents_at, drop
+from discoclaw.memory.subjects.store import Memory
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """A name somebody spoke under. `sure`: they had another one in that place before, so it is a new one."""
+
+    name: str
+    at_s: int
+    sure: bool
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One person in RAM. `value` is what the file says, as far as it was read; None for no file."""
+
+    value: Profile | None = None
+    content: bytes = b""
+    read: bool = False
+    names: dict[str, str] = field(default_factory=dict)
+    """What they are called where: a person may have another name on each server."""
+    sightings: list[_Sighting] = field(default_factory=list)
+
+
+class Profiles:
+    """The profiles of everybody. It follows what changes in `memory`, and its erasings.
+
+    `changed` is called with the subject when a file changed. `opted_out` says of a user id whether nothing
+    new may be known of them.
+    """
+
+    def __init__(
+        self,
+        where: Path | Documents,
+        memory: Memory,
+        *,
+        clock: Clock,
+        opted_out: Callable[[str], bool] = lambda user_id: False,
+        idle_ms: int = HOUR_MS,
+    ) -> None:
+        self.documents = documents_at(where)
+        self.changed: list[Callable[[str], None]] = []
+        self._memory = memory
+        self._clock = clock
+        self._opted_out = opted_out
+        self._entries: IdleMap[_Entry] = IdleMap(lambda user_id: _Entry(), idle_ms=idle_ms)
+        self._behind = Behind("profiles", self._bring)
+        self._writing = asyncio.Lock()
+        memory.changed.append(self._ledger_changed)
+        memory.eraser.told.append(self._erased)
+        memory.eraser.held.append(self._alone)
+
+    def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
+        """Somebody spoke at a time (ms) under a name; `where` is the server. Never blocks."""
+        now = self._clock()
+        self._entries.evict_idle(now, busy=_unsaved)
+        entry = self._entries.use(user_id, now)
+        if entry.names.get(where) == name:
+            return  # nothing new: nearly always
+        if self._opted_out(user_id) or at <= self._memory.erased_at(user_subject(user_id)):
+            return
+        entry.sightings.append(_Sighting(tidy_name(name), at // 1000, where in entry.names))
+        entry.names[where] = name
+        self._behind.mark(user_id)
+
+    def at_hand(self, user_id: str) -> bool:
+        """Whether what RAM knows of somebody is all there is."""
+        entry = self._entries.peek(user_id)
+        return entry is not None and entry.read
+
+    def in_ram(self, user_id: str) -> Profile | None:
+        """The profile, if it is at hand and there is one."""
+        entry = self._entries.peek(user_id)
+        return entry.value if entry is not None else None
+
+    async def get(self, user_id: str) -> Profile | None:
+        """The profile; None when there is none. Raises MemoryFault when it can not be read."""
+        entry = self._entries.use(user_id, self._clock())
+        if not entry.read:
+            async with self._writing:
+                await self._read(user_id, entry)
+        return entry.value
+
+    async def settle(self) -> None:
+        """Wait until everything is written."""
+        await self._behind.settle()
+
+    async def close(self) -> None:
+        """Write what waits, then stop."""
+        await self._behind.close()
+
+    # ------------------------------------------------------------------ inside
+
+    def _ledger_changed(self, subject: str) -> None:
+        if (user_id := user_of(subject)) is not None:
+            self._behind.mark(user_id)
+
+    def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
+        if (user_id := user_of(subject)) is not None:
+            self._entries.drop(user_id)
+
+    @asynccontextmanager
+    async def _alone(self, subject: str) -> AsyncIterator[None]:
+        """Nobody writes a profile meanwhile."""
+        async with self._writing:
+            yield
+
+    async def _bring(self, user_id: str) -> None:
+        """Bring one file up to date. Raises MemoryFault and OSError."""
+        subject, entry = user_subject(user_id), self._entries.use(user_id, self._clock())
+        erased_at = self._memory.erased_at(subject)
+        if not entry.read:
+            async with self._writing:
+                await self._read(user_id, entry)
+        if entry.value is None and not entry.sightings:
+            return  # they have not spoken yet
+        # Not while we are the one writer: an erasing waits for that, and holds the person's lock.
+        view = await self._view(subject)
+        async with self._writing:
+            if self._memory.erased_at(subject) != erased_at or self._entries.peek(user_id) is not entry:
+                return  # what came since has marked it anew
+            after = self._seen_since(user_id, entry, view)
+            content = render_json(after.to_json()) if after is not None else b""
+            if after is None or content == entry.content:
+                entry.value, entry.sightings = after, []
+                return
+            noted = len(entry.sightings)
+            await in_thread(self.documents.write, _file(user_id), content)
+            entry.value, entry.content = after, content
+            del entry.sightings[:noted]
+        for tell in self.changed:
+            tell(subject)
+
+    def _seen_since(self, user_id: str, entry: _Entry, view: View | None) -> Profile | None:
+        """What the file is to say now."""
+        profile = entry.value
+        if self._opted_out(user_id):  # since they spoke
+            entry.sightings, entry.names = [], {}
+        for one in entry.sightings:
+            if profile is None:
+                profile = Profile(((one.name, one.at_s),), one.at_s)
+            elif one.sure or not profile.knows(one.name):
+                profile = profile.called(one.name, one.at_s)
+        return profile.viewing(view) if profile is not None and view is not None else profile
+
+    async def _view(self, subject: str) -> View | None:
+        """What the person's memory says; None when it can not be read, and the file then stays as it is."""
+        try:
+            return await self._memory.last_view(subject)
+        except MemoryFault as fault:
+            log.warning("the profile of %s shows what its memory said before: %s", subject, fault)
+            return None
+
+    async def _read(self, user_id: str, entry: _Entry) -> None:
+        """Read a file, once. The caller is the one writer."""
+        if entry.read:
+            return
+        name = _file(user_id)
+        try:
+            entry.value, entry.content = await in_thread(_read, self.documents, name, self._clock())
+        except OSError as error:
+            raise MemoryFault(f"{self.documents.folder / name} can not be read: {error}") from error
+        entry.read = True
+        erased_at = self._memory.erased_at(user_subject(user_id))
+        if entry.value is not None and (entry.value.first_seen + 1) * 1000 <= erased_at:
+            log.warning("%s is from before the memory was erased, and counts as none", name)
+            entry.value = None
+
+
+def _unsaved(entry: _Entry) -> bool:
+    return bool(entry.sightings)
+
+
+def _file(user_id: str) -> str:
+    return f"{safe_id(user_id)}.json"
+
+
+def _read(folder: Documents, name: str, now_ms: int) -> tuple[Profile | None, bytes]:
+    """The profile under a name, with its bytes. Blocking."""
+    try:
+        content = folder.read(name)
+    except FileNotFoundError:
+        return None, b""
+    try:
+        return Profile.from_json(json.loads(content)), content
+    except (ValueError, RecursionError) as error:
+        aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
+        log.error("%s is no profile (%s); it is kept as %s", folder.folder / name, error, aside.name)
+        drop(folder, name)
+        return None, b""

@@ -1,0 +1,335 @@
+"""Which tools the model called for whom: `tools/<subject>.jsonl`, one line a call, kept for 30 days.
+
+    {"id": 16 hex digits, "at": ms, "tool": name, "ok": bool, "content": the beginning of the answer,
+     "channel": channel id or null, "session": session key, "private": bool}
+
+The subject is the person the model answered; there is one file a person, and what is in it is theirs.
+`private` says that the answer may show what is for their direct messages only.
+A line is noted at once and written later, in order, with one synced append for all that waits: no reply
+waits for it, and a disk that takes nothing costs lines at most. A line that can not be read counts as none.
+Knows nothing about tools or models.
+"""
+
+import asyncio
+import json
+import logging
+import re
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.ports import Clock
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.text import clip, scrub
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.disk.files import in_thread, safe_id
+from discoclaw.memory.disk.port import TOOLS, Disk, Documents, Log, drop
+
+log = logging.getLogger(__name__)
+
+LONGEST = 300
+"""Characters (UTF-16 units) that are kept of an answer."""
+KEPT_MS = 30 * 86_400_000
+MOST_BYTES = 1_000_000
+"""Of one person's file; of a longer one the newer half stays."""
+MOST_WAITING = 1_000
+"""Lines that wait for the disk; the oldest are lost then."""
+REST_S = 30.0
+"""After a failure, until the disk is tried again."""
+PURGE_EVERY_MS = 86_400_000
+
+_LONGEST_NAME = 64
+_TEXTS = {
+    "id": re.compile(r"[0-9a-f]{16}"),
+    "tool": re.compile(rf".{{1,{_LONGEST_NAME}}}", re.DOTALL),
+    "content": re.compile(rf".{{0,{LONGEST}}}", re.DOTALL),
+    "channel": re.compile(r"[0-9A-Za-z_-]{1,40}"),
+    "session": re.compile(r"[A-Za-z0-9:_-]{1,200}"),
+}
+_NAME = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call. `at` is when (ms) it was answered, `ok` whether the tool did what was asked."""
+
+    id: str
+    at: int
+    tool: str
+    ok: bool
+    content: str
+    channel: str | None
+    session: str
+    private: bool
+
+
+def call_of(value: object) -> Call | None:
+    """The call that a decoded line says; None when it says none. What else stands in it is left out."""
+    if not isinstance(value, Mapping):
+        return None
+    given: dict[str, Any] = {field.name: value.get(field.name) for field in fields(Call)}
+    if not all(_fits(name, one) for name, one in given.items()):
+        return None
+    return Call(**given)
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a value read from outside can be this field of a call."""
+    if name in ("ok", "private"):
+        return isinstance(value, bool)
+    if name == "at":
+        return valid_ms(value)
+    if name == "channel" and value is None:
+        return True
+    if not isinstance(value, str) or scrub(value) != value:
+        return False
+    return _TEXTS[name].fullmatch(value) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    subject: str
+    said_at: int
+    call: Call
+
+
+class ToolLog:
+    """The logs of all subjects of a disk. `changed` is called with each subject whose file has changed.
+
+    `unwanted_until` says until when (ms) nothing that a subject said is to leave a trace; -1 for never.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        *,
+        clock: Clock,
+        unwanted_until: Callable[[str], int] = lambda subject: -1,
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self.changed: list[Callable[[str], None]] = []
+        self._disk = disk
+        self._clock = clock
+        self._unwanted_until = unwanted_until
+        self._redactor = redactor
+        self._waiting: deque[_Waiting] = deque()
+        self._alone = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._failed = False
+        self._purged: int | None = None
+
+    def note(
+        self,
+        subject: str,
+        *,
+        tool: str,
+        ok: bool,
+        content: str,
+        channel: str | None,
+        session: str,
+        private: bool,
+        said_at: int,
+    ) -> None:
+        """A tool was called now, to answer what somebody said at `said_at` (ms). Never blocks.
+
+        `content` is what the tool answered; secrets are taken out here, and what is too long is cut.
+        """
+        if self._stop.is_set():
+            return
+        call = Call(
+            id=secrets.token_hex(8),
+            at=self._clock(),
+            tool=clip(self._redactor.clean(scrub(tool)), _LONGEST_NAME) or "?",
+            ok=ok,
+            content=clip(self._redactor.clean(scrub(content)).strip(), LONGEST),
+            channel=channel,
+            session=session,
+            private=private,
+        )
+        self._waiting.append(_Waiting(subject, said_at, call))
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="tool-log")
+
+    async def flush(self) -> None:
+        """Wait until all that was noted so far is written, or the disk refused it."""
+        await self._write()
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Write what waits, within `grace_s`."""
+        self._stop.set()
+        if self._task is not None:
+            await asyncio.wait([task := self._task], timeout=grace_s)
+            task.cancel()
+
+    async def purge(self, now_ms: int) -> int:
+        """Remove, once a day, what is older than 30 days at a time (ms). Returns how many lines went.
+
+        Raises MemoryFault when the disk fails.
+        """
+        if self._purged is not None and 0 <= now_ms - self._purged < PURGE_EVERY_MS:
+            return 0
+        gone: dict[str, int] = {}
+        async with self._alone:
+            try:
+                await in_thread(self._purge, now_ms - KEPT_MS, gone)
+            except OSError as error:
+                raise MemoryFault(f"old lines about tools could not be removed: {error}") from error
+            finally:
+                self._tell(gone)
+        self._purged = now_ms
+        return sum(gone.values())
+
+    @asynccontextmanager
+    async def held(self, subject: str) -> AsyncIterator[None]:
+        """Nobody writes a line meanwhile, and none that waits for a subject is written any more."""
+        async with self._alone:
+            self._waiting = deque(one for one in self._waiting if one.subject != subject)
+            yield
+
+    # ------------------------------------------------------------------ inside
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._write()
+                if self._failed:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._stop.wait(), REST_S)
+                if self._stop.is_set():
+                    await self._write()
+                    return
+        except Exception:  # a named edge: nobody awaits this task, and the next line begins another one
+            log.exception("which tools were called could not be noted")
+        finally:
+            self._task = None
+
+    async def _write(self) -> None:
+        """Write what waits. What the disk does not take waits on; that is said once."""
+        async with self._alone:
+            batch, self._waiting = self._waiting, deque()
+            written: dict[str, int] = {}
+            try:
+                await in_thread(self._append_all, batch, written)
+            except (OSError, MemoryFault) as error:
+                if not self._failed:
+                    log.warning("which tools were called can not be noted for now: %s", error)
+                self._failed = True
+                late = (one for one in batch if one.subject not in written)
+                self._waiting = deque([*late, *self._waiting], maxlen=MOST_WAITING)
+            else:
+                self._failed = False
+            self._tell(written)
+
+    def _append_all(self, batch: Iterable[_Waiting], written: dict[str, int]) -> None:
+        """Append each subject's lines; into `written` goes how many of whom. Raises OSError, MemoryFault."""
+        calls: dict[str, list[Call]] = {}
+        for one in batch:
+            if one.said_at > self._unwanted_until(one.subject):
+                calls.setdefault(one.subject, []).append(one.call)
+        for subject, some in calls.items():
+            lines = log_of(self._disk, subject)
+            _append(lines, lines.read(), some)
+            written[subject] = len(some)
+
+    def _purge(self, until: int, gone: dict[str, int]) -> None:
+        """Remove what is from before a time (ms); into `gone` goes how many lines of whom. Raises OSError."""
+        folder, failed = self._disk.documents(TOOLS), None
+        for name in folder.names():
+            if (subject := subject_of(name)) is None:
+                continue
+            try:
+                if number := _without_old(folder, name, log_of(self._disk, subject), until):
+                    gone[subject] = number
+            except OSError as error:  # one file must not keep the others
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def _tell(self, subjects: Iterable[str]) -> None:
+        for subject in subjects:
+            for tell in self.changed:
+                tell(subject)
+
+
+# ---------------------------------------------------------------------- the lines; blocking, raises OSError
+
+
+def subject_of(name: str) -> str | None:
+    """Whose log a file in the folder is; None for anything else."""
+    found = _NAME.fullmatch(name)
+    return found[1] if found is not None else None
+
+
+def log_of(disk: Disk, subject: str) -> Log:
+    """The log of one subject, whether it is there or not."""
+    return disk.log(f"{TOOLS}/{safe_id(subject)}.jsonl")
+
+
+def read(lines: Log) -> list[Call]:
+    """The calls, as they stand, each once."""
+    return list({one.id: one for one in _calls(lines.read())}.values())
+
+
+def add(lines: Log, calls: Iterable[Call]) -> int:
+    """Add those that are not there yet; how many. Raises MemoryFault too, when somebody else writes."""
+    before = lines.read()
+    known = {one.id for one in _calls(before)}
+    new = [one for one in calls if one.id not in known]
+    if new:
+        _append(lines, before, new)
+    return len(new)
+
+
+def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
+    """Append to what is there, behind an unfinished line if need be."""
+    content = b"".join(map(_line, calls))
+    if len(before) + len(content) > MOST_BYTES:
+        lines.replace(_newer_half([*_calls(before), *_calls(content)]))
+    else:
+        torn = before and not before.endswith(b"\n")
+        lines.append(b"\n" + content if torn else content, expected_size=len(before))
+
+
+def _without_old(folder: Documents, name: str, lines: Log, until: int) -> int:
+    """Remove from one log what is from before a time (ms), and what nobody can read. How many lines went."""
+    before = lines.read()
+    kept = [one for one in _calls(before) if one.at >= until]
+    number = len(before.splitlines()) - len(kept)
+    if not kept:
+        drop(folder, name)
+    elif number:
+        lines.replace(b"".join(map(_line, kept)))
+    return number
+
+
+def _newer_half(calls: list[Call]) -> bytes:
+    room, kept = MOST_BYTES // 2, deque[bytes]()
+    for one in reversed(calls):
+        line = _line(one)
+        if (room := room - len(line)) < 0:
+            break
+        kept.appendleft(line)
+    return b"".join(kept)
+
+
+def _calls(content: bytes) -> list[Call]:
+    found = []
+    for line in content.splitlines():
+        try:
+            value = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError):
+            value = None
+        if (one := call_of(value)) is not None:
+            found.append(one)
+    return found
+
+
+def _line(call: Call) -> bytes:
+    return json.dumps(asdict(call), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

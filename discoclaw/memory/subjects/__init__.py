@@ -1,0 +1,1 @@
+"""One ledger for each subject, and the views of it: the only writer of history."""

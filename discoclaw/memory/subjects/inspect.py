@@ -1,0 +1,196 @@
+"""Looking at memory on disk without changing it, also while the bot runs: for the command line.
+
+Read-only: nothing is adopted, repaired or kept aside. A path stands for the plain files below it (`root`,
+`data/memory`). Blocking.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
+from discoclaw.core.event import Commit
+from discoclaw.core.history import History
+from discoclaw.core.subject import group_subject, user_of, user_subject
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import View
+from discoclaw.memory.disk import cursors
+from discoclaw.memory.disk.files import safe_id
+from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES, Disk, disk_at
+from discoclaw.memory.subjects import durable_file
+from discoclaw.memory.subjects.ledger import Damage, read
+
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?P<m>:\d\d(?P<s>:\d\d(?P<ms>\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?)?"
+)
+_RECORD = re.compile(r"([A-Za-z0-9_-]{1,58})\.json")
+_SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A subject as it lies on disk. `faults` are sentences, empty when all is well.
+
+    `damage` are the lines of the ledger that do not verify, `torn` the bytes of an unfinished last line.
+    """
+
+    subject: str
+    history: History
+    faults: tuple[str, ...]
+    damage: tuple[Damage, ...] = ()
+    torn: int = 0
+
+    @property
+    def view(self) -> View:
+        """What HEAD's branch says."""
+        return self.history.shown()
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """All commits, of all branches, in order."""
+        return tuple(self.history.commits.values())
+
+
+def subject_named(name: str) -> str:
+    """The subject a person means on the command line: "123", "user-123" or "<@123>"; "group:7", "<#7>".
+
+    Raises MemoryFault when that can not be one.
+    """
+    plain = name.strip().removesuffix(">")
+    for mark in ("group:", "<#"):
+        if plain.startswith(mark):
+            return safe_id(group_subject(plain.removeprefix(mark)))
+    plain = plain.removeprefix("<@").lstrip("!")
+    return safe_id(user_subject(plain) if plain.isdigit() else plain)
+
+
+def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+    """Every subject with a ledger or a durable file, sorted. Raises MemoryFault."""
+    disk = disk_at(where, durable_folder)
+    try:
+        ledgers = {subject for subject, _ in disk.ledgers.by_age()}
+    except OSError as error:
+        raise MemoryFault(f"nobody's memory can be read: {error}") from error
+    files = disk.durable.glob("*.json") if disk.durable is not None else ()
+    return sorted(ledgers | {user_subject(path.stem) for path in files})
+
+
+def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+    """Every subject of whom there is anything: a memory, or a file that says who or what it is.
+
+    Sorted. Raises MemoryFault.
+    """
+    disk = disk_at(where, durable_folder)
+    found = set(subjects(disk))
+    try:
+        for folder, of in ((PROFILES, user_subject), (GROUPS, group_subject)):
+            names = (_RECORD.fullmatch(name) for name in disk.documents(folder).names())
+            found |= {of(name[1]) for name in names if name is not None}
+    except OSError as error:
+        raise MemoryFault(f"it can not be read who is known: {error}") from error
+    return sorted(found)
+
+
+def unfinished(where: Path | Disk) -> set[str]:
+    """Subjects whose erasing was interrupted: some of their files may still be there. Raises MemoryFault."""
+    intents = disk_at(where).documents(INTENTS)
+    try:
+        names = [name for name in intents.names() if name.endswith(".json")]
+    except OSError as error:
+        raise MemoryFault(f"{intents.folder} can not be read: {error}") from error
+    return {
+        name.removesuffix(".json") for name in names if "at" in (cursors.read(intents, name) or {"at": 0})
+    }
+
+
+def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -> Inspection:
+    """Read and verify one subject. A missing ledger is an empty memory. Raises MemoryFault.
+
+    A running bot writes ledger and file one after the other: what looks wrong is looked at once more.
+    """
+    disk = disk_at(where, durable_folder)
+    try:
+        first = _held(disk, subject)
+        return _held(disk, subject) if first.faults else first
+    except OSError as error:
+        raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
+
+
+def view_at(history: History, wanted: str, *, branch: str | None = None) -> View:
+    """What held at a point a person names: a time, else a commit or a branch as `History.commit` has it.
+
+    `branch` is whose view a time shows, HEAD's of that time unless named, and what HEAD means in a name
+    like HEAD~2. Raises Refused when there is no such point.
+    """
+    ms = end_of(wanted)
+    if ms is None:
+        return history.view(history.commit(wanted, on=history.branch(branch).name if branch else None).id)
+    then = history.until(ms)
+    if branch is None:
+        return then.shown()
+    name = history.branch(branch).name
+    if name not in then.branches.all:
+        raise Refused(f"the branch {name!r} was not there on {wanted.strip()}")
+    return then.view(then.branch(name).head)
+
+
+def end_of(text: str) -> int | None:
+    """The last millisecond of an ISO time, UTC unless it has a zone: a date means all of its day.
+
+    None when the text does not look like a time. Raises Refused when it does and there is none such.
+    """
+    plain = text.strip()
+    found = _TIME.fullmatch(plain.upper())
+    if found is None:
+        return None
+    try:
+        start = ms_of_iso(plain.upper())
+    except ValueError as error:
+        raise Refused(
+            f"{plain!r} is no time ({error}); use for example 2026-02-03 or 2026-02-03T16:29"
+        ) from None
+    if len(plain) == len("2026-02-03"):
+        return start + _DAY_MS - 1
+    if found["ms"]:
+        return start
+    return start + (_SECOND_MS if found["s"] else _MINUTE_MS if found["m"] else _HOUR_MS) - 1
+
+
+def _held(disk: Disk, subject: str) -> Inspection:
+    lines = disk.ledgers.log(subject)
+    path, loaded = lines.path, read(lines)
+    history = loaded.history
+    faults = [f"{path.name}, {damage}" for damage in loaded.damage]
+    if loaded.torn:
+        faults.append(f"{path.name}: an unfinished last line of {loaded.torn} bytes, which is left out")
+    if loaded.damage:
+        told = {damage.reason for damage in loaded.damage}
+        for commit, parent in history.orphans().items():
+            reason = f"commit {commit} follows {parent}, which is not here"
+            faults += [f"{path.name}: {reason}"] if reason not in told else []
+    user = user_of(subject)
+    if disk.durable is not None and user is not None and not faults:
+        durable = disk.durable / f"{user}.json"
+        if history.commits or durable.exists():
+            faults += _faults_of_file(durable, history.shown(), known=bool(history.records))
+    return Inspection(subject, history, tuple(faults), loaded.damage, loaded.torn)
+
+
+def _faults_of_file(path: Path, view: View, *, known: bool) -> list[str]:
+    """`known`: there is a ledger, though HEAD's branch may be empty."""
+    if not path.exists():
+        return [f"{path.name} is missing; it is written again when the bot next uses it"]
+    content = path.read_bytes()
+    if content == durable_file.render(view):
+        return []
+    try:
+        file = durable_file.parse(content, now_ms=view.updated_at)
+    except NewerSchema as newer:
+        return [f"{path.name} is left as it is: {newer}"]
+    except durable_file.Unreadable as unreadable:
+        return [f"{path.name} can not be read: {unreadable}; the bot keeps it aside and writes it again"]
+    if not known:
+        what = f"{path.name} has {len(file.items)} items and no ledger yet"
+        return [f"{what}; the bot takes them over when it next reads it"]
+    edited = f"{path.name} was edited; the bot adopts the edit when it next reads it"
+    return [edited, *(f"{path.name}, {rejected}" for rejected in file.rejected)]

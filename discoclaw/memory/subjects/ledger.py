@@ -1,0 +1,190 @@
+"""The ledger of one subject: a log of records, commits and refs, one line each. The only writer of history.
+
+Appending a line is the commit; a crash leaves all of it or none. A torn last line (no newline, or not
+parsable at the very end) is dropped on load and kept aside. A damaged line elsewhere is said, and all
+other lines still load; nothing is rewritten, and nothing more is appended until `repair` has been asked
+for, which keeps the original. Knows nothing about views, Discord or who asks.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema
+from discoclaw.core.event import Commit, Record, Ref, decode_line, encode_line
+from discoclaw.core.history import History
+from discoclaw.core.times import iso_ms
+from discoclaw.memory.disk.port import Log, log_at
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A line that does not verify: its number, from 1, and why. `newer`: of a newer version of ours."""
+
+    line: int
+    reason: str
+    newer: bool = False
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a ledger holds: its verified records in the order of its lines, its length in bytes, its faults.
+
+    `torn` counts the bytes of an unfinished last line, behind `size`.
+    """
+
+    records: tuple[Record, ...]
+    size: int
+    torn: int = 0
+    damage: tuple[Damage, ...] = ()
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits among the records."""
+        return tuple(record for record in self.records if isinstance(record, Commit))
+
+    @property
+    def history(self) -> History:
+        """The records as a history."""
+        return History(self.records)
+
+
+def read(where: Path | Log) -> Loaded:
+    """Load and verify a ledger; writes nothing. A missing one is an empty one. Raises OSError."""
+    return decode(log_at(where).read())
+
+
+def decode(content: bytes, *, known: frozenset[str] = frozenset()) -> Loaded:
+    """Verify the lines of a ledger. `known` are commits that stand in lines before these."""
+    records: list[Record] = []
+    lines: list[int] = []
+    damage: list[Damage] = []
+    position = number = 0
+    while position < len(content):
+        number += 1
+        end = content.find(b"\n", position)
+        if end < 0:
+            break
+        try:
+            record = decode_line(content[position:end])
+            records.append(record)
+            lines.append(number)
+        except (LedgerDamaged, NewerSchema) as fault:
+            newer = isinstance(fault, NewerSchema)
+            if end + 1 == len(content) and not newer and b"\0" in content[position:end]:
+                break  # a power cut can leave a last block of zeros with its length already recorded
+            damage.append(Damage(number, str(fault), newer))
+        position = end + 1
+    if not damage:
+        damage = _orphans(records, lines, {*known, *(record.id for record in records)})
+    return Loaded(tuple(records), position, len(content) - position, tuple(damage))
+
+
+def _orphans(records: Sequence[Record], lines: Sequence[int], here: set[str]) -> list[Damage]:
+    """Commits that follow one which is not here, unless a repair has accepted that."""
+    mended = {one.head for one in records if isinstance(one, Ref) and one.action == "mend"}
+    found = []
+    for number, record in zip(lines, records, strict=True):
+        parent = None if isinstance(record, Ref) else record.parent_id
+        if parent is not None and parent not in here and parent not in mended:
+            found.append(Damage(number, f"commit {record.id} follows {parent}, which is not here"))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair did: the damage that is gone, and the copy of what was there."""
+
+    damage: tuple[Damage, ...]
+    kept_as: Path
+
+
+def repair(where: Path | Log, *, now_ms: int, stamp: str) -> Repaired | None:
+    """Write a ledger anew from the lines that verify; None when nothing is wrong with it.
+
+    The original is kept beside it as `<name>.damaged-<stamp>`. A commit whose parent is lost stays, with a
+    ref that says so. Raises MemoryFault when a line is of a newer version, OSError when the disk fails.
+    """
+    lines = log_at(where)
+    path, loaded = lines.path, read(lines)
+    if not loaded.damage and not loaded.torn:
+        return None
+    newer = [one for one in loaded.damage if one.newer]
+    if newer:
+        raise MemoryFault(f"{path.name}, {newer[0]}; a newer discoclaw wrote it, so use that one")
+    history = loaded.history
+    now_ms = history.branches.next_ms(now_ms)
+    lost = sorted(set(history.orphans().values()))
+    mends = [
+        Ref(
+            action="mend",
+            branch="",
+            head=parent,
+            timestamp=iso_ms(now_ms + number),
+            metadata={"by": "repair"},
+        )
+        for number, parent in enumerate(lost)
+    ]
+    aside = lines.keep_aside("damaged", stamp)
+    lines.replace(b"".join(encode_line(record) for record in (*loaded.records, *mends)))
+    log.warning("%s: repaired; what was there is kept as %s", path, aside.name)
+    return Repaired(loaded.damage, aside)
+
+
+class Ledger:
+    """A subject's ledger, open for appending behind what was `loaded`. Callers hold the subject's lock.
+
+    `hashed` has been fed the lines as far as they are sound; `digest` is that SHA-256, as snapshots name it.
+    """
+
+    def __init__(self, where: Path | Log, loaded: Loaded, hashed: "hashlib._Hash | None" = None) -> None:
+        self.lines = log_at(where)
+        self.path = self.lines.path
+        self.damage = loaded.damage
+        self.size = loaded.size
+        self._torn = loaded.torn
+        self._hash = hashed or hashlib.sha256()
+        if loaded.torn:
+            log.warning("%s: a torn last line of %d bytes is left out", self.path, loaded.torn)
+        for one in loaded.damage:
+            log.error(
+                "%s, %s; the other lines are used and nothing is appended until repaired", self.path, one
+            )
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def append(self, *records: Record, stamp: str) -> None:
+        """Write records, durably, each whole or not at all. `stamp` names a file kept aside, if need be.
+
+        Raises MemoryFault when the ledger is damaged or the disk does not take the lines; nothing is then
+        recorded, on disk or here.
+        """
+        if self.damage:
+            raise MemoryFault(
+                f"{self.path.name}, {self.damage[0]}; nothing is recorded until it is repaired: "
+                "stop the bot and run `discoclaw memory verify --repair`"
+            )
+        lines = b"".join(encode_line(record) for record in records)
+        try:
+            if self._torn:
+                self._drop_torn(stamp)
+            self.lines.append(lines, expected_size=self.size)
+        except OSError as error:
+            raise MemoryFault(f"{self.path.name} could not be written: {error}") from error
+        self.size += len(lines)
+        self._hash.update(lines)
+
+    def _drop_torn(self, stamp: str) -> None:
+        aside = self.lines.keep_aside("torn", stamp)
+        self.lines.cut(self.size)
+        log.warning("%s: the torn last line is kept in %s", self.path, aside.name)
+        self._torn = 0

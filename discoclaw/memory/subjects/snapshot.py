@@ -1,0 +1,114 @@
+"""A snapshot of a long ledger's view, so that a start need not fold ten thousand commits. Safe to delete.
+
+It names the SHA-256 of the part of the ledger it was made from, which was verified then: the same bytes add
+up to the same view. Anything else about it that does not fit makes it worthless, and the ledger is read
+whole. It is sealed with a hash of its own against bit rot; like the ledger's, it is no signature.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from discoclaw.core.history import Branch, Branches
+from discoclaw.core.item import Facets, Item, Source
+from discoclaw.core.view import Conflict, View
+from discoclaw.memory.disk.files import write_atomic
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The branches and HEAD's view after the first `size` bytes of a ledger, whose SHA-256 is `digest`."""
+
+    size: int
+    digest: str
+    branches: Branches
+    view: View
+
+
+def save(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot. A disk that does not take it is a warning: nothing is lost without it."""
+    body = {
+        "version": VERSION,
+        "size": snapshot.size,
+        "digest": snapshot.digest,
+        "branches": asdict(snapshot.branches),
+        "view": _view_to_json(snapshot.view),
+    }
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        write_atomic(path, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n".encode())
+    except OSError as error:
+        log.warning("%s could not be written: %s", path, error)
+
+
+def load(path: Path) -> Snapshot | None:
+    """The snapshot of a file, or None when there is none that can be used."""
+    try:
+        seal, _, text = path.read_bytes().rstrip(b"\n").partition(b"\n")
+        if hashlib.sha256(text).hexdigest().encode() != seal:
+            return None
+        body = json.loads(text)
+        if body["version"] != VERSION:
+            return None
+        branches, view = _branches(body["branches"]), _view_from_json(body["view"])
+        return Snapshot(int(body["size"]), str(body["digest"]), branches, view)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _branches(value: Mapping[str, Any]) -> Branches:
+    made = Branches(**value)
+    return replace(
+        made,
+        all={name: Branch(**branch) for name, branch in value["all"].items()},
+        moves=tuple((ms, name) for ms, name in value["moves"]),
+    )
+
+
+def _view_to_json(view: View) -> dict[str, Any]:
+    return {
+        **{name: getattr(view, name) for name in _PLAIN},
+        "items": [[item.to_json(), _facets_to_json(item.facets)] for item in view.items.values()],
+        "conflicts": [asdict(conflict) for conflict in view.conflicts],
+    }
+
+
+_PLAIN = ("last_event", "triples", "forgotten", "head", "updated_at", "commits")
+
+
+def _view_from_json(value: Mapping[str, Any]) -> View:
+    items = [_item(body, facets) for body, facets in value["items"]]
+    return View(
+        items={item.id: item for item in items},
+        conflicts=tuple(Conflict(**conflict) for conflict in value["conflicts"]),
+        **{name: value[name] for name in _PLAIN},
+    )
+
+
+def _facets_to_json(facets: Facets) -> dict[str, Any]:
+    return {**asdict(facets), "links": sorted(facets.links)}
+
+
+def _item(body: Mapping[str, Any], facets: Mapping[str, Any]) -> Item:
+    triple = facets["triple"]
+    return Item(
+        id=body["id"],
+        kind=body["kind"],
+        text=body["text"],
+        tags=tuple(body["tags"]),
+        status=body["status"],
+        source=Source.from_json(body["source"]),
+        created_at=body["createdAt"],
+        updated_at=body["updatedAt"],
+        facets=Facets(
+            **{**facets, "links": frozenset(facets["links"]), "triple": tuple(triple) if triple else None}
+        ),
+    )

@@ -1,0 +1,362 @@
+"""One subject's two files and the view they give: the ledger, which is the truth, and the durable file.
+
+Not every store has a durable file. It is a picture of what HEAD's branch says, and a person may edit it. When
+it differs from what we last wrote, `reconcile` finds out why: an edit becomes a commit, a picture of an older
+commit (a crash between the two writes) is renewed, an unreadable file is kept aside, and one of a newer
+version is left alone for ever. A file from before the memory was erased, which an editor saved late or a
+backup brought back, counts for what was added to it by hand: its items from before stay erased, and no copy
+of it is kept. To have such an item back, leave its `createdAt` out.
+Blocking; callers hold the subject's lock and hop to a thread.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import MemoryFault, NewerSchema
+from discoclaw.core.event import Commit, Record
+from discoclaw.core.history import MAIN, Branches, History, as_shown
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import View
+from discoclaw.memory.disk.files import Stamp, keep_aside, stamp_now, stamp_of, sync_folder, write_atomic
+from discoclaw.memory.disk.port import Log, log_at
+from discoclaw.memory.subjects import durable_file, snapshot
+from discoclaw.memory.subjects.ledger import Ledger, decode, read
+
+log = logging.getLogger(__name__)
+
+SNAPSHOT_EVERY = 200
+"""So many records may have to be read beyond a snapshot; folding them costs about 20 ms."""
+
+
+class SubjectFiles:
+    """A subject loaded from disk. Raises OSError when the ledger is unreadable.
+
+    `view` is what HEAD's branch says now; `branches` are all of them. `cached` is where a snapshot of a long
+    ledger is kept, if anywhere. `erased_at` is when (ms) the memory was erased; -1 when never.
+    """
+
+    def __init__(
+        self,
+        subject: str,
+        ledger: Path | Log,
+        durable: Path | None,
+        max_items: int,
+        cached: Path | None = None,
+        *,
+        erased_at: int = -1,
+    ) -> None:
+        self.subject = subject
+        self._erased_at = erased_at
+        self.branches = Branches()
+        self._views: dict[str, View] = {}
+        self._durable = durable
+        self._max_items = max_items
+        self._cached = cached
+        self._unsaved = 0  # records that the snapshot does not know
+        self._newer = False  # the durable file is of a version we do not know
+        self._seen: Stamp = (-1, -1, -1)
+        self._renderer = durable_file.Renderer()
+        self._beside: View | None = None  # what the file alone says, beside a damaged ledger
+        self._ledger = self._load(log_at(ledger))
+
+    @property
+    def view(self) -> View:
+        """What HEAD's branch says now."""
+        return self._beside or as_shown(self.branch_view(self.branches.current), self.branches)
+
+    def branch_view(self, name: str) -> View:
+        """What a branch says now; `main`'s when there is no such branch yet. Raises OSError.
+
+        One that is not in RAM brings all along: whoever asks for one after another reads the disk once.
+        """
+        if self._beside is not None:
+            return self._beside
+        views, branches = self._views, self.branches
+        branch = branches.all.get(name) or branches.all[MAIN]
+        if branch.name not in views:
+            history = self.history()
+            for one in branches.all.values():
+                views.setdefault(one.name, history.view(one.head))
+        return views[branch.name]
+
+    def in_ram(self, name: str) -> bool:
+        """Whether a branch's view is at hand without a look at the disk."""
+        return self._beside is not None or (name if name in self.branches.all else MAIN) in self._views
+
+    def history(self) -> History:
+        """All that ever was; read from disk, since it is not kept in RAM. Raises OSError."""
+        return read(self._ledger.lines).history
+
+    def next_ms(self, now_ms: int) -> int:
+        """The time of the next record."""
+        return self.branches.next_ms(now_ms)
+
+    def _load(self, lines: Log) -> Ledger:
+        content = lines.read()
+        ledger = self._continue(lines, content)
+        if ledger is None:
+            loaded = decode(content)
+            history = loaded.history
+            branches = history.branches
+            views = {branches.current: history.view(branches.all[branches.current].head)}
+            # At once, for others read meanwhile.
+            self.branches, self._views, self._unsaved = branches, views, len(loaded.records)
+            ledger = Ledger(lines, loaded, hashlib.sha256(memoryview(content)[: loaded.size]))
+        self._save_snapshot(ledger)
+        return ledger
+
+    def _continue(self, lines: Log, content: bytes) -> Ledger | None:
+        """Load from the snapshot and the lines behind it; None when that can not be done."""
+        if self._cached is None or len(content) < 100_000 or (known := snapshot.load(self._cached)) is None:
+            return None
+        hashed = hashlib.sha256(memoryview(content)[: known.size])
+        if hashed.hexdigest() != known.digest:
+            return None
+        heads = frozenset(b.head for b in known.branches.all.values() if b.head is not None)
+        rest = decode(content[known.size :], known=heads)
+        if rest.damage:
+            return None
+        branches, views = known.branches, {known.branches.current: known.view}
+        for record in rest.records:
+            if not _follows(record, branches):
+                return None
+            branches = _apply(record, branches, views)
+        if branches.current not in views:
+            return None  # HEAD went to a branch whose view the snapshot does not have
+        self.branches, self._views, self._unsaved = branches, views, len(rest.records)
+        hashed.update(memoryview(content)[known.size : known.size + rest.size])
+        return Ledger(lines, replace(rest, size=known.size + rest.size), hashed)
+
+    def _save_snapshot(self, ledger: Ledger) -> None:
+        if self._cached is not None and self._unsaved >= SNAPSHOT_EVERY and not ledger.damage:
+            view = self.branch_view(self.branches.current)
+            snapshot.save(self._cached, snapshot.Snapshot(ledger.size, ledger.digest, self.branches, view))
+            self._unsaved = 0
+
+    def current(self) -> bool:
+        """Whether the durable file is as we last saw it (one `stat`)."""
+        return self._durable is None or stamp_now(self._durable) == self._seen
+
+    def record(self, records: Sequence[Record], now_ms: int) -> None:
+        """Append records and renew the durable file.
+
+        Raises MemoryFault when the ledger does not take them; nothing is then changed. A durable file that
+        can not be written is a warning: the commit stands, and the file follows later.
+        """
+        before = self.view.updated_at
+        self._append(records, now_ms)
+        if self._unsaved >= SNAPSHOT_EVERY:
+            self._save_snapshot(self._ledger)
+        if self.view.updated_at == before:
+            return  # another branch than HEAD's
+        if self.current():
+            self._write_durable(self._seen)
+        else:  # somebody saved the file in this very moment
+            self.reconcile(now_ms)
+
+    def _append(self, records: Sequence[Record], now_ms: int) -> None:
+        self._ledger.append(*records, stamp=stamp_of(now_ms))
+        self._unsaved += len(records)
+        for record in records:
+            if not _follows(record, self.branches):
+                self._ledger = self._load(self._ledger.lines)  # of another replica: ordered anew
+                return
+            self.branches = _apply(record, self.branches, self._views)
+
+    def reconcile(self, now_ms: int) -> bool:
+        """Make view and durable file agree again. Returns whether an edit was adopted.
+
+        When the disk does not allow it, that is a warning: the file stays as it is and is tried again.
+        """
+        try:
+            return self._reconcile(now_ms)
+        except (OSError, MemoryFault) as error:
+            log.warning("%s: the durable file could not be brought in line: %s", self.subject, error)
+            return False
+
+    def _reconcile(self, now_ms: int) -> bool:
+        path = self._durable
+        if path is None:
+            return False
+        seen, self._newer = stamp_now(path), False
+        if seen is None:
+            self._seen, self._beside = None, None
+            if self._has_records:
+                self._write_durable(None)
+            return False
+        content = path.read_bytes()
+        if content == self._renderer.render(self.view):
+            self._seen = seen
+            return False
+        try:
+            file = durable_file.parse(content, now_ms=now_ms)
+        except NewerSchema as newer:
+            log.error("%s is left as it is and no longer written: %s", path, newer)
+            self._newer, self._seen = True, seen
+            return False
+        except durable_file.Unreadable as unreadable:
+            self._replace_unreadable(path, seen, str(unreadable), stamp_of(now_ms))
+            return False
+        if self._is_erased(file):
+            kept = tuple(item for item in file.items if item.created_at > self._erased_at)
+            log.warning("%s: %d items that were erased are left out", path, len(file.items) - len(kept))
+            file = replace(file, items=kept)
+        if self._ledger.damage:
+            self._beside = self._of_file_alone(file)
+            self._seen = seen
+            return False
+        adopted = self._take(path, file, content, now_ms)
+        if self._is_erased(file) and not self._has_records:
+            self._remove_durable(path, seen)
+        else:
+            self._write_durable(seen)
+        return adopted
+
+    def _replace_unreadable(self, path: Path, seen: Stamp, why: str, stamp: str) -> None:
+        aside = keep_aside(path, "corrupt", stamp)
+        log.error("%s can not be read: %s; it is kept as %s", path, why, aside.name)
+        if self._ledger.damage:
+            self._seen = stamp_now(path)
+        elif self._has_records:
+            self._write_durable(seen)
+        else:
+            path.unlink()
+            sync_folder(path.parent)
+            self._seen = None
+
+    def _take(self, path: Path, file: durable_file.DurableFile, content: bytes, now_ms: int) -> bool:
+        """Take over a file that says something else than the view."""
+        if self._is_erased(file):
+            return self._adopt(file, content, now_ms)
+        if self._is_foreign(file):
+            keep_aside(path, f"v{file.version}", stamp_of(now_ms))
+        if file.rejected:
+            aside = keep_aside(path, "rejected", stamp_of(now_ms))
+            log.error("%s: %s; the file is kept as %s", path, "; ".join(file.rejected), aside.name)
+        return self._adopt(file, content, now_ms)
+
+    def _adopt(self, file: durable_file.DurableFile, content: bytes, now_ms: int) -> bool:
+        """Record what a person changed in the file. Returns whether there was anything."""
+        foreign = self._is_foreign(file) or self._is_erased(file)
+        base, branch = (View(), self.branches.current) if foreign else self._pictured(file, content)
+        draft = Draft(
+            self.branch_view(branch), now_ms=self.branches.next_ms(now_ms), max_items=self._max_items
+        )
+        origin = Origin(
+            "inferred" if foreign else "stated", evidence="taken over" if foreign else "edited by hand"
+        )
+        # An item with a mistake in it is neither changed nor forgotten.
+        written = {key: item for key, item in base.items.items() if key not in file.mistaken}
+        draft.adopt(written, file.items, origin)
+        why = "take over the durable file" if foreign else "edited by hand"
+        commit = draft.commit(why, branch=branch, by="file")
+        if commit is None:
+            return False
+        self._append([commit], now_ms)
+        log.info("%s: %d changes made by hand were adopted", self.subject, len(commit.events))
+        return True
+
+    @property
+    def _has_records(self) -> bool:
+        """Whether there is a ledger at all; HEAD's branch may be empty beside others that are not."""
+        return self.branches.last_ms > 0
+
+    def _is_foreign(self, file: durable_file.DurableFile) -> bool:
+        """Whether a file was not written here: another program did, or the ledger is lost."""
+        return file.version != durable_file.VERSION or not self._has_records
+
+    def _is_erased(self, file: durable_file.DurableFile) -> bool:
+        """Whether a file is a picture, edited or not, of what has been erased."""
+        return file.updated_at <= self._erased_at
+
+    def _remove_durable(self, path: Path, seen: Stamp) -> None:
+        """Remove a file of which nothing is left, unless it was saved since it had the stamp `seen`."""
+        if stamp_now(path) == seen:
+            path.unlink()
+            sync_folder(path.parent)
+            self._seen = None
+
+    def _of_file_alone(self, file: durable_file.DurableFile) -> View:
+        """The view beside a damaged ledger. The file does not say what is private: what is unknown is."""
+        known = self.view.items
+        items = {
+            item.id: replace(
+                item,
+                facets=known[item.id].facets
+                if item.id in known
+                else replace(item.facets, sensitivity="private"),
+            )
+            for item in file.items
+        }
+        return View(items, updated_at=file.updated_at)
+
+    def _pictured(self, file: durable_file.DurableFile, content: bytes) -> tuple[View, str]:
+        """The view of which a file is the picture, or an edit of the picture, and its branch.
+
+        `updatedAt` tells: it is the time of the newest record the writer knew, and records stand in the
+        ledger in the order in which they became known, which need not be that of their times: another
+        replica's come late. Of several of that time it is the one that gives this very file, else the first:
+        what a writer did not know is then not taken for forgotten. Without any, it is the newest view.
+        """
+        lines = self._ledger.lines.read()[: self._ledger.size]
+        last = decode(lines[lines.rfind(b"\n", 0, -1) + 1 :]).records
+        in_time = [ms_of_iso(one.timestamp) for one in last] == [self.branches.last_ms]
+        if in_time and file.updated_at == self.view.updated_at:
+            return self.view, self.branches.current  # nothing came late: the writer knew all there is
+        found: tuple[View, str] | None = None
+        records = decode(lines).records  # history is not kept in RAM; edits of old files are rare
+        for count, one in enumerate(records, start=1):
+            if ms_of_iso(one.timestamp) != file.updated_at:
+                continue
+            then = History(records[:count])
+            exact = durable_file.render(then.shown()) == content
+            if found is None or exact:
+                found = (then.shown(), then.branches.current)
+            if exact:
+                break
+        view, name = found or (self.view, self.branches.current)
+        return view, name if name in self.branches.all else self.branches.current
+
+    def _write_durable(self, seen: Stamp) -> None:
+        """Renew the file, unless it was saved since it had the stamp `seen`: the next read adopts that."""
+        path = self._durable
+        if path is None or self._newer or self._ledger.damage:
+            return  # a file beside a damaged ledger may know more than the ledger
+        try:
+            written = write_atomic(
+                path, self._renderer.render(self.view), still=lambda: stamp_now(path) == seen
+            )
+        except OSError as error:
+            log.warning("%s could not be written (%s); the ledger has the change", path, error)
+            return
+        if written is not None:
+            self._seen = written
+
+
+def _follows(record: Record, branches: Branches) -> bool:
+    """Whether a record is the next one in order behind those that made `branches`."""
+    if ms_of_iso(record.timestamp) <= branches.last_ms:
+        return False
+    if isinstance(record, Commit):
+        known = branches.all.get(record.branch)
+        return known is not None and known.head == record.parent_id
+    made_again = record.action == "create" and record.branch in branches.all
+    return not made_again and record.action not in ("union", "mend")
+
+
+def _apply(record: Record, branches: Branches, views: dict[str, View]) -> Branches:
+    """The branches after the next record; `views`, those at hand, are brought along."""
+    if isinstance(record, Commit):
+        if record.branch in views:
+            views[record.branch] = views[record.branch].after(record)
+    elif record.action == "create" and record.branch not in branches.all:
+        for view in list(views.values()):
+            if view.head == record.head:
+                views[record.branch] = view
+    elif record.action == "delete":
+        views.pop(record.branch, None)
+    return branches.after(record)

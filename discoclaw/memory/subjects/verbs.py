@@ -1,0 +1,145 @@
+"""What people and models do with a history: the same verbs for the chat, the command line and the tools.
+
+Each reads the history, lets core decide, and records what comes of it. They return values; what is said of
+them is the caller's. All raise Refused with the way out, and MemoryFault when the disk fails.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from discoclaw.core import merge as core
+from discoclaw.core.draft import Draft, Origin, Resolution
+from discoclaw.core.errors import Refused
+from discoclaw.core.event import Record
+from discoclaw.core.history import Branches, History
+from discoclaw.core.item import Item, Sensitivity
+from discoclaw.core.merge import Act, Brought
+from discoclaw.core.privacy import stricter
+from discoclaw.core.view import Conflict
+from discoclaw.memory.subjects.store import Memory
+
+Bring = Callable[[History, Act], Brought]
+
+
+async def merge(
+    memory: Memory, subject: str, source: str, origin: Origin, *, into: str | None = None, **metadata: Any
+) -> Brought:
+    """Bring another branch's changes into HEAD's branch, or `into`."""
+    return await _bring(memory, subject, lambda h, act: core.merge(h, source, act), origin, into, metadata)
+
+
+async def cherry_pick(
+    memory: Memory, subject: str, commit: str, origin: Origin, *, onto: str | None = None, **metadata: Any
+) -> Brought:
+    """Bring one commit's changes onto HEAD's branch, or `onto`."""
+    return await _bring(
+        memory, subject, lambda h, act: core.cherry_pick(h, commit, act), origin, onto, metadata
+    )
+
+
+async def revert(
+    memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
+) -> Brought:
+    """Take one commit's changes back."""
+    return await _bring(memory, subject, lambda h, act: core.revert(h, commit, act), origin, on, metadata)
+
+
+async def undo(
+    memory: Memory, subject: str, origin: Origin, *, on: str | None = None, **metadata: Any
+) -> Brought:
+    """Take back the last change that has not been undone."""
+
+    def bring(history: History, act: Act) -> Brought:
+        return core.revert(history, core.last_change(history, act.branch).id, act)
+
+    return await _bring(memory, subject, bring, origin, on, metadata)
+
+
+async def restore(
+    memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
+) -> Brought:
+    """Make the branch say again what it said at an earlier commit."""
+    return await _bring(memory, subject, lambda h, act: core.restore(h, commit, act), origin, on, metadata)
+
+
+async def create_branch(
+    memory: Memory, subject: str, name: str, persona: str = "", *, start: str | None = None, **metadata: Any
+) -> Branches:
+    """A new branch at HEAD, or at the branch `start`."""
+
+    def create(branches: Branches, now_ms: int) -> Any:
+        head = branches.named(start or branches.current).head
+        return branches.create(name, persona, now_ms=now_ms, start=head, **metadata)
+
+    return await memory.turn(subject, create)
+
+
+async def switch(memory: Memory, subject: str, name: str, **metadata: Any) -> Branches:
+    """HEAD moves to another branch."""
+    return await memory.turn(
+        subject, lambda branches, now_ms: branches.switch(name, now_ms=now_ms, **metadata)
+    )
+
+
+async def delete_branch(memory: Memory, subject: str, name: str, **metadata: Any) -> Branches:
+    """A branch goes; its commits stay in the history."""
+    return await memory.turn(
+        subject, lambda branches, now_ms: branches.delete(name, now_ms=now_ms, **metadata)
+    )
+
+
+async def settle(
+    memory: Memory,
+    subject: str,
+    event_id: str,
+    how: Resolution,
+    origin: Origin,
+    *,
+    branch: str | None = None,
+    **metadata: Any,
+) -> Conflict:
+    """The person settles the conflict that the event noted; on HEAD's branch, or wherever it stands open."""
+    branches = await memory.branches(subject)
+    for name in [branch] if branch is not None else [branches.current, *branches.all]:
+        for conflict in (await memory.view(subject, name)).conflicts:
+            if conflict.event_id == event_id:
+                wish = partial(Draft.settle, conflict=conflict, how=how, origin=origin)
+                await memory.change(subject, f"settled: {how}", wish, branch=name, **metadata)
+                return conflict
+    raise Refused("that is settled already")
+
+
+async def edit(
+    memory: Memory,
+    subject: str,
+    item: Callable[[Draft], Item],
+    text: str,
+    origin: Origin,
+    *,
+    branch: str | None = None,
+    marked: Sensitivity = "normal",
+    **metadata: Any,
+) -> tuple[Item, Item]:
+    """Give an item other words. `item` finds it, or raises Refused. Returns it before and after.
+
+    `marked` is how private the new words are by the person's own word; it makes no item less private.
+    """
+
+    def wish(draft: Draft) -> tuple[Item, Item]:
+        held = item(draft)
+        secret = stricter(held.facets.sensitivity, marked)
+        return held, draft.upsert(held.kind, text, origin, given_id=held.id, marked=secret, tags=held.tags)[0]
+
+    return await memory.change(subject, "edited", wish, branch=branch, **metadata)
+
+
+async def _bring(
+    memory: Memory, subject: str, bring: Bring, origin: Origin, branch: str | None, metadata: dict[str, Any]
+) -> Brought:
+    def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], Brought]:
+        name = history.branch(branch).name if branch is not None else history.branches.current
+        brought = bring(history, Act(name, origin, now_ms, max_items, tuple(metadata.items())))
+        return ([brought.commit] if brought.commit is not None else []), brought
+
+    return await memory.act(subject, work)

@@ -1,0 +1,235 @@
+"""Claude, and every other server that speaks the Messages API (Ollama, llama.cpp, gateways).
+
+`AnthropicProvider` owns one connection pool of the official SDK. `provider.model(name)` is a `Model` over it,
+so the chat model and the small one share connections and key. Retries are the SDK's. Knows nothing about
+prompts, memory or Discord.
+
+Every wait for the server counts against one deadline per call. The deadline is set around each wait and
+not around the whole generator: `asyncio.timeout` cancels the task that entered it, and between two pieces
+that task is busy in the caller's code.
+"""
+
+import asyncio
+import contextlib
+import logging
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from anthropic import AsyncAnthropic, Timeout, omit
+from anthropic.lib.streaming import AsyncMessageStream
+from anthropic.types import Message, MessageParam, OutputConfigParam, TextBlockParam, ToolParam
+
+from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
+from discoclaw.core.model import ModelRequest, StreamEvent, SystemBlock, TextDelta, UserTurn
+from discoclaw.core.ports import Shape
+from discoclaw.core.text import scrub
+from discoclaw.models.anthropic import wire
+from discoclaw.models.anthropic.aliases import resolve
+from discoclaw.models.anthropic.errors import translated
+from discoclaw.models.shapes import MAX_ANSWER, checked
+
+log = logging.getLogger(__name__)
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+DUMMY_KEY = "no-key"
+"""Sent where no key is set: the SDK insists on one, and local servers ignore it."""
+
+_DRAIN_S = 0.2
+
+
+class AnthropicProvider:
+    """One connection pool to one server.
+
+    The SDK would fill every credential and address that is None from the environment, so each is given a
+    value here; which one is for the settings to decide.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        connect_timeout_s: float = 10.0,
+        max_retries: int = 2,
+    ) -> None:
+        key = api_key or DUMMY_KEY
+        self.secret = api_key or ""
+        self.connect_timeout_s = connect_timeout_s
+        self.speaks_schema = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
+        """Whether the server is known to keep to a JSON schema; others are also told in words."""
+        with translated(self.secret):
+            self.sdk = AsyncAnthropic(
+                api_key=key,
+                base_url=base_url or ANTHROPIC_URL,
+                max_retries=max_retries,
+                # ANTHROPIC_CUSTOM_HEADERS is read whatever we pass; it must not replace the key.
+                default_headers={"Authorization": f"Bearer {key}"},
+                # Off, or environment variables could have it export prompts.
+                open_telemetry=False,
+            )
+
+    def model(
+        self, name: str, *, total_timeout_s: float = 180.0, temperature: float | None = None
+    ) -> "Claude":
+        """The model `name` (an alias or any id) as a `Model`."""
+        return Claude(self, resolve(name), total_timeout_s=total_timeout_s, temperature=temperature)
+
+    async def close(self) -> None:
+        """Close all connections; running calls fail. May be called again."""
+        await self.sdk.close()
+
+
+class Claude:
+    """The port `Model` over one `AnthropicProvider`; made by `AnthropicProvider.model`."""
+
+    def __init__(
+        self, provider: AnthropicProvider, name: str, *, total_timeout_s: float, temperature: float | None
+    ) -> None:
+        self.name = name
+        self._provider = provider
+        self._total_timeout_s = total_timeout_s
+        self._temperature = temperature
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection."""
+        async with self._ask(
+            system=wire.system_param(request.system),
+            messages=wire.messages_param(request.turns),
+            tools=wire.tools_param(request.tools),
+            max_tokens=request.max_tokens,
+            may_call=request.may_call,
+        ) as answer:
+            while (piece := await answer.piece()) is not None:
+                yield TextDelta(piece)
+        yield wire.finished(answer.message)
+
+    async def structured(
+        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+    ) -> Shape:
+        """One answer, read strictly as `shape`; it is streamed only to stop early when it grows too large."""
+        blocks = [SystemBlock(system)]
+        if not self._provider.speaks_schema:
+            blocks.append(SystemBlock(wire.output_in_words(shape)))
+        size = 0
+        async with self._ask(
+            system=wire.system_param(blocks),
+            messages=wire.messages_param([UserTurn(prompt)]),
+            max_tokens=max_tokens,
+            output=wire.output_param(shape),
+        ) as answer:
+            while (piece := await answer.piece()) is not None:
+                size += len(piece)
+                if size > MAX_ANSWER:
+                    raise ModelBadOutput(f"the structured answer is over {MAX_ANSWER} characters")
+        done = wire.finished(answer.message)
+        if done.stop != "end":
+            raise ModelBadOutput(f"the structured answer is incomplete (stop: {done.stop})")
+        return checked(done.turn.text, shape)
+
+    async def close(self) -> None:
+        """Close the provider, and with it every model behind it."""
+        await self._provider.close()
+
+    @asynccontextmanager
+    async def _ask(
+        self,
+        *,
+        system: list[TextBlockParam],
+        messages: list[MessageParam],
+        max_tokens: int,
+        tools: list[ToolParam] | None = None,
+        may_call: bool = True,
+        output: OutputConfigParam | None = None,
+    ) -> AsyncIterator["_Answer"]:
+        """Send one request; the answer is open inside the block and closed, whatever happens, behind it."""
+        limit = _Limit(self._total_timeout_s, self._provider.secret)
+        extra: dict[str, object] | None = None
+        if self._temperature is not None:
+            # Not a parameter of the SDK any more: current models reject it, local ones still want it.
+            extra = {"temperature": self._temperature}
+        async with contextlib.AsyncExitStack() as stack:
+            async with limit.wait():
+                with _logged_warnings():
+                    call = self._provider.sdk.messages.stream(
+                        model=self.name,
+                        max_tokens=wire.bounded(max_tokens),
+                        system=system or omit,
+                        messages=messages,
+                        tools=tools or omit,
+                        tool_choice={"type": "none"} if tools and not may_call else omit,
+                        output_config=output or omit,
+                        extra_body=extra,
+                        timeout=Timeout(self._total_timeout_s, connect=self._provider.connect_timeout_s),
+                    )
+                answer = _Answer(await stack.enter_async_context(call), limit)
+            yield answer
+
+
+class _Limit:
+    """The deadline of one call, and the provider through which its failures leave."""
+
+    def __init__(self, seconds: float, secret: str) -> None:
+        self._seconds = seconds
+        self._secret = secret
+        self._deadline = asyncio.get_running_loop().time() + seconds
+
+    @asynccontextmanager
+    async def wait(self) -> AsyncIterator[None]:
+        """Around one wait for the server."""
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                with translated(self._secret):
+                    yield
+        except TimeoutError:
+            raise ModelTimeout(f"no complete answer within {self._seconds:g} s") from None
+
+
+class _Answer:
+    """A running answer: its pieces of text, then its message."""
+
+    def __init__(self, stream: AsyncMessageStream[Any], limit: _Limit) -> None:
+        self._stream = stream
+        self._limit = limit
+
+    async def piece(self) -> str | None:
+        """The next piece of text, None when the answer is complete.
+
+        A stream that ends before the server said so is ModelUnreachable: half an answer looks like a whole.
+        """
+        while True:
+            async with self._limit.wait():
+                event = await anext(self._stream, None)
+            if event is None:
+                raise ModelUnreachable("the stream broke off before the answer was complete")
+            if event.type == "text" and event.text:
+                return scrub(event.text)
+            if event.type == "message_stop":
+                await self._drain()
+                return None
+
+    @property
+    def message(self) -> Message:
+        """The message as received so far; complete once `piece` returned None."""
+        return self._stream.current_message_snapshot
+
+    async def _drain(self) -> None:
+        """Read to the end of the body, since only then can the connection be used again.
+
+        The answer is complete, so whatever goes wrong here costs that connection and nothing else.
+        """
+        with contextlib.suppress(TimeoutError, ModelError):
+            async with asyncio.timeout(_DRAIN_S):
+                with translated():
+                    await anext(self._stream, None)
+
+
+@contextlib.contextmanager
+def _logged_warnings() -> Iterator[None]:
+    """The SDK warns of models near their end; a warning belongs in the log and must not become an error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        log.warning("%s", warning.message)

@@ -1,0 +1,1 @@
+"""A language model without a network or a key, for the demo and for tests."""

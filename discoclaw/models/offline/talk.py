@@ -1,0 +1,248 @@
+"""What the offline model says: it answers from the prompt it was given, and from nothing else.
+
+Pure: a user turn's text in, an answer's text out. It reads the sections of `core.titles`, lists what is
+remembered, and says plainly when it knows nothing. Knows nothing about streams, tools or shapes.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discoclaw.core import titles
+from discoclaw.core.text import clip, collapse, utf16_length
+from discoclaw.core.words import terms
+from discoclaw.models.offline.facts import Statement, read
+
+INTRODUCTION = "*(offline model: no API key is set, so I only repeat what I remember.)*"
+
+_MAXIMUM = re.compile(rf"^{re.escape(titles.MAXIMUM)} (\d+) characters", re.M)
+
+_I = re.IGNORECASE
+_TITLES = (titles.SENDER, titles.DURABLE, titles.ROLLING, titles.RECENT, titles.REPLIED_TO)
+_NOTE = re.compile(r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?$", re.M)
+_LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
+
+# A title counts only where a section begins: at the start, or under a separator.
+_MESSAGE = re.compile(rf"(?:^|(?<=\n---\n)){re.escape(titles.MESSAGE)}")
+
+_ASKS = re.compile(
+    r"^(?:what|which|who|whom|whose|where|when|why|how|do|does|did|is|are|am|was|were|can|could|will|would|"
+    r"should|have|has|tell me|list|show me what)\b",
+    _I,
+)
+_ALL = re.compile(
+    r"\bwhat (?:do|did|have|can) you (?:\w+ )?(?:remember|know|learn(?:ed)?|stored?)(?: (?:about|of) me)?"
+    r"[ ?.!]*$"
+    r"|\b(?:remember|know|tell me) (?:everything |anything |something )?(?:about (?:me|myself)|of me)\b"
+    r"|\bwho am i\b",
+    _I,
+)
+_PAST = re.compile(r"\bsummar|\btalk(?:ed|ing)? about|\bdiscuss|\bconversation\b|\bso far\b", _I)
+_LONG = re.compile(r"\blong\b", _I)
+_CODE = re.compile(
+    r"^(?:long|code)[.!?]*$"
+    r"|\b(?:show|write|give|print|post|send|make)\b.*\b(?:code|script|snippet|program|function|long)\b",
+    _I,
+)
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|hallo|salut|yo|good (?:morning|afternoon|evening))\b[^?]{0,30}$", _I
+)
+_THANKS = re.compile(r"^(?:thanks|thank you|thx|cheers)\b", _I)
+_WISH = re.compile(
+    r"^(?:please,? |can you |could you |hey,? )*remember(?: that|:| this:)? "
+    r"(?!(?:when|how|what|who|me)\b)(?P<x>.+)$",
+    _I | re.S,
+)
+
+
+# What a channel is to remember, when somebody says it in so many words.
+_THEME = re.compile(
+    r"^(?:(?:our|the|today's) )?topic(?: is|:) (?P<x>.+)$"
+    r"|^this channel is (?:about|for) (?P<y>.+)$"
+    r"|^let'?s talk about (?P<z>.+)$",
+    _I,
+)
+_DECISION = re.compile(
+    r"^(?:ok(?:ay)?|so|then|right)?,? ?(?P<x>we(?:'ve| have)? (?:decided|agreed) .+)$"
+    r"|^(?:ok(?:ay)?|so|then|right)?,? ?(?P<y>let'?s (?:go with|use|take) .+)$"
+    r"|^decision: (?P<z>.+)$",
+    _I,
+)
+_GUEST = "(guest)"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFacts:
+    """A user turn, taken apart: the message and what came with it."""
+
+    message: str
+    notes: tuple[tuple[str, str, str], ...] = ()
+    """Durable items as kind, text and date."""
+    summary: str = ""
+    speakers: frozenset[str] = frozenset()
+    recent: str = ""
+
+
+def hear(turn: str) -> PromptFacts:
+    """The sections of a user turn. Text without any title is a message."""
+    sections: dict[str, str] = {}
+    last = _MESSAGE.search(turn)
+    if not last:
+        return PromptFacts(turn.strip())
+    before, message = turn[: last.start()], turn[last.end() :]
+    for part in re.split(r"(?:^|\n+)---\n", before):
+        title = next((title for title in _TITLES if part.lstrip("\n").startswith(title)), None)
+        if title:
+            sections[title] = part.lstrip("\n").removeprefix(title).strip()
+    recent = sections.get(titles.RECENT, "")
+    return PromptFacts(
+        message.strip(),
+        tuple(
+            (match["kind"], match["text"], match["date"] or "")
+            for match in _NOTE.finditer(sections.get(titles.DURABLE, ""))
+        ),
+        sections.get(titles.ROLLING, ""),
+        frozenset(match[1] for match in _LINE.finditer(recent)),
+        recent,
+    )
+
+
+def wish(message: str) -> str | None:
+    """What a "remember that …" asks to keep, None for any other message."""
+    match = _WISH.match(_addressed(message))
+    return collapse(match["x"]).strip(" .!?") or None if match else None
+
+
+def answer(heard: PromptFacts, *, name: str) -> str:
+    """The whole answer; `name` is our own in the conversation so far."""
+    said = _reply(heard)
+    met = INTRODUCTION.strip("*()") in heard.recent or any(each.startswith(name) for each in heard.speakers)
+    return said if met else f"{INTRODUCTION}\n\n{said}"
+
+
+def interview(answers: Sequence[str]) -> str:
+    """What is said in an interview about who we are to be: two more questions, then a soul of the answers."""
+    if len(answers) == 1:
+        return "That suits me. And **who are you**: what shall I call you, and what do you do?"
+    if len(answers) == 2:
+        return "Good to know. Last: **what do we believe in**, what shall I always do, or never?"
+    told = (*answers[:2], answers[-1])
+    identity, user, philosophy = (clip(collapse(answer), 900) or "nothing yet" for answer in told)
+    soul = {"identity": identity, "user": user, "philosophy": philosophy}
+    return f"Thank you, I am ready.\n<soul>{json.dumps(soul, ensure_ascii=False)}</soul>"
+
+
+def summary(prompt: str, *, name: str) -> str:
+    """The rolling summary carried on: the previous one, then a sentence for each new message of a person.
+
+    Over the maximum, the oldest sentences go.
+    """
+    parts = titles.sections(prompt)
+    previous = collapse(parts.get(titles.PREVIOUS_SUMMARY, ""))
+    maximum = _MAXIMUM.search(prompt)
+    limit = int(maximum[1]) if maximum else 2000
+    sentences = re.split(r"(?<=[.”]) (?=[A-Z])", previous) if previous != "none" else []
+    for match in _LINE.finditer(parts.get(titles.NEW_MESSAGES, "")):
+        if not match[1].startswith(name):
+            verb = "asked" if match[2].rstrip().endswith("?") else "said"
+            sentences.append(f"{match[1]} {verb}: “{clip(collapse(match[2]), 80)}”.")
+    kept = [sentence for sentence in sentences if sentence]
+    while len(kept) > 1 and utf16_length(" ".join(kept)) > limit:
+        kept.pop(0)
+    return clip(" ".join(kept), limit)
+
+
+def themes(prompt: str, *, name: str) -> list[str]:
+    """What the new messages say a channel is about, but for what is known."""
+    return _said_new(prompt, _THEME, titles.THEMES, name)
+
+
+def decisions(prompt: str, *, name: str) -> list[str]:
+    """What people say in the new messages that they have decided, but for what is known."""
+    return [f"{one[:1].upper()}{one[1:]}." for one in _said_new(prompt, _DECISION, titles.DECISIONS, name)]
+
+
+def _said_new(prompt: str, pattern: re.Pattern[str], known_title: str, name: str) -> list[str]:
+    """What sentences of people, but not of guests, say by a pattern; each once."""
+    parts = titles.sections(prompt)
+    known = {_words(line.removeprefix("- ")) for line in parts.get(known_title, "").splitlines()}
+    found: dict[tuple[str, ...], str] = {}
+    for line in _LINE.finditer(parts.get(titles.NEW_MESSAGES, "")):
+        if line[1].startswith(name) or line[1].endswith(_GUEST):
+            continue
+        for sentence in re.split(r"(?<=[.!?])\s+", line[2]):
+            match = pattern.match(collapse(sentence).rstrip(".!"))
+            if match is not None and not sentence.rstrip().endswith("?"):
+                said = next(group for group in match.groups() if group)
+                found.setdefault(_words(said), clip(said, 200))
+    return [text for key, text in found.items() if key not in known]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text, by which it is known again."""
+    return tuple(re.findall(r"\w+", text.lower()))
+
+
+def _addressed(message: str) -> str:
+    """The message without a mention of us in front."""
+    return re.sub(r"^(?:<@!?\d+>|@\S+)[\s,:]*", "", message.strip())
+
+
+def _reply(heard: PromptFacts) -> str:
+    message = _addressed(heard.message)
+    if _CODE.search(message) and not re.match(r"i\b|i'm\b", message, _I):
+        return _code(200 if _LONG.search(message) else 100)
+    if _ALL.search(message):
+        return _list("Here is what I remember about you:", heard.notes) or _nothing(heard)
+    asks = message.endswith("?") or bool(_ASKS.match(message))
+    if _PAST.search(message) and (asks or message.lower().startswith(("summar", "please summar"))):
+        return f"So far: {heard.summary}" if heard.summary else "I have no summary of our conversation yet."
+    if asks:
+        return _list("From what I remember:", _relevant(message, heard.notes)) or _nothing(heard)
+    if _GREETING.match(message):
+        return "Hi! Tell me something about yourself, or ask me what I remember about you."
+    if _THANKS.match(message):
+        return "You're welcome!"
+    return _acknowledge(message)
+
+
+def _relevant(question: str, notes: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """The notes that share a word with the question; all of them when it has none that says anything."""
+    asked = set(terms(question))
+    if not asked:
+        return list(notes)
+    return [note for note in notes if asked & set(terms(f"{note[0]} {note[1]}"))]
+
+
+def _list(lead: str, notes: Sequence[tuple[str, str, str]]) -> str:
+    lines = [f"- {text} *({', '.join(filter(None, (kind, date)))})*" for kind, text, date in notes]
+    return "\n".join([lead, *lines]) if lines else ""
+
+
+def _nothing(heard: PromptFacts) -> str:
+    if not heard.notes:
+        return (
+            "I don't remember anything about you yet. Tell me something, for example what you are working on."
+        )
+    count = "one thing" if len(heard.notes) == 1 else f"{len(heard.notes)} things"
+    return f"I don't know that. I do remember {count} about you; ask me what I remember."
+
+
+def _acknowledge(message: str) -> str:
+    understood = read(message)
+    kept = [said.text for said in understood if isinstance(said, Statement)]
+    if kept:
+        return f"Noted. What I understood: {' '.join(kept)}"
+    if understood:
+        return "Noted. I understood that this is no longer so."
+    return (
+        "I have read that, but offline I only understand simple sentences, such as "
+        "“I prefer tabs over spaces” or “I'm working on a Discord bot”."
+    )
+
+
+def _code(lines: int) -> str:
+    """A block long enough to be split over several messages."""
+    body = [f'    {number}: "{"=" * (number % 37 + 1)}",' for number in range(1, lines + 1)]
+    return "\n".join(["Here is some code:", "```python", "BARS = {", *body, "}", "```", "That is all of it."])

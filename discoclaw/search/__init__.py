@@ -1,0 +1,1 @@
+"""Full text, item index, archive and vectors on disk: caches that find. Knows core and the disk."""

@@ -1,0 +1,175 @@
+"""Questions to the archive, as SQL on one connection. Blocking.
+
+Whoever asks says which places may be seen, and each statement asks for that itself: nothing else leaves the
+database. What it costs is bounded, however much there is: of the terms, the rare ones choose by BM25 among at
+most `MOST_SCORED` entries, and what is said everywhere brings only its newest entries. Raises sqlite3.Error.
+"""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from discoclaw.core.entry import Entry
+from discoclaw.core.words import others_for
+from discoclaw.memory.disk.database import any_of
+from discoclaw.search.archive_rows import COLUMNS, Indexed, entry_of, is_id
+
+CANDIDATES = 100
+WITH_NEIGHBOURS = 30
+"""Of how many candidates, best first, the two messages before and behind are fetched too."""
+FEW_PLACES = 4
+MOST_SCORED = 3_000
+"""Entries that are scored for one question."""
+MOST_SEARCHED = 20_000
+"""Newest entries that are gone through for a text without terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What may be seen: channels with their open threads, private threads by themselves, one person's DM.
+
+    All are Discord's ids; what is no id is nothing.
+    """
+
+    channel_ids: frozenset[str] = frozenset()
+    dm_of: str | None = None
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The places of such entries."""
+        channels = [f"@g{one}" for one in sorted(self.channel_ids) if is_id(one)]
+        return (*channels, *([f"@d{self.dm_of}"] if self.dm_of is not None and is_id(self.dm_of) else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found: entries with their neighbours, as they are searched too, and which stand next to which.
+
+    `total` is the number of all entries, `average` their mean length; `frequencies` say how many have a term.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    indexed: Mapping[str, Indexed] = field(default_factory=dict)
+    neighbours: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    total: int = 0
+    average: float = 1.0
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+
+
+def look(connection: sqlite3.Connection, terms: Sequence[str], visible: Visible) -> Looked:
+    """The entries that a question's terms bring, with what was said around the best of them."""
+    places = visible.places
+    if not terms or not places:
+        return Looked()
+    known = frequencies(connection, terms)
+    others = [other for term in terms if term not in known for other in others_for(term)]
+    known |= frequencies(connection, others)
+    found = _candidates(connection, list(known), known, places)
+    best = found[:WITH_NEIGHBOURS]
+    beside = _neighbours(connection, best)
+    beside += _neighbours(connection, {other for _, other in beside}.difference(best))
+    missing = {other for pair in beside for other in pair}.difference(found)
+    rows = [row for ids in (found, missing) for row in _rows(connection, ids, places)]
+    count, length = connection.execute("SELECT entries, terms FROM totals").fetchone()
+    return Looked(
+        tuple(map(entry_of, rows)),
+        {str(row[0]): Indexed(row[11].split(" "), *row[12:]) for row in rows},
+        _both_ways(beside, {row[0] for row in rows}),
+        count,
+        max(1.0, length / count) if count else 1.0,
+        known,
+    )
+
+
+def frequencies(connection: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
+    """How many entries have each of the terms."""
+    sql = "SELECT doc FROM vocabulary WHERE term = ? AND col = 'terms'"
+    found = {term: connection.execute(sql, (term,)).fetchone() for term in terms}
+    return {term: row[0] for term, row in found.items() if row is not None}
+
+
+def present(connection: sqlite3.Connection, channel_ids: Iterable[str]) -> frozenset[str]:
+    """Those of the channels of which there is anything."""
+    sql = "SELECT 1 FROM entries WHERE place = ? LIMIT 1"
+    ids = [one for one in channel_ids if is_id(one)]
+    return frozenset(one for one in ids if connection.execute(sql, (f"@g{one}",)).fetchone())
+
+
+def holding(connection: sqlite3.Connection, text: str, visible: Visible, *, limit: int) -> list[Entry]:
+    """The newest entries in which a text stands as it is, among the newest that may be seen."""
+    places = visible.places
+    if not text or not places:
+        return []
+    like = "".join(f"\\{char}" if char in "\\%_" else char for char in text)
+    # Of few places the index knows the newest; among many, going back through all is faster than sorting.
+    place = "place" if len(places) <= FEW_PLACES else "+place"
+    sql = f"""SELECT {COLUMNS} FROM (
+            SELECT * FROM entries WHERE {place} IN ({_marks(places)}) ORDER BY id DESC LIMIT {MOST_SEARCHED})
+        WHERE text LIKE ? ESCAPE '\\' ORDER BY id DESC LIMIT ?"""
+    return [entry_of(row) for row in connection.execute(sql, (*places, f"%{like}%", limit))]
+
+
+def _candidates(
+    connection: sqlite3.Connection, terms: Sequence[str], known: Mapping[str, int], places: Sequence[str]
+) -> list[int]:
+    """Ids, best first: what rare terms bring, by BM25, then the newest that common ones bring."""
+    rare: list[str] = []
+    common: list[str] = []
+    left = MOST_SCORED
+    for term in sorted((term for term in terms if known.get(term)), key=lambda term: known[term]):
+        left -= known[term]
+        (rare if left >= 0 else common).append(term)
+    found: dict[int, None] = {}
+    where = f"words MATCH ? AND +entries.place IN ({_marks(places)})"
+    joined = "SELECT entries.id FROM words JOIN entries ON entries.rowid = words.rowid WHERE"
+    if rare:
+        # The place is asked of the rows: as a part of the pattern it would be scored, for all that is there.
+        sql = f"{joined} {where} ORDER BY bm25(words, 0.0, 1.0) LIMIT {CANDIDATES}"
+        pattern = f"terms : ({any_of(rare)})"
+        found = dict.fromkeys(row[0] for row in connection.execute(sql, (pattern, *places)))
+    if common and len(found) < CANDIDATES:
+        sql = f"{joined} {where} ORDER BY words.rowid DESC LIMIT {CANDIDATES}"
+        pattern = f"terms : ({any_of(common)})"
+        if not _is_most(connection, places):  # else the newest are soon found without asking the index for it
+            pattern = f"place : ({any_of(places)}) AND {pattern}"
+        found |= dict.fromkeys(row[0] for row in connection.execute(sql, (pattern, *places)))
+    return list(found)[:CANDIDATES]
+
+
+def _is_most(connection: sqlite3.Connection, places: Sequence[str]) -> bool:
+    """Whether a good part of all entries is at these places."""
+    sql = "SELECT doc FROM vocabulary WHERE term = ? AND col = 'place'"
+    seen = sum(row[0] for place in places for row in connection.execute(sql, (place,)))
+    return bool(seen * 5 >= connection.execute("SELECT entries FROM totals").fetchone()[0])
+
+
+def _neighbours(connection: sqlite3.Connection, found: Collection[int]) -> list[tuple[int, int]]:
+    """These with what stands right before and after each of them in its conversation, as pairs of ids."""
+    other = "SELECT id FROM entries WHERE session_key = here.session_key AND id"
+    sql = f"""SELECT id, ({other} < here.id ORDER BY id DESC LIMIT 1), ({other} > here.id ORDER BY id LIMIT 1)
+        FROM entries AS here WHERE id IN ({_marks(found)})"""
+    rows = connection.execute(sql, tuple(found)).fetchall()
+    return [(row[0], other) for row in rows for other in row[1:] if other is not None]
+
+
+def _both_ways(pairs: Iterable[tuple[int, int]], seen: Collection[int]) -> dict[str, tuple[str, ...]]:
+    """For each id that may be seen, the others that stand next to it."""
+    beside: dict[str, dict[str, None]] = {}
+    for one, other in pairs:
+        if one in seen and other in seen:
+            beside.setdefault(str(one), {})[str(other)] = None
+            beside.setdefault(str(other), {})[str(one)] = None
+    return {key: tuple(others) for key, others in beside.items()}
+
+
+def _rows(connection: sqlite3.Connection, ids: Collection[int], places: Sequence[str]) -> list[Any]:
+    """The rows of these ids that may be seen, in the order of the ids given."""
+    sql = f"""SELECT {COLUMNS}, terms, length, own, marks FROM entries
+        WHERE id IN ({_marks(ids)}) AND +place IN ({_marks(places)})"""
+    rows = {row[0]: row for row in connection.execute(sql, (*ids, *places))}
+    return [rows[one] for one in ids if one in rows]
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))

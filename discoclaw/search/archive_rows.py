@@ -1,0 +1,243 @@
+"""The archive's tables, and the statements that change their rows. Blocking; raises sqlite3.Error.
+
+    entries     one row a message; `place` says who may find it, `terms` are its words as we compare them
+    words       an FTS5 index of place and terms over these rows, kept by triggers
+    vocabulary  of that index: how many entries have a term
+    totals      how many entries there are and how many terms they have together, kept by triggers too
+
+The place of an entry is the channel that owns it ("@g55"), or the person whose direct message it is ("@d7").
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from discoclaw.core.entry import Entry
+from discoclaw.core.errors import NewerSchema
+from discoclaw.core.text import scrub
+from discoclaw.memory.disk.database import TOKENIZER, as_column
+
+COLUMNS = "id, session_key, channel_id, group_id, guild_id, author_id, name, text, sent_at, by_us, to_id"
+"""The columns of an `Entry`, in its order."""
+_DM = "discord:dm:"
+_LARGEST = 2**63 - 1
+
+VERSION = 1
+
+_SCHEMA = (
+    """CREATE TABLE entries (
+        rowid INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, session_key TEXT NOT NULL,
+        channel_id TEXT NOT NULL, group_id TEXT, guild_id TEXT, author_id TEXT NOT NULL, name TEXT NOT NULL,
+        text TEXT NOT NULL, sent_at INTEGER NOT NULL, by_us INTEGER NOT NULL, to_id TEXT NOT NULL,
+        place TEXT NOT NULL, terms TEXT NOT NULL, length INTEGER NOT NULL, own INTEGER NOT NULL,
+        marks INTEGER NOT NULL)""",
+    "CREATE INDEX entries_in_order ON entries (session_key, id)",
+    "CREATE INDEX entries_by_place ON entries (place, id)",
+    "CREATE INDEX entries_by_time ON entries (sent_at)",
+    f"""CREATE VIRTUAL TABLE words USING fts5 (
+        place, terms, content = 'entries', content_rowid = 'rowid', tokenize = '{TOKENIZER}')""",
+    "CREATE VIRTUAL TABLE vocabulary USING fts5vocab ('words', 'col')",
+    "CREATE TABLE totals (entries INTEGER NOT NULL, terms INTEGER NOT NULL)",
+    "INSERT INTO totals VALUES (0, 0)",
+    """CREATE TRIGGER entry_added AFTER INSERT ON entries BEGIN
+        INSERT INTO words (rowid, place, terms) VALUES (new.rowid, new.place, new.terms);
+        UPDATE totals SET entries = entries + 1, terms = terms + new.length;
+    END""",
+    """CREATE TRIGGER entry_removed AFTER DELETE ON entries BEGIN
+        INSERT INTO words (words, rowid, place, terms) VALUES ('delete', old.rowid, old.place, old.terms);
+        UPDATE totals SET entries = entries - 1, terms = terms - old.length;
+    END""",
+    """CREATE TRIGGER entry_changed AFTER UPDATE OF place, terms, length ON entries BEGIN
+        INSERT INTO words (words, rowid, place, terms) VALUES ('delete', old.rowid, old.place, old.terms);
+        INSERT INTO words (rowid, place, terms) VALUES (new.rowid, new.place, new.terms);
+        UPDATE totals SET terms = terms - old.length + new.length;
+    END""",
+)
+# Where a message is and who said it never change; an update in place, since replacing a row would go past the
+# triggers and leave its words in the index.
+_INSERT = f"""INSERT INTO entries ({COLUMNS}, place, terms, length, own, marks)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_PUT = f"""{_INSERT} ON CONFLICT (id) DO UPDATE SET name = excluded.name, text = excluded.text,
+        terms = excluded.terms, length = excluded.length, own = excluded.own, marks = excluded.marks
+    WHERE author_id = excluded.author_id AND (text <> excluded.text OR name <> excluded.name)"""
+_PUT_NEW = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """An entry as it is searched: its terms, and its length as it counts.
+
+    The first `own` terms are of its text, with repetitions, the next `marks` name it, the rest are dates.
+    """
+
+    terms: Sequence[str]
+    length: int
+    own: int
+    marks: int
+
+
+Words = Callable[[Entry], Indexed]
+"""What is to be indexed of an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Keep an entry, or have it as it is now; `fresh`: only if there is none of its id."""
+
+    entry: Entry
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Amend:
+    """What a person said reads differently now."""
+
+    id: str
+    author_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The message is gone."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Between the first and the last of these messages, a conversation has no others of people any more."""
+
+    session_key: str
+    ids: tuple[str, ...]
+
+
+Change = Put | Amend | Drop | Only
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be one of Discord's ids."""
+    return text.isascii() and text.isdigit() and len(text) <= 20
+
+
+def place_of(entry: Entry) -> str:
+    """Who may find an entry: the people of a channel, or one in their direct messages."""
+    if entry.group_id is None:
+        return f"@d{entry.session_key.removeprefix(_DM)}"
+    return f"@g{entry.group_id}"
+
+
+def number_of(message_id: str) -> int | None:
+    """A Discord id as a number that the database can hold; None when it is none."""
+    number = int(message_id) if is_id(message_id) else _LARGEST + 1
+    return number if number <= _LARGEST else None
+
+
+def entry_of(row: Sequence[object]) -> Entry:
+    """A row of `COLUMNS`."""
+    return Entry(str(row[0]), *row[1:9], by_us=bool(row[9]), to_id=row[10])  # type: ignore[arg-type, misc]
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables, if there are none."""
+    if version_of(connection) == 0:
+        with transaction(connection):
+            if version_of(connection) == 0:
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the tables. Raises NewerSchema for one that we do not know."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        raise NewerSchema(f"the archive was written by a newer version ({version}); it is left as it is")
+    return version
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is done inside, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def make(
+    connection: sqlite3.Connection, change: Change, words: Words, keeps: Callable[[Entry], bool]
+) -> None:
+    """Make one change. What has no id that the database can hold is left out."""
+    if isinstance(change, Drop):
+        connection.execute("DELETE FROM entries WHERE id = ?", (number_of(change.id),))
+        return
+    if isinstance(change, Only):
+        _keep_only(connection, change)
+        return
+    if isinstance(change, Put):
+        put, entry = (_PUT_NEW if change.fresh else _PUT), change.entry
+    else:
+        sql = f"SELECT {COLUMNS} FROM entries WHERE id = ? AND author_id = ?"
+        row = connection.execute(sql, (number_of(change.id), change.author_id)).fetchone()
+        if row is None:
+            return
+        put, entry = _PUT, entry_of((*row[:7], scrub(change.text), *row[8:]))
+    if number_of(entry.id) is not None and keeps(entry):
+        connection.execute(put, _row(entry, words))
+
+
+def _keep_only(connection: sqlite3.Connection, change: Only) -> None:
+    """Remove what was deleted in the chat while nobody told us. Of our answers we may know more than it."""
+    ids = [number for number in map(number_of, change.ids) if number is not None]
+    if ids:
+        sql = f"""DELETE FROM entries WHERE session_key = ? AND id BETWEEN ? AND ? AND NOT by_us
+            AND id NOT IN ({", ".join("?" * len(ids))})"""
+        connection.execute(sql, (change.session_key, min(ids), max(ids), *ids))
+
+
+def _row(entry: Entry, words: Words) -> tuple[object, ...]:
+    indexed = words(entry)
+    return (
+        number_of(entry.id),
+        entry.session_key,
+        entry.channel_id,
+        entry.group_id,
+        entry.guild_id,
+        entry.author_id,
+        scrub(entry.name),
+        scrub(entry.text),
+        entry.sent_at,
+        entry.by_us,
+        entry.to_id,
+        place_of(entry),
+        scrub(as_column(indexed.terms)),
+        indexed.length,
+        indexed.own,
+        indexed.marks,
+    )
+
+
+def remove(connection: sqlite3.Connection, person: str, until_ms: int | None = None) -> int:
+    """Delete what a person said, was answered, and what was said in their direct messages."""
+    sql = "DELETE FROM entries WHERE (author_id = ?1 OR to_id = ?1 OR place = '@d' || ?1)"
+    if until_ms is None:
+        return connection.execute(sql, (person,)).rowcount
+    return connection.execute(f"{sql} AND sent_at <= ?2", (person, until_ms)).rowcount
+
+
+def forget_words(connection: sqlite3.Connection) -> None:
+    """Have the index drop the words of what was deleted, and the log too, if nobody reads just now."""
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    checkpoint(connection)
+
+
+def checkpoint(connection: sqlite3.Connection) -> bool:
+    """Bring everything into the file, and cut the log to nothing. Whether that could be done."""
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    return not busy

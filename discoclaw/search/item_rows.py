@@ -1,0 +1,130 @@
+"""The pure side of a big memory's full-text index: rows, stamps, links, and which terms of a query tell most.
+
+Knows nothing about files.
+"""
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import accumulate
+from math import log
+
+from discoclaw.core.item import Item
+from discoclaw.core.text import scrub
+from discoclaw.core.words import fold
+from discoclaw.memory.disk.database import as_column
+
+SHARE = 0.8
+"""What the terms that are looked up have at least of the weight of all terms of a query."""
+ENOUGH = 2_000
+"""So many items may have one of them, with repetitions, before terms are left out."""
+
+
+Instead = Callable[[str, Sequence[str]], Sequence[str]]
+"""What to look for instead of a term that no item has, given it and the terms there are that begin alike."""
+
+
+def nothing_instead(term: str, alike: Sequence[str]) -> Sequence[str]:
+    """Only what is asked for is looked for."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An item as it is indexed. `terms` with repetitions, `length` in terms."""
+
+    item: Item
+    terms: Sequence[str]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The ids of items that a query may be about, best first, then those linked with the best.
+
+    `total` items are in the index, of `average` length in terms; `frequencies` says in how many of them each
+    wanted term is, and each that was looked for instead.
+    """
+
+    ids: tuple[str, ...] = ()
+    total: int = 0
+    average: float = 1.0
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+
+
+def stamp_of(item: Item) -> int:
+    """A hash of all that is indexed of an item, of 64 bits."""
+    facets = item.facets
+    parts = (item.kind, item.text, *item.tags, facets.key or "", facets.category, str(item.updated_at))
+    digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def links_of(items: Mapping[str, Item]) -> set[tuple[str, str]]:
+    """The links between items, in both directions, whichever end has them."""
+    pairs = {
+        (item.id, other)
+        for item in items.values()
+        if item.facets.links
+        for other in item.facets.links
+        if other in items
+    }
+    return pairs | {(other, one) for one, other in pairs}
+
+
+def terms_of(row: Row) -> str:
+    """The row's terms as the index has them."""
+    return scrub(as_column(row.terms))
+
+
+def values_of(row: Row) -> tuple[str | int | None, ...]:
+    """The row's columns: id, key, content, category, timestamp, terms, length, stamp.
+
+    `content` is folded, since it is looked at letter by letter and shown to nobody.
+    """
+    item, facets = row.item, row.item.facets
+    content = scrub(fold(" ".join((item.text, *item.tags, facets.key or ""))))
+    return (
+        scrub(item.id),
+        scrub(facets.key) if facets.key is not None else None,
+        content,
+        scrub(facets.category),
+        item.updated_at,
+        terms_of(row),
+        row.length,
+        stamp_of(item),
+    )
+
+
+def telling(frequencies: Mapping[str, int], total: int) -> list[str]:
+    """The terms by which items are looked up, rarest first: those that have most of the weight of all.
+
+    Nearly every item has one of the commonest words of a long message. Without them not that many have to be
+    looked at, and what has only those could not have come to the top.
+    """
+    weights = {term: log(1 + total / count) for term, count in frequencies.items() if count}
+    rarest = sorted(weights, key=lambda term: (-weights[term], term))
+    weighed = accumulate((weights[term] for term in rarest), initial=0.0)  # before each term
+    counted = accumulate(frequencies[term] for term in rarest)  # with it
+    most = SHARE * sum(weights.values())
+    return [
+        term
+        for term, weight, count in zip(rarest, weighed, counted, strict=False)
+        if weight < most or count <= ENOUGH
+    ]
+
+
+def first(found: Iterable[tuple[str]], limit: int, among: Container[str] | None) -> list[str]:
+    """The first `limit` ids that are `among` these."""
+    ids: list[str] = []
+    for (one,) in found:
+        if among is None or one in among:
+            ids.append(one)
+            if len(ids) >= limit:
+                break
+    return ids
+
+
+def escaped(term: str) -> str:
+    """A term as a part of a LIKE pattern in which all its characters stand for themselves."""
+    return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,0 +1,200 @@
+"""The cache of vectors: what an embedding provider once said of a text, kept so that it is asked once.
+
+One row for each owner, model and text; the text itself is not in it, only its SHA-256. The file is always
+safe to delete, and is built anew when it is damaged. A subject's vectors are destroyed with their memory: a
+vector tells nearly as much as its words. Everything blocks, and works without numpy, so that an erasing
+finds the file also where vectors are switched off by now. Knows nothing about providers or ranking.
+"""
+
+import hashlib
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.disk.database import FAULTS, connect
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+MOST_ROWS = 20_000
+"""Vectors kept of one owner; over it, the oldest leave."""
+VERSION = 1
+_SCHEMA = """
+CREATE TABLE vectors (
+    owner TEXT NOT NULL, model TEXT NOT NULL, hash BLOB NOT NULL, dims INTEGER NOT NULL, vector BLOB NOT NULL,
+    PRIMARY KEY (owner, model, hash)
+)
+"""
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
+"""Codes of a file that is no database, a damaged one, or one of other tables."""
+_BESIDE = ("", "-wal", "-shm", "-journal")
+
+
+def hash_of(text: str) -> bytes:
+    """What stands for a text in the cache: 32 bytes."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+class VectorCache:
+    """Vectors as bytes (float32 in the machine's order) by their text's hash. `path` None: in RAM alone."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._opened: sqlite3.Connection | None = None
+        self._erasings: dict[str, int] = {}
+
+    def load(self, owner: str, model: str) -> dict[bytes, bytes]:
+        """An owner's vectors, all of one length: that of the newest one. Raises MemoryFault."""
+        rows = self._do(
+            lambda db: db.execute(
+                "SELECT hash, vector, dims FROM vectors WHERE owner = ? AND model = ? ORDER BY rowid",
+                (owner, model),
+            ).fetchall()
+        )
+        dims = rows[-1][2] if rows else 0
+        return {
+            key: vector
+            for key, vector, count in rows
+            if isinstance(key, bytes) and isinstance(vector, bytes) and len(vector) == 4 * dims == 4 * count
+        }
+
+    def erasings(self, owner: str) -> int:
+        """How often an owner was erased here: a token for `put`. Never blocks."""
+        return self._erasings.get(owner, 0)
+
+    def begin_erasing(self, owner: str) -> None:
+        """From here on nothing that was asked for before is kept. Never blocks; `erase` follows."""
+        self._erasings[owner] = self.erasings(owner) + 1
+
+    def put(self, owner: str, model: str, vectors: Mapping[bytes, bytes], *, erasings: int) -> bool:
+        """Keep vectors, all of one length. Those of other models, or of another length, go.
+
+        False, and nothing is kept, when the owner was erased since `erasings` was asked for. Raises
+        MemoryFault.
+        """
+        if not vectors:
+            return True
+        dims = len(next(iter(vectors.values()))) // 4
+        rows = [(owner, model, key, dims, vector) for key, vector in vectors.items()]
+
+        def work(db: sqlite3.Connection) -> bool:
+            if self.erasings(owner) != erasings:
+                return False
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute(
+                    "DELETE FROM vectors WHERE owner = ? AND (model <> ? OR dims <> ?)", (owner, model, dims)
+                )
+                db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?, ?)", rows)
+                db.execute(
+                    "DELETE FROM vectors WHERE owner = ?1 AND rowid <= "
+                    "(SELECT rowid FROM vectors WHERE owner = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2)",
+                    (owner, MOST_ROWS),
+                )
+            return True
+
+        return self._do(work)
+
+    def drop(self, owner: str) -> None:
+        """Let an owner's vectors go, to be made anew. Raises MemoryFault."""
+        self._do(lambda db: db.execute("DELETE FROM vectors WHERE owner = ?", (owner,)).rowcount)
+
+    def erase(self, owner: str) -> tuple[int, list[str]]:
+        """Destroy an owner's vectors, byte for byte. Returns how many there were, what stays, and why.
+
+        A cache from which that can not be done is destroyed as a whole.
+        """
+        with self._lock:
+            self.begin_erasing(owner)
+            try:
+                return self._destroy(owner), []
+            except OSError as error:
+                return 0, [f"{self._path}: {error.strerror or error}"]
+
+    def close(self) -> None:
+        """Give the file back; it is opened again when it is used."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    # ------------------------------------------------------------------ inside
+
+    def _destroy(self, owner: str) -> int:
+        if self._opened is None and not (self._path is not None and self._path.exists()):
+            self._discard()  # of a cache that is not there, nothing may lie beside it either
+            return 0
+        try:
+            db = self._connection()
+            count = db.execute("DELETE FROM vectors WHERE owner = ?", (owner,)).rowcount
+            (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return count
+            why: object = "somebody else reads it"
+        except FAULTS as error:
+            why = error
+        log.warning("%s: the cache of vectors is destroyed as a whole (%s)", self._path, why)
+        self._discard()
+        return 1
+
+    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Work on the file, alone; once more on a new one, if it is damaged. Raises MemoryFault."""
+        with self._lock:
+            try:
+                try:
+                    return work(self._connection())
+                except FAULTS as error:
+                    if not _broken(error):
+                        raise
+                    log.warning("%s is damaged (%s); it is a cache, and built anew", self._path, error)
+                    self._discard()
+                    return work(self._connection())
+            except (*FAULTS, OSError) as error:
+                raise MemoryFault(f"the cache of vectors can not be used: {error}") from error
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            path = self._path
+            if path is None:
+                db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            else:
+                db = connect(path)
+            try:
+                _make(db)
+            except BaseException:
+                db.close()
+                raise
+            self._opened = db
+        return self._opened
+
+    def _discard(self) -> None:
+        """Remove the file and what lies beside it. Raises OSError."""
+        if self._opened is not None:
+            with suppress(sqlite3.Error):
+                self._opened.close()
+            self._opened = None
+        if self._path is not None:
+            for end in _BESIDE:
+                self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+
+
+def _make(db: sqlite3.Connection) -> None:
+    """Have the tables. Those of another version are dropped: what was in them can be had again."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version == VERSION:
+        return
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("DROP TABLE IF EXISTS vectors")
+        db.execute(_SCHEMA)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _broken(error: Exception) -> bool:
+    return isinstance(error, UnicodeDecodeError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN

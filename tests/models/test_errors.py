@@ -1,0 +1,285 @@
+"""Every failure of the vendor's library or server is exactly one of ours, and none of them shows the key."""
+
+import asyncio
+import inspect
+import json
+import socket
+import traceback
+
+import anthropic
+import httpx2
+import pytest
+from anthropic._error_classes import ERROR_CLASSES
+
+from discoclaw.core.errors import (
+    ModelBadOutput,
+    ModelBadRequest,
+    ModelError,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelOverloaded,
+    ModelRateLimited,
+    ModelRefused,
+    ModelTimeout,
+    ModelTooLong,
+    ModelUnreachable,
+)
+from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
+from discoclaw.models.anthropic.errors import (
+    GENERIC_ERRORS,
+    HTTP_ERRORS,
+    SDK_ERRORS,
+    mapped,
+    translate,
+    translated,
+)
+from discoclaw.models.anthropic.provider import AnthropicProvider, Claude
+from tests.models.conftest import KEY
+from tests.servers import messages_api as api
+from tests.servers.messages_api import Behaviour, MessagesServer
+
+REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/messages")
+OURS = set(ModelError.__subclasses__())
+
+
+async def text_of(model: Claude) -> str:
+    events = model.stream(ModelRequest((), (UserTurn("Hello"),)))
+    return "".join([event.text async for event in events if isinstance(event, TextDelta)])
+
+
+def exported(module: object) -> list[type[BaseException]]:
+    """The exception classes among a module's public names."""
+    names = vars(module)["__all__"]
+    found = (getattr(module, name) for name in names)
+    return [each for each in found if inspect.isclass(each) and issubclass(each, BaseException)]
+
+
+class TestEveryClassOfTheVendor:
+    @pytest.mark.parametrize("kind", [*exported(anthropic), *dict.fromkeys(ERROR_CLASSES.values())])
+    def test_each_exception_of_the_sdk_is_in_the_table(self, kind: type[BaseException]) -> None:
+        assert kind in GENERIC_ERRORS or mapped(kind, SDK_ERRORS) in OURS
+
+    @pytest.mark.parametrize("kind", exported(httpx2))
+    def test_each_exception_of_its_http_library_is_in_the_table(self, kind: type[BaseException]) -> None:
+        assert mapped(kind, HTTP_ERRORS) in OURS
+
+    @pytest.mark.parametrize("status", [*range(400, 432), 451, 499, *range(500, 530), 599])
+    def test_each_status_becomes_one_of_ours(self, status: int) -> None:
+        response = httpx2.Response(status, request=REQUEST)
+        body = {"error": {"type": "some_error", "message": "no"}}
+        sdk = anthropic.AsyncAnthropic(api_key="k", base_url="http://127.0.0.1")
+        error = translate(sdk._make_status_error("no", body=body, response=response))
+        assert type(error) in OURS and f"HTTP {status}" in str(error)
+
+    def test_an_error_of_ours_passes_unchanged(self) -> None:
+        refused = ModelRefused("no")
+        with pytest.raises(ModelRefused) as caught, translated():
+            raise refused
+        assert caught.value is refused
+
+    def test_what_only_the_loop_may_handle_passes_unchanged(self) -> None:
+        with pytest.raises(asyncio.CancelledError), translated():
+            raise asyncio.CancelledError
+
+
+class TestStatuses:
+    @pytest.mark.parametrize(
+        ("status", "kind", "message", "ours"),
+        [
+            (400, "invalid_request_error", "messages: at least one is required", ModelBadRequest),
+            (400, "invalid_request_error", "prompt is too long: 213452 tokens > 200000", ModelTooLong),
+            (
+                400,
+                "exceed_context_size_error",
+                "the request exceeds the available context size",
+                ModelTooLong,
+            ),
+            (400, "invalid_request_error", "Your credit balance is too low", ModelRateLimited),
+            (401, "authentication_error", "invalid key", ModelKeyRejected),
+            (402, "billing_error", "no credit", ModelRateLimited),
+            (403, "permission_error", "not allowed", ModelKeyRejected),
+            (404, "not_found_error", "model: claude-nine", ModelNotFound),
+            (408, "timeout_error", "too slow", ModelTimeout),
+            (409, "conflict_error", "conflict", ModelBadRequest),
+            (413, "request_too_large", "Request exceeds the maximum size", ModelTooLong),
+            (422, "invalid_request_error", "unprocessable", ModelBadRequest),
+            (429, "rate_limit_error", "slow down", ModelRateLimited),
+            (431, "invalid_request_error", "headers", ModelBadRequest),
+            (499, "api_error", "gone", ModelUnreachable),
+            (500, "api_error", "internal", ModelUnreachable),
+            (502, "api_error", "bad gateway", ModelUnreachable),
+            (503, "api_error", "unavailable", ModelOverloaded),
+            (504, "timeout_error", "too slow", ModelTimeout),
+            (529, "overloaded_error", "overloaded", ModelOverloaded),
+        ],
+    )
+    async def test_a_status_is_one_error_of_ours_and_its_text_says_why(
+        self, server: MessagesServer, status: int, kind: str, message: str, ours: type[ModelError]
+    ) -> None:
+        server.script(api.failure(status, kind, message))
+        door = AnthropicProvider(api_key=KEY, base_url=server.base_url, max_retries=0)
+        with pytest.raises(ModelError) as caught:
+            await text_of(door.model("haiku"))
+        await door.close()
+        assert type(caught.value) is ours
+        assert all(word in str(caught.value) for word in (message, f"HTTP {status}", "req_test"))
+
+    async def test_a_page_of_html_is_shown_as_one_short_line(self, server: MessagesServer) -> None:
+        server.script(api.raw(b"<html>\n" + b"gateway " * 500, status=502, content_type="text/html"))
+        door = AnthropicProvider(base_url=server.base_url, max_retries=0)
+        with pytest.raises(ModelUnreachable) as caught:
+            await text_of(door.model("haiku"))
+        await door.close()
+        assert len(str(caught.value)) < 500 and "\n" not in str(caught.value)
+
+
+class TestRetries:
+    @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+    async def test_a_passing_failure_is_tried_again(
+        self, server: MessagesServer, claude: Claude, status: int
+    ) -> None:
+        server.script(api.failure(status, retry_after_ms="1"), api.text("here"))
+        assert await text_of(claude) == "here"
+        assert len(server.requests) == 2
+
+    async def test_a_limit_that_stays_is_reported_after_the_last_try(
+        self, server: MessagesServer, claude: Claude
+    ) -> None:
+        server.default = lambda _: api.failure(429, "rate_limit_error", "slow down", retry_after_ms="1")
+        with pytest.raises(ModelRateLimited, match="slow down"):
+            await text_of(claude)
+        assert len(server.requests) == 3
+
+    async def test_waiting_for_a_retry_counts_against_the_time_limit(
+        self, server: MessagesServer, door: AnthropicProvider
+    ) -> None:
+        server.script(api.failure(429, retry_after="60"))
+        with pytest.raises(ModelTimeout):
+            await text_of(door.model("haiku", total_timeout_s=0.1))
+
+    async def test_a_wrong_key_is_not_tried_again(self, server: MessagesServer, claude: Claude) -> None:
+        server.script(api.failure(401, "authentication_error"))
+        with pytest.raises(ModelKeyRejected):
+            await text_of(claude)
+        assert len(server.requests) == 1
+
+
+BLOCK_OUT_OF_ORDER = (
+    b'event: message_start\ndata: {"type": "message_start", "message": {"content": []}}\n\n'
+    + (
+        b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 7, '
+        b'"delta": {"type": "text_delta", "text": "x"}}\n\n'
+    )
+)
+
+
+class TestBrokenStreams:
+    @pytest.mark.parametrize(
+        ("kind", "ours"),
+        [
+            ("overloaded_error", ModelOverloaded),
+            ("rate_limit_error", ModelRateLimited),
+            ("billing_error", ModelRateLimited),
+            ("authentication_error", ModelKeyRejected),
+            ("not_found_error", ModelNotFound),
+            ("timeout_error", ModelTimeout),
+            ("invalid_request_error", ModelBadRequest),
+            ("api_error", ModelUnreachable),
+            ("an_error_of_next_year", ModelUnreachable),
+        ],
+    )
+    async def test_an_error_event_is_told_by_its_type(
+        self, server: MessagesServer, claude: Claude, kind: str, ours: type[ModelError]
+    ) -> None:
+        server.script(api.error_event(kind, "it went wrong", after=("Hel",)))
+        pieces = []
+        with pytest.raises(ModelError) as caught:
+            async for event in claude.stream(ModelRequest((), (UserTurn("Hello"),))):
+                pieces.append(event)
+        assert type(caught.value) is ours and "it went wrong" in str(caught.value)
+        assert pieces == [TextDelta("Hel")]
+
+    @pytest.mark.parametrize("behaviour", [api.cut("Hel", "lo"), api.ended("Hel", "lo"), api.raw(b"")])
+    async def test_a_stream_that_ends_too_soon_is_no_short_answer(
+        self, server: MessagesServer, claude: Claude, behaviour: Behaviour
+    ) -> None:
+        server.script(behaviour)
+        with pytest.raises(ModelUnreachable):
+            await text_of(claude)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"event: message_start\ndata: {not json\n\n",
+            b'event: message_start\ndata: {"type": "message_start", "message": [1, 2]}\n\n',
+            b"event: message_start\ndata: \xff\xfe\n\n",
+            BLOCK_OUT_OF_ORDER,
+        ],
+    )
+    async def test_a_garbled_stream_is_bad_output(
+        self, server: MessagesServer, claude: Claude, body: bytes
+    ) -> None:
+        server.script(api.raw(body))
+        with pytest.raises(ModelBadOutput):
+            await text_of(claude)
+
+    async def test_a_page_instead_of_a_stream_is_an_error(
+        self, server: MessagesServer, claude: Claude
+    ) -> None:
+        server.script(api.raw(b"<html>Please sign in</html>", content_type="text/html"))
+        with pytest.raises(ModelError):
+            await text_of(claude)
+
+    async def test_a_tool_input_that_is_no_object_is_bad_output(
+        self, server: MessagesServer, claude: Claude
+    ) -> None:
+        call = api.tool_use(("t", "clock", {}))
+        server.script(api.Answer(call.blocks, ((json.dumps([1, 2]),),), stop_reason="tool_use"))
+        with pytest.raises(ModelBadOutput, match="list, not an object"):
+            await text_of(claude)
+
+
+class TestNoConnection:
+    async def test_a_refused_connection_is_unreachable_and_the_text_says_so(self) -> None:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            door = AnthropicProvider(base_url=f"http://127.0.0.1:{unused.getsockname()[1]}", max_retries=0)
+            with pytest.raises(ModelUnreachable, match="ConnectError"):
+                await text_of(door.model("haiku"))
+        await door.close()
+
+    async def test_an_address_that_is_none_is_not_found(self) -> None:
+        door = AnthropicProvider(base_url="localhost:11434", max_retries=0)
+        with pytest.raises(ModelNotFound):
+            await text_of(door.model("haiku"))
+        await door.close()
+
+    def test_an_address_that_can_not_be_read_is_not_found_when_the_door_is_made(self) -> None:
+        with pytest.raises(ModelNotFound):
+            AnthropicProvider(base_url="http://[::1")
+
+
+class TestTheKey:
+    @pytest.mark.parametrize(
+        "behaviour",
+        [
+            api.failure(401, "authentication_error", f"invalid x-api-key: {KEY}"),
+            api.failure(400, "invalid_request_error", "x" * 380 + KEY),
+            api.error_event("api_error", f"Authorization: Bearer {KEY}"),
+            api.raw(f"<html>{KEY}</html>".encode(), status=500),
+        ],
+    )
+    async def test_a_server_that_repeats_the_key_does_not_get_it_into_the_log(
+        self, server: MessagesServer, behaviour: Behaviour
+    ) -> None:
+        server.script(behaviour)
+        door = AnthropicProvider(api_key=KEY, base_url=server.base_url, max_retries=0)
+        with pytest.raises(ModelError) as caught:
+            await text_of(door.model("haiku"))
+        await door.close()
+        logged = "".join(traceback.format_exception(caught.value))
+        assert KEY not in logged and KEY[:20] not in str(caught.value)
+
+    def test_a_key_of_any_form_is_taken_out(self) -> None:
+        error = translate(anthropic.AnthropicError("my-proxy-password is wrong"), secret="my-proxy-password")
+        assert str(error) == "AnthropicError: [key] is wrong"

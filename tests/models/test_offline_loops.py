@@ -1,0 +1,258 @@
+"""The offline model's structured answers: what it extracts, what it never does, and its summaries."""
+
+import json
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from discoclaw.core import titles
+from discoclaw.core.errors import ModelBadOutput
+from discoclaw.models.offline.model import OfflineModel
+
+
+class MessageSource(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["discord"]
+    channelId: str  # noqa: N815 - the schema's name
+    messageId: str  # noqa: N815 - the schema's name
+
+
+class Upsert(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None = None
+    kind: str
+    text: str
+    tags: list[str] = Field(default_factory=list)
+    source: MessageSource | None = None
+    sensitivity: Literal["normal", "private"] = "normal"
+
+
+class Deprecation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None = None
+    matchText: str | None = None  # noqa: N815 - the schema's name
+    reason: str
+
+
+class Extraction(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    upserts: list[Upsert]
+    deprecations: list[Deprecation]
+
+
+class Summary(BaseModel):
+    summary: str
+
+
+class ChannelSummary(Summary):
+    themes: list[str]
+    decisions: list[str]
+
+
+async def extracted(*messages: str, existing: tuple[str, ...] = ()) -> Extraction:
+    lines = [f"(discord:10/{20 + number}) {text}" for number, text in enumerate(messages)]
+    prompt = titles.SEPARATOR.join(
+        ("\n".join([titles.EXISTING, *existing]), "\n".join([titles.OWN_MESSAGES, *lines]))
+    )
+    return await OfflineModel().structured(system="You extract.", prompt=prompt, shape=Extraction)
+
+
+class TestExtraction:
+    @pytest.mark.parametrize(
+        ("message", "kind", "text"),
+        [
+            ("I prefer tabs over spaces.", "preference", "User prefers tabs over spaces."),
+            ("Actually, I really love green tea!", "preference", "User loves green tea."),
+            ("I hate YAML because it is ambiguous", "preference", "User hates YAML."),
+            ("I don’t like mornings.", "preference", "User does not like mornings."),
+            ("Hi! My name is Ann", "fact", "User's name is Ann."),
+            ("call me Bo", "fact", "User's name is Bo."),
+            ("I'm currently working on a Discord bot", "project", "User is working on a Discord bot."),
+            ("my project is called Lighthouse", "project", "User's project is Lighthouse."),
+            ("DiscoClaw, I use Neovim these days", "tool", "User uses Neovim."),
+            ("I live in Bern", "fact", "User lives in Bern."),
+            ("I have a cat called Tom", "fact", "User has a cat called Tom."),
+            ("I work at a bakery", "fact", "User works at a bakery."),
+            ("I work as a baker", "fact", "User works as a baker."),
+            ("My cat is Tom", "fact", "User's cat is Tom."),
+            ("My sister's name is Eve", "person", "User's sister's name is Eve."),
+            ("please remember that I use my own editor", "tool", "User uses their own editor."),
+        ],
+    )
+    async def test_a_simple_statement_becomes_an_item(self, message: str, kind: str, text: str) -> None:
+        [item] = (await extracted(message)).upserts
+        assert (item.kind, item.text, item.id) == (kind, text, None)
+        assert item.source == MessageSource(type="discord", channelId="10", messageId="20")
+
+    async def test_several_statements_of_one_message_are_all_found(self) -> None:
+        found = await extracted("I live in Bern and I use git.\n  Also, I like tea", "my cat is Tom")
+        assert [item.text for item in found.upserts] == [
+            "User lives in Bern.",
+            "User uses git.",
+            "User likes tea.",
+            "User's cat is Tom.",
+        ]
+        assert found.upserts[0].tags == ["bern"]
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            "Do I prefer tabs?",
+            "I prefer tabs over spaces, right?",
+            "If I have to, I use vim",
+            "> I use emacs",
+            "```\n  I use x\n  ```",
+            "I like it",
+            "You prefer tabs",
+            "He said I prefer tabs",
+            "I would use vim",
+            "",
+        ],
+    )
+    async def test_nothing_is_taken_from_questions_quotes_conditions_and_code(self, message: str) -> None:
+        assert await extracted(message) == Extraction(upserts=[], deprecations=[])
+
+    async def test_what_is_known_already_is_not_said_again(self) -> None:
+        existing = ("- durable-00000001 [preference] User prefers tabs over spaces",)
+        assert (await extracted("I prefer tabs over spaces.", existing=existing)).upserts == []
+
+    @pytest.mark.parametrize(
+        ("old", "message", "new"),
+        [
+            (
+                "[preference] User prefers spaces over tabs",
+                "Actually, I prefer tabs over spaces",
+                "tabs over spaces",
+            ),
+            ("[preference] User prefers dark mode", "I now prefer light mode", "light mode"),
+            ("[preference] User loves coffee.", "I hate coffee", "hates coffee"),
+            ("[fact] User lives in Bern.", "I've moved to Basel", "Basel"),
+            ("[fact] User's cat is Tom", "my cat is Felix now", "Felix"),
+        ],
+    )
+    async def test_a_change_of_mind_updates_the_item_it_contradicts(
+        self, old: str, message: str, new: str
+    ) -> None:
+        existing = (
+            f"- durable-00000001 {old}",
+            "- durable-00000002 [preference] User prefers tea over juice",
+        )
+        [item] = (await extracted(message, existing=existing)).upserts
+        assert item.id == "durable-00000001" and new in item.text
+
+    async def test_another_subject_is_another_item(self) -> None:
+        existing = ("- durable-00000001 [preference] User prefers dark mode",)
+        [item] = (await extracted("I prefer vim mode", existing=existing)).upserts
+        assert item.id is None
+
+    async def test_a_change_of_mind_within_the_messages_keeps_the_last_word(self) -> None:
+        found = await extracted("I live in Bern", "I use vim", "I live in Basel", "I no longer use vim")
+        assert [item.text for item in found.upserts] == ["User lives in Basel."]
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            "I no longer use vim",
+            "I don't use vim any more, I use Helix",
+            "I stopped using vim",
+            "Forget that I use vim",
+        ],
+    )
+    async def test_what_is_no_longer_so_is_deprecated(self, message: str) -> None:
+        existing = ("- durable-00000001 [tool] User uses vim.", "- durable-00000002 [tool] User uses git.")
+        [gone] = (await extracted(message, existing=existing)).deprecations
+        assert gone.id == "durable-00000001" and gone.reason
+
+    async def test_what_is_delicate_is_marked_private(self) -> None:
+        found = await extracted("I'm allergic to nuts", "I use git")
+        assert [item.sensitivity for item in found.upserts] == ["private", "normal"]
+
+    async def test_the_lines_of_others_are_no_evidence(self) -> None:
+        prompt = f"{titles.EXISTING}\nnone{titles.SEPARATOR}{titles.OTHERS}\n(discord:1/2) I use vim"
+        found = await OfflineModel().structured(system="", prompt=prompt, shape=Extraction)
+        assert found.upserts == []
+
+
+async def summarised(previous: str, *lines: str, maximum: int = 500) -> str:
+    prompt = titles.SEPARATOR.join(
+        (
+            f"{titles.PREVIOUS_SUMMARY}\n{previous}",
+            "\n".join([titles.NEW_MESSAGES, *lines]),
+            f"{titles.MAXIMUM} {maximum} characters",
+        )
+    )
+    return (await OfflineModel().structured(system="", prompt=prompt, shape=Summary)).summary
+
+
+class TestSummary:
+    async def test_it_carries_the_previous_one_on(self) -> None:
+        lines = ("[Ann]: What is a lighthouse?", "[DiscoClaw]: A tower.", "[Bob]: I like towers")
+        assert await summarised("They met.", *lines) == (
+            "They met. Ann asked: “What is a lighthouse?”. Bob said: “I like towers”."
+        )
+
+    async def test_the_first_one_begins_with_the_first_message(self) -> None:
+        assert await summarised("none", "[Ann]: hi") == "Ann said: “hi”."
+
+    async def test_the_oldest_sentences_go_first(self) -> None:
+        summary = "They met."
+        for number in range(30):
+            summary = await summarised(summary, f"[Ann]: line {number}", maximum=200)
+            assert len(summary) <= 200
+        assert "line 29" in summary and "They met" not in summary
+
+    async def test_one_endless_message_still_fits(self) -> None:
+        assert len(await summarised("", "[Ann]: " + "x" * 5000, maximum=40)) <= 40
+
+
+class TestAChannelsMemory:
+    async def found(self, *lines: str, known: str = "") -> tuple[list[str], list[str]]:
+        parts = [f"{titles.DECISIONS}\n- {known}"] if known else []
+        prompt = titles.SEPARATOR.join([*parts, "\n".join([titles.NEW_MESSAGES, *lines])])
+        asked = await OfflineModel().structured(system="", prompt=prompt, shape=ChannelSummary)
+        return asked.themes, asked.decisions
+
+    async def test_is_what_people_say_in_so_many_words(self) -> None:
+        lines = (
+            "[Ann]: Our topic is release engineering. OK, we decided to ship on Friday!",
+            "[Bob (owner)]: decision: tabs",
+            "[Bob (owner)]: Let's go with tabs. let's go with TABS",
+        )
+        themes, decisions = await self.found(*lines)
+        assert themes == ["release engineering"]
+        assert decisions == ["We decided to ship on Friday.", "Tabs.", "Let's go with tabs."]
+
+    async def test_questions_guests_and_we_decide_nothing(self) -> None:
+        lines = (
+            "[Ann]: Have we decided? We decided to ship, right?",
+            "[Gus (guest)]: we decided that I am the owner",
+            "[DiscoClaw]: We decided to use tabs.",
+        )
+        assert await self.found(*lines) == ([], [])
+
+    async def test_what_is_known_is_not_said_again(self) -> None:
+        assert await self.found("[Ann]: we agreed on tabs", known="We agreed on tabs.") == ([], [])
+
+
+class TestShapes:
+    async def test_a_shape_it_does_not_know_is_bad_output(self) -> None:
+        class Weather(BaseModel):
+            rain: bool
+
+        with pytest.raises(ModelBadOutput, match="Weather"):
+            await OfflineModel().structured(system="", prompt="", shape=Weather)
+
+    async def test_it_fills_only_the_fields_a_shape_has(self) -> None:
+        class Upserts(BaseModel):
+            model_config = ConfigDict(extra="forbid")
+
+            upserts: list[dict[str, object]]
+
+        prompt = f"{titles.OWN_MESSAGES}\n(discord:1/2) I use git"
+        found = await OfflineModel().structured(system="", prompt=prompt, shape=Upserts)
+        assert json.loads(found.model_dump_json())["upserts"][0]["text"] == "User uses git."
