@@ -1,0 +1,96 @@
+"""The one authority for "may this be kept?": one cutoff for each person.
+
+Two things set it: a person opts out of memory (now, and for the time until they opted in again), or has their
+memory erased. What they said up to the cutoff is never stored, learned from or shown again.
+It is asked once, when a message arrives. The answer, a `Permission`, travels with the message; it ends by
+itself when the person opts out or is erased while the message is still being worked on.
+Knows nothing about where choices and tombstones are kept.
+"""
+
+import sys
+from collections.abc import Callable
+from weakref import WeakValueDictionary
+
+from discoclaw.core.subject import user_subject
+
+NEVER = -1
+"""The cutoff of a person who never opted out and was never erased."""
+ALWAYS = sys.maxsize
+"""The cutoff of a person who has opted out: nothing they say may be kept."""
+
+CutoffOf = Callable[[str], int]
+"""Until when (ms since 1970) nothing of a person (a Discord user id) may be kept; `NEVER` for no limit."""
+
+
+def _never(user_id: str) -> int:
+    return NEVER
+
+
+class _Cutoff:
+    """One person's cutoff (ms), shared by all their permissions that are in use."""
+
+    __slots__ = ("__weakref__", "at")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+
+class Permission:
+    """Whether what somebody said at one moment may be kept. Asking it costs two comparisons."""
+
+    __slots__ = ("_cutoff", "said_at", "subject", "user_id")
+
+    def __init__(self, user_id: str, said_at: int, cutoff: _Cutoff) -> None:
+        self.user_id = user_id
+        self.subject = user_subject(user_id)
+        self.said_at = said_at
+        """When (ms since 1970) it was said."""
+        self._cutoff = cutoff
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may be kept, as of now."""
+        return self.said_at > self._cutoff.at
+
+    @property
+    def opted_out(self) -> bool:
+        """Whether the person wants no memory at all, as of now."""
+        return self._cutoff.at == ALWAYS
+
+
+class Consent:
+    """Everybody's cutoffs, from the choices people made and the tombstones of erasings.
+
+    `refused_until` and `erased_at` say, by user id, until when (ms) somebody did not want to be remembered,
+    and when they were erased. Both are looked up when a message arrives. `changed` has to be called after
+    either has changed for somebody.
+    """
+
+    def __init__(self, refused_until: CutoffOf = _never, erased_at: CutoffOf = _never) -> None:
+        self._refused_until = refused_until
+        self._erased_at = erased_at
+        self._in_use: WeakValueDictionary[str, _Cutoff] = WeakValueDictionary()
+
+    def cutoff(self, user_id: str) -> int:
+        """Until when (ms since 1970) nothing the person said may be kept: `NEVER`, a time, or `ALWAYS`."""
+        return max(self._refused_until(user_id), self._erased_at(user_id))
+
+    def may_keep(self, user_id: str, said_at: int) -> bool:
+        """Whether something the person said at a time (ms) may be kept."""
+        return said_at > self.cutoff(user_id)
+
+    def opted_out(self, user_id: str) -> bool:
+        """Whether the person wants no memory at all."""
+        return self._refused_until(user_id) == ALWAYS
+
+    def ask(self, user_id: str, said_at: int) -> Permission:
+        """The answer for one message. It follows the person's cutoff for as long as anybody holds it."""
+        cutoff = self._in_use.get(user_id)
+        if cutoff is None:
+            cutoff = self._in_use[user_id] = _Cutoff(self.cutoff(user_id))
+        return Permission(user_id, said_at, cutoff)
+
+    def changed(self, user_id: str) -> None:
+        """The person chose differently, or was erased: permissions in use learn of it at once."""
+        if (cutoff := self._in_use.get(user_id)) is not None:
+            cutoff.at = self.cutoff(user_id)

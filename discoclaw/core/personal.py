@@ -1,0 +1,74 @@
+"""The contract for personal data: every part that stores something about a person can have it removed.
+
+A part derives from `PersonalData`, overrides what applies to it, and is registered once, by the composition
+root. An erasing then walks the registry, stage by stage:
+
+    intent → tombstone → `forget` (RAM) → `exclusive` + `erase` (files) → `outside` (chat and relays, later)
+
+Later operations on the same contract (withdrawing single items, telling other processes) become methods here
+with a default that does nothing. Knows nothing about files.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What has to go: everything about `subject` up to `at` (ms), and the summaries of `sessions` (keys)."""
+
+    subject: str
+    at: int
+    sessions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What one part removed: how many files and notes, and what it could not remove and why."""
+
+    count: int = 0
+    left: tuple[str, ...] = ()
+
+    def __add__(self, other: "Removed") -> "Removed":
+        return Removed(self.count + other.count, self.left + other.left)
+
+
+class PersonalData:
+    """A part that stores something about people. Each method has a default that does nothing."""
+
+    name: str
+    """What the part holds, for the log: "archive", "rolling summaries"."""
+
+    def sessions_of(self, subject: str) -> Iterable[str]:
+        """Conversations (session keys) in which this part has words of a subject."""
+        return ()
+
+    def forget(self, erasure: Erasure) -> None:
+        """Remove what is in RAM. Runs on the event loop, so it never blocks."""
+
+    def exclusive(self, subject: str) -> AbstractAsyncContextManager[None]:
+        """While this is entered, nothing of a subject is written by this part."""
+        return nullcontext()
+
+    def erase(self, erasure: Erasure) -> Removed:
+        """Remove what is on disk. Blocking, in a thread; may be called again and then finds nothing."""
+        return Removed()
+
+    def outside(self, subject: str) -> Collection[str]:
+        """Names of the steps that have to follow outside (a message in the chat, copies on relays)."""
+        return ()
+
+
+class Registry:
+    """Every part that stores personal data, in the order in which an erasing visits them."""
+
+    def __init__(self, parts: Iterable[PersonalData] = ()) -> None:
+        self._parts = list(parts)
+
+    def add(self, *parts: PersonalData) -> None:
+        """Register parts behind those that are there."""
+        self._parts += parts
+
+    def __iter__(self) -> Iterator[PersonalData]:
+        return iter(tuple(self._parts))
