@@ -26,36 +26,42 @@ def _never(user_id: str) -> int:
     return NEVER
 
 
-class _Cutoff:
-    """One person's cutoff (ms), shared by all their permissions that are in use."""
+class _Cutoffs:
+    """One person's two limits (ms), shared by all their permissions that are in use."""
 
-    __slots__ = ("__weakref__", "at")
+    __slots__ = ("__weakref__", "erased_at", "refused_until")
 
-    def __init__(self, at: int) -> None:
-        self.at = at
+    def __init__(self, refused_until: int, erased_at: int) -> None:
+        self.refused_until = refused_until
+        self.erased_at = erased_at
 
 
 class Permission:
     """Whether what somebody said at one moment may be kept. Asking it costs two comparisons."""
 
-    __slots__ = ("_cutoff", "said_at", "subject", "user_id")
+    __slots__ = ("_cutoffs", "said_at", "subject", "user_id")
 
-    def __init__(self, user_id: str, said_at: int, cutoff: _Cutoff) -> None:
+    def __init__(self, user_id: str, said_at: int, cutoffs: _Cutoffs) -> None:
         self.user_id = user_id
         self.subject = user_subject(user_id)
         self.said_at = said_at
         """When (ms since 1970) it was said."""
-        self._cutoff = cutoff
+        self._cutoffs = cutoffs
 
     @property
     def holds(self) -> bool:
         """Whether it may be kept, as of now."""
-        return self.said_at > self._cutoff.at
+        return self.said_at > self._cutoffs.refused_until and self.said_at > self._cutoffs.erased_at
+
+    @property
+    def erased(self) -> bool:
+        """Whether the person had their memory erased after they said it: not even RAM may keep it then."""
+        return self.said_at <= self._cutoffs.erased_at
 
     @property
     def opted_out(self) -> bool:
         """Whether the person wants no memory at all, as of now."""
-        return self._cutoff.at == ALWAYS
+        return self._cutoffs.refused_until == ALWAYS
 
 
 class Consent:
@@ -69,7 +75,7 @@ class Consent:
     def __init__(self, refused_until: CutoffOf = _never, erased_at: CutoffOf = _never) -> None:
         self._refused_until = refused_until
         self._erased_at = erased_at
-        self._in_use: WeakValueDictionary[str, _Cutoff] = WeakValueDictionary()
+        self._in_use: WeakValueDictionary[str, _Cutoffs] = WeakValueDictionary()
 
     def cutoff(self, user_id: str) -> int:
         """Until when (ms since 1970) nothing the person said may be kept: `NEVER`, a time, or `ALWAYS`."""
@@ -85,12 +91,14 @@ class Consent:
 
     def ask(self, user_id: str, said_at: int) -> Permission:
         """The answer for one message. It follows the person's cutoff for as long as anybody holds it."""
-        cutoff = self._in_use.get(user_id)
-        if cutoff is None:
-            cutoff = self._in_use[user_id] = _Cutoff(self.cutoff(user_id))
-        return Permission(user_id, said_at, cutoff)
+        cutoffs = self._in_use.get(user_id)
+        if cutoffs is None:
+            cutoffs = _Cutoffs(self._refused_until(user_id), self._erased_at(user_id))
+            self._in_use[user_id] = cutoffs
+        return Permission(user_id, said_at, cutoffs)
 
     def changed(self, user_id: str) -> None:
         """The person chose differently, or was erased: permissions in use learn of it at once."""
-        if (cutoff := self._in_use.get(user_id)) is not None:
-            cutoff.at = self.cutoff(user_id)
+        if (cutoffs := self._in_use.get(user_id)) is not None:
+            cutoffs.refused_until = self._refused_until(user_id)
+            cutoffs.erased_at = self._erased_at(user_id)

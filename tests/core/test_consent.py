@@ -61,7 +61,9 @@ class TestAPermission:
         people.erased["1"] = 5
         people.consent.changed("1")
         assert not before.holds
+        assert (before.erased, before.opted_out) == (True, False)
         assert after.holds
+        assert not after.erased
 
     def test_everybody_who_holds_one_learns_of_a_change(self) -> None:
         people = People()
