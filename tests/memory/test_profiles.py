@@ -236,7 +236,7 @@ class TestFilesThatAreNotAsTheyShouldBe:
         profiles.documents.folder.write_text("a file in the way")
         profiles.seen(ID, "Ann", NOW)
         await profiles.settle()
-        assert "tried again later" in caplog.text
+        assert f"profiles: {ID} failed, next try in 30 s" in caplog.text
         profiles.documents.folder.unlink()
         profiles.seen("456", "Bob", NOW)  # anything that changes
         await profiles.settle()

@@ -38,10 +38,10 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.text import clip, collapse, scrub, visible
 from discoclaw.core.view import View
-from discoclaw.memory.behind import Behind
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
 from discoclaw.memory.disk.port import Documents, documents_at, drop
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Groups:
         self._clock = clock
         self._redactor = redactor
         self._entries: IdleMap[_Entry] = IdleMap(lambda group_id: _Entry(), idle_ms=idle_ms)
-        self._behind = Behind("groups", self._bring)
+        self._worker = Worker("groups", self._bring)
         self._writing = asyncio.Lock()
         self._erasings = 0
         memory.changed.append(self._ledger_changed)
@@ -153,7 +153,7 @@ class Groups:
                 return
             entry.topic, entry.unsaved = place.topic, True
         if entry.unsaved:
-            self._behind.mark(place.group_id)
+            self._note(place.group_id)
 
     async def get(self, group_id: str) -> Group:
         """What is known of a group. Raises MemoryFault when it can not be read."""
@@ -270,17 +270,26 @@ class Groups:
 
     # ------------------------------------------------------------------ the files
 
-    async def settle(self) -> None:
-        """Wait until everything is written."""
-        await self._behind.settle()
+    async def start(self) -> None:
+        """Nothing to start: the first change starts the writing."""
 
-    async def close(self) -> None:
-        """Write what waits, then stop."""
-        await self._behind.close()
+    async def settle(self) -> None:
+        """Wait until everything is written, or cannot be for now."""
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what waits within `grace_s`, then stop."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)
+
+    def _note(self, group_id: str) -> None:
+        """A file is to be written, and so is whatever the disk did not take before."""
+        self._worker.hurry()
+        self._worker.note(group_id)
 
     def _ledger_changed(self, subject: str) -> None:
         if (group_id := group_of(subject)) is not None:
-            self._behind.mark(group_id)
+            self._note(group_id)
 
     def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
         self._erasings += 1
@@ -310,7 +319,7 @@ class Groups:
         view = await self._view(subject)
         async with self._writing:
             if erasings != self._erasings or self._entries.peek(group_id) is not entry:
-                self._behind.mark(group_id)
+                self._worker.note(group_id)
                 return
             await self._read(group_id, entry)
             if entry.topic is None and not entry.content and (view is None or not view.items):

@@ -21,10 +21,10 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.view import View
-from discoclaw.memory.behind import Behind
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
 from discoclaw.memory.disk.port import Documents, documents_at, drop
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Profiles:
         self._clock = clock
         self._opted_out = opted_out
         self._entries: IdleMap[_Entry] = IdleMap(lambda user_id: _Entry(), idle_ms=idle_ms)
-        self._behind = Behind("profiles", self._bring)
+        self._worker = Worker("profiles", self._bring)
         self._writing = asyncio.Lock()
         memory.changed.append(self._ledger_changed)
         memory.eraser.told.append(self._erased)
@@ -89,7 +89,7 @@ class Profiles:
             return
         entry.sightings.append(_Sighting(tidy_name(name), at // 1000, where in entry.names))
         entry.names[where] = name
-        self._behind.mark(user_id)
+        self._note(user_id)
 
     def at_hand(self, user_id: str) -> bool:
         """Whether what RAM knows of somebody is all there is."""
@@ -109,19 +109,28 @@ class Profiles:
                 await self._read(user_id, entry)
         return entry.value
 
-    async def settle(self) -> None:
-        """Wait until everything is written."""
-        await self._behind.settle()
+    async def start(self) -> None:
+        """Nothing to start: the first change starts the writing."""
 
-    async def close(self) -> None:
-        """Write what waits, then stop."""
-        await self._behind.close()
+    async def settle(self) -> None:
+        """Wait until everything is written, or cannot be for now."""
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what waits within `grace_s`, then stop."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)
 
     # ------------------------------------------------------------------ inside
 
+    def _note(self, user_id: str) -> None:
+        """A file is to be written, and so is whatever the disk did not take before."""
+        self._worker.hurry()
+        self._worker.note(user_id)
+
     def _ledger_changed(self, subject: str) -> None:
         if (user_id := user_of(subject)) is not None:
-            self._behind.mark(user_id)
+            self._note(user_id)
 
     def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
         if (user_id := user_of(subject)) is not None:
