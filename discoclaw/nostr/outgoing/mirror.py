@@ -26,12 +26,12 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import dm_of, group_of, person_of, user_of, user_subject
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.outgoing.agenda import Agenda
 from discoclaw.nostr.outgoing.compare import Known, all_gone, difference, index
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.scribe import Publication, Scribe
 from discoclaw.nostr.outgoing.views import NOTHING_SEEN, SESSION, Look, Published, Views
 from discoclaw.nostr.schemas import Pen
+from discoclaw.work import RETRY_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Mirror:
         clock: Clock,
         flush_s: float = 300.0,
         gap_s: float = 1.0,
-        retry_s: float = 30.0,
+        retry_s: float = RETRY_S,
         poke: Callable[[], None] = lambda: None,
         erased: Callable[[], None] = lambda: None,
     ) -> None:
@@ -76,7 +76,8 @@ class Mirror:
         self._poke = poke
         self._erased = erased
         self._scribe = Scribe(pen, clock=clock, versions=outbox.versions)
-        self._agenda = Agenda("nostr", self._work, pause_s=flush_s, gap_s=gap_s, retry_s=retry_s)
+        self._flush_s = flush_s
+        self._worker = Worker("nostr", self._work, gap_s=gap_s, retry_s=retry_s)
         self._awake = False
         self._stop = threading.Event()
         self._whole: set[str] = set()
@@ -91,15 +92,15 @@ class Mirror:
     def touch(self, unit: str, *, soon: bool = False) -> None:
         """Something of a unit changed on disk; `soon`: somebody waits for it. Never blocks."""
         if soon and self._awake:
-            self._agenda.now(unit, first=True)
+            self._worker.note(unit, first=True)
         elif self._awake:
-            self._agenda.later(unit)
+            self._worker.note(unit, self._flush_s)
 
     async def catch_up(self, *, whole: bool = False) -> None:
         """Queue everything that may have changed; `whole`: every record is compared, also those known."""
         self._awake = True
         for subject in self._memory.pending_erasures(STEP):
-            self._agenda.now(subject, first=True)
+            self._worker.note(subject, first=True)
         try:
             units = await asyncio.to_thread(self._units)
             again = units if whole else await asyncio.to_thread(self._in_clear, units)
@@ -108,30 +109,33 @@ class Mirror:
             return
         self._whole.update(again)
         for unit in units:
-            self._agenda.now(unit)
-        self._agenda.now(INDEX_UNIT)
+            self._worker.note(unit)
+        self._worker.note(INDEX_UNIT)
 
     async def push(self, *, whole: bool = False) -> None:
         """Bring everything into the outbox now, as far as that can be done; see `catch_up`."""
         await self.catch_up(whole=whole)
-        self._agenda.all_now()
+        self._worker.hurry()
         await self.settle()
-        self._agenda.all_now()  # the index, once all it is about is there
+        self._worker.hurry()  # the index, once all it is about is there
         await self.settle()
 
     @property
     def waiting(self) -> int:
         """How many units are still to be brought into the outbox."""
-        return self._agenda.waiting
+        return self._worker.waiting
+
+    async def start(self) -> None:
+        """Nothing to start: `catch_up` comes once it is known what is published already."""
 
     async def settle(self) -> None:
         """Wait until nothing is due; what was touched lately, or failed, waits for its time."""
-        await self._agenda.settle()
+        await self._worker.settle()
 
     async def close(self) -> None:
         """Stop; what is left is found again at the next start."""
         self._stop.set()
-        await self._agenda.close()
+        await self._worker.close(0)
 
     # ------------------------------------------------------------------ what memory says
 
@@ -165,7 +169,7 @@ class Mirror:
 
     def _news(self) -> None:
         self._poke()
-        self._agenda.later(INDEX_UNIT)
+        self._worker.note(INDEX_UNIT, self._flush_s)
 
     def _units(self) -> list[str]:
         """Every unit on disk. What is published of others is kept, which is said."""
@@ -249,7 +253,7 @@ class Mirror:
         for unit in own:
             await in_thread(self._overwrite, unit, subject)
         self._poke()
-        self._agenda.now(INDEX_UNIT)
+        self._worker.note(INDEX_UNIT)
         if self._memory.eraser.why_not(subject) is not None:
             return
         if user_id is not None:
@@ -257,7 +261,7 @@ class Mirror:
                 if group_of(unit) is not None:
                     await in_thread(self._flush, unit, whole=True, erasing=True)
                 elif unit.startswith(SESSION):
-                    self._agenda.now(unit)
+                    self._worker.note(unit, first=True)
             for session in self._sessions.pop(subject, ()):
                 await in_thread(self._flush, f"{SESSION}{session}", erasing=True)
         await self._memory.finish_step(subject, STEP)
