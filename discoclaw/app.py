@@ -165,7 +165,7 @@ class App:
                 stack.push_async_callback(self.profiles.close)
                 stack.push_async_callback(self.groups.close)
             if self.talk.parts.archiving is not None:
-                self.talk.parts.archiving.start()
+                await self.talk.parts.archiving.start()
                 stack.push_async_callback(self.talk.parts.archiving.close)
             for model in self._models:
                 stack.push_async_callback(model.close)
@@ -227,9 +227,9 @@ class App:
         """Wait until no turn, loop or mirror is at work."""
         await self.talk.desk.settle()
         if self.talk.parts.archiving is not None:
-            await self.talk.parts.archiving.flush()
+            await self.talk.parts.archiving.settle()
         if self.tool_log is not None:
-            await self.tool_log.flush()
+            await self.tool_log.settle()
         if isinstance(chat := self._models[0], CachingModel):
             await chat.settle()
         await self.loops.settle()

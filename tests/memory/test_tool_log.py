@@ -57,7 +57,7 @@ class TestALine:
     @files_only
     async def test_is_json_of_this_shape_in_the_persons_file(self, house: ToolLog, root: Path) -> None:
         note(house)
-        await house.flush()
+        await house.settle()
         (line,) = (root / "tools" / f"{ANN}.jsonl").read_text().splitlines()
         value = json.loads(line)
         assert len(value.pop("id")) == 16
@@ -74,7 +74,7 @@ class TestALine:
     async def test_is_short_and_has_no_secrets(self, memory: Memory, clock: Clock) -> None:
         log = ToolLog(memory.disk, clock=clock, redactor=Redactor(own=frozenset({"ab" * 32})))
         note(log, content="x" * 280 + " 0x" + "AB" * 32 + " and more", tool="t" * 100)
-        await log.flush()
+        await log.settle()
         (one,) = calls(memory.disk)
         assert one.content == "x" * 280 + " 0x[REDACTED key] a…"
         assert (len(one.content), len(one.tool)) == (300, 64)
@@ -99,9 +99,9 @@ class TestWriting:
             note(house, content=str(number))
             note(house, BOB, f"b{number}")
         assert calls(memory.disk) == []  # nobody waits for it
-        await house.flush()
+        await house.settle()
         note(house, content="5")
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["0", "1", "2", "3", "4", "5"]
         assert contents(memory.disk, BOB) == [f"b{number}" for number in range(5)]
         assert set(told) == {ANN, BOB}
@@ -122,12 +122,12 @@ class TestWriting:
     ) -> None:
         (root / "tools").write_text("in the way")
         note(house, content="one")
-        await house.flush()
+        await house.settle()
         note(house, content="two")
-        await house.flush()
-        assert caplog.text.count("can not be noted for now") == 1
+        await house.settle()
+        assert caplog.text.count("tool log: writing failed") == 1
         (root / "tools").unlink()
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["one", "two"]
 
     @files_only
@@ -135,11 +135,11 @@ class TestWriting:
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
         note(house, content="one")
-        await house.flush()
+        await house.settle()
         with (root / "tools" / f"{ANN}.jsonl").open("ab") as file:
             file.write(b'{"id": "torn')
         note(house, content="two")
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["one", "two"]
 
     async def test_a_file_that_grows_too_long_loses_its_older_half(
@@ -148,7 +148,7 @@ class TestWriting:
         monkeypatch.setattr(tool_log, "MOST_BYTES", 2_000)
         for number in range(20):
             note(house, content=f"{number}")
-            await house.flush()
+            await house.settle()
         kept = contents(memory.disk)
         assert kept[-1] == "19" and 3 < len(kept) < 15
         assert tool_log.log_of(memory.disk, ANN).size() <= 2_000
@@ -159,7 +159,7 @@ class TestWriting:
         monkeypatch.setattr(tool_log, "MOST_WAITING", 3)
         for number in range(5):
             note(house, content=str(number))
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["2", "3", "4"]
 
 
@@ -169,10 +169,10 @@ class TestLeaving:
     ) -> None:
         note(house, content="old")
         note(house, BOB, "old")
-        await house.flush()
+        await house.settle()
         clock.now += 10 * DAY
         note(house, content="new")
-        await house.flush()
+        await house.settle()
         assert await house.purge(NOW + KEPT_MS) == 0
         assert await house.purge(NOW + KEPT_MS + DAY) == 2
         assert contents(memory.disk) == ["new"]
@@ -183,7 +183,7 @@ class TestLeaving:
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
         note(house, BOB, "old")
-        await house.flush()
+        await house.settle()
         (root / "tools" / "user-000.jsonl").mkdir()
         with pytest.raises(MemoryFault):
             await house.purge(NOW + 2 * KEPT_MS)
@@ -194,11 +194,11 @@ class TestErasing:
     async def test_takes_the_file_and_what_waits(self, house: ToolLog, memory: Memory, root: Path) -> None:
         note(house, content="Kanarie")
         note(house, BOB, "coffee")
-        await house.flush()
+        await house.settle()
         note(house, content="Kanarie")
         await memory.erase(ANN)
         note(house, content="Kanarie", said_at=NOW)  # an answer that was under way
-        await house.flush()
+        await house.settle()
         assert traces(root, "Kanarie", HER) == []
         assert contents(memory.disk, BOB) == ["coffee"]
 
@@ -207,7 +207,7 @@ class TestErasing:
     ) -> None:
         erased = await memory.erase(ANN)
         note(house, content="later", said_at=erased.at + 1)
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["later"]
 
     async def test_leaves_of_a_clear_only_that_there_was_one(
@@ -316,7 +316,7 @@ class TestMovingToAnotherStore:
     ) -> None:
         note(house, content="hers")
         note(house, BOB, "his")
-        await house.flush()
+        await house.settle()
         noted = Clears(memory.disk, clock=clock)
         for session, by in ((GENERAL, HER), (ANNS_DM, HER)):
             await noted.note(session, by=by)

@@ -176,7 +176,7 @@ class Life:
                 private=number == 0,
                 said_at=clock(),
             )
-            await tools.flush()
+            await tools.settle()
         await tools.close()
 
     async def show(self, user_id: str, name: str) -> None:

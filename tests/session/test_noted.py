@@ -45,7 +45,7 @@ async def home(tmp_path: Path) -> AsyncIterator[House]:
 
 async def noted(home: House) -> list[Call]:
     assert home.parts.tool_log is not None
-    await home.parts.tool_log.flush()
+    await home.parts.tool_log.settle()
     return tool_log.read(tool_log.log_of(home.memory.disk, SUBJECT))
 
 
@@ -126,5 +126,5 @@ async def test_a_log_that_can_not_be_written_costs_no_reply(home: House, tmp_pat
     home.talk.answer(inbound(1000, "please"), reply := Recorder())
     await home.desk.settle()
     assert home.parts.tool_log is not None
-    await home.parts.tool_log.flush()
+    await home.parts.tool_log.settle()
     assert reply.text == "Done."
