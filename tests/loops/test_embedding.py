@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -298,13 +299,15 @@ class TestFaults:
     async def test_a_provider_that_fails_for_good_is_asked_less_and_less(
         self, bench: Bench, caplog: pytest.LogCaptureFixture
     ) -> None:
-        caplog.set_level(logging.WARNING)
+        caplog.set_level(logging.DEBUG, "discoclaw.work")
         bench.server.default = failure(429)
         embedding = bench.begin()
         await bench.add(ANN, "User likes tea.")
-        await until(lambda: caplog.text.count("no vectors for") >= 5)
-        rests = [record.args[0] for record in caplog.records if record.msg.startswith("no vectors for")]  # type: ignore[index]
-        assert rests[:5] == [0.01, 0.02, 0.04, 0.08, 0.16]
+        await until(lambda: caplog.text.count("making vectors failed") >= 5)
+        rests = re.findall(r"making vectors failed, next try in ([0-9.]+) s", caplog.text)
+        assert rests[:5] == ["0.01", "0.02", "0.04", "0.08", "0.16"]
+        levels = [record.levelno for record in caplog.records if "making vectors" in record.getMessage()]
+        assert levels.count(logging.WARNING) == 1  # that it fails is no news the second time
         bench.server.default = None
         await bench.server.wait_for_requests(6)
         await embedding.settle()
@@ -316,7 +319,7 @@ class TestFaults:
         bench.server.script(failure(429, retry_after="99999"))
         bench.begin()
         await bench.add(ANN, "User likes tea.")
-        await until(lambda: "no vectors for 600 s" in caplog.text)
+        await until(lambda: "making vectors failed, next try in 600 s" in caplog.text)
 
     async def test_closing_does_not_wait_for_a_provider(self, bench: Bench) -> None:
         bench.server.default = stall()
