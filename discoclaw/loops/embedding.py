@@ -130,7 +130,7 @@ class Embedding:
     # ------------------------------------------------------------------ inside
 
     async def _work(self, _: str) -> None:
-        """Look through what changed and embed one batch; the next batch is another run. Raises EmbeddingError.
+        """Look through what changed and embed one batch; the next one is another run. Raises EmbeddingError.
 
         So a batch that worked ends the doubling of the pauses.
         """

@@ -26,6 +26,7 @@ from discoclaw.recall.query import read
 from discoclaw.recall.select import MOST_STANDING, asked, asks_for_everything, is_standing
 from discoclaw.recall.spelling import Vocabulary
 from discoclaw.search.item_index import ItemIndex
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ MOST_LATELY = 8
 WAIT_S = 2.0
 REST_MS = 60_000
 """After a failure an index is left alone so long."""
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Finder:
         self._large = large
         self._wait_s = wait_s
         self._looks: set[asyncio.Task[Pool | None]] = set()
-        self._syncs: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._worker = Worker("item index", self._bring, at_once=_AT_ONCE, retry_s=None)
         self._rest_until: dict[tuple[str, str], int] = {}
         self._lately: deque[_VisibleItems] = deque(maxlen=MOST_LATELY)
         self._closed = False
@@ -152,8 +154,8 @@ class Finder:
     ) -> Pool | None:
         given = self._given(subject, branch, items)
         if given is None:
-            if (syncing := self._sync(subject, branch)) is not None:
-                await asyncio.wait([syncing])
+            self._sync(subject, branch)
+            await self._worker.settle((subject, branch))
             if (given := self._given(subject, branch, items)) is None:
                 return None
         elif given.fresh or self._behind(subject, branch):
@@ -193,32 +195,36 @@ class Finder:
 
     # ------------------------------------------------------------------ keeping up
 
-    def _sync(self, subject: str, branch: str) -> asyncio.Task[None] | None:
-        """The work on an index, begun if need be; None while it is left alone."""
+    def _sync(self, subject: str, branch: str) -> None:
+        """See to it that an index is brought in line, unless that is under way or it is left alone."""
         key = (subject, branch)
-        if key not in self._syncs and not self._closed and self._clock() >= self._rest_until.get(key, 0):
-            self._syncs[key] = asyncio.create_task(self._bring(subject, branch))
-        return self._syncs.get(key)
+        rests = self._clock() < self._rest_until.get(key, 0)
+        if not rests and not self._closed and not self._worker.busy(key):
+            self._worker.note(key)
 
-    async def _bring(self, subject: str, branch: str) -> None:
-        key = (subject, branch)
+    async def _bring(self, key: tuple[str, str]) -> None:
+        if self._closed:
+            return
+        subject, branch = key
         try:
             await self._index.sync(subject, branch, await self._memory.view(subject, branch))
-            self._rest_until.pop(key, None)
-        except Exception as fault:  # a named edge: nobody needs the index, and nobody else awaits this
+        except Exception:
             self._rest_until[key] = self._clock() + REST_MS
-            expected = isinstance(fault, MemoryFault | OSError)
-            log.warning("%s: no index of the items: %s", subject, fault, exc_info=not expected)
-        finally:
-            del self._syncs[key]
+            raise
+        self._rest_until.pop(key, None)
+
+    async def start(self) -> None:
+        """Nothing to start: an index is made at its first use."""
 
     async def settle(self) -> None:
         """Wait until no index is at work."""
-        while tasks := [*self._looks, *self._syncs.values()]:
-            await asyncio.wait(tasks)
+        while self._looks:
+            await asyncio.wait(self._looks)
+        await self._worker.settle()
 
-    async def close(self) -> None:
+    async def close(self, grace_s: float = GRACE_S) -> None:
         """Stop. Indices that are being made are continued at their next use."""
         self._closed = True
         self._index.stop()
+        await self._worker.close(grace_s)
         await self.settle()
