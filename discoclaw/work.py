@@ -74,7 +74,7 @@ class Worker(Generic[K]):
         self._pauses: dict[K, float] = {}  # the next pauses of keys that failed, in seconds
         self._warned: set[K] = set()
         self._begun: dict[K, float] = {}  # when a key was last started, by the loop's clock
-        self._done: dict[K, None] = {}  # what `idle` has not been told yet
+        self._done: dict[K, None] = {}  # what `idle` was not called with yet
         self._in_idle = False
         self._lanes: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
@@ -139,7 +139,7 @@ class Worker(Generic[K]):
         self._wake()
         await self.settle()
         if self._done:
-            await self._tell_idle()
+            await self._report_idle()
 
     # ------------------------------------------------------------------ inside: when
 
@@ -206,7 +206,7 @@ class Worker(Generic[K]):
                     del queue[key]
                     await self._try(key, lane)
                 elif self._done and not self._running and not self._in_idle:
-                    await self._tell_idle()
+                    await self._report_idle()
                 else:
                     return
         finally:
@@ -252,7 +252,7 @@ class Worker(Generic[K]):
         self._resting.add(key)
         return f", next try in {pause:.4g} s"
 
-    async def _tell_idle(self) -> None:
+    async def _report_idle(self) -> None:
         done, self._done = self._done, {}
         self._in_idle = True
         try:

@@ -461,21 +461,21 @@ class Idle:
     """What follows the runs."""
 
     def __init__(self) -> None:
-        self.told: list[list[str]] = []
+        self.reported: list[list[str]] = []
         self.gate: asyncio.Event | None = None
         self.fails = 0
 
     async def __call__(self, keys: Collection[str]) -> None:
         if self.gate is not None:
             await self.gate.wait()
-        self.told.append(sorted(keys))
+        self.reported.append(sorted(keys))
         if self.fails > 0:
             self.fails -= 1
             raise OSError("disk full")
 
 
 class TestBecomingIdle:
-    def test_is_told_once_with_all_that_was_done(self) -> None:
+    def test_is_reported_once_with_all_that_was_done(self) -> None:
         async def test() -> None:
             job, idle = Job(), Idle()
             worker = Worker("test", job, at_once=2, idle=idle)
@@ -483,25 +483,25 @@ class TestBecomingIdle:
             for key in ("a", "bad", "b", "c", "a"):
                 worker.note(key)
             await worker.settle()
-            assert idle.told == [["a", "b", "c"]]
+            assert idle.reported == [["a", "b", "c"]]
             await passes(31)
-            assert idle.told == [["a", "b", "c"], ["bad"]]
+            assert idle.reported == [["a", "b", "c"], ["bad"]]
 
         play(test())
 
-    def test_is_not_told_when_nothing_worked(self) -> None:
+    def test_is_not_reported_when_nothing_worked(self) -> None:
         async def test() -> None:
             job, idle = Job(), Idle()
             worker = Worker("test", job, idle=idle)
             job.failures["a"] = [OSError("no")]
             worker.note("a")
             await worker.settle()
-            assert idle.told == []
+            assert idle.reported == []
 
         play(test())
 
     @pytest.mark.parametrize("limit", [1, 2])
-    def test_is_awaited_and_what_is_noted_meanwhile_is_run_and_told_too(self, limit: int) -> None:
+    def test_is_awaited_and_what_is_noted_meanwhile_is_run_and_reported_too(self, limit: int) -> None:
         async def test() -> None:
             job, idle = Job(), Idle()
             worker = Worker("test", job, at_once=limit, idle=idle)
@@ -514,7 +514,7 @@ class TestBecomingIdle:
             assert not settling.done()
             idle.gate.set()
             await settling
-            assert idle.told == [["a"], ["b"]]
+            assert idle.reported == [["a"], ["b"]]
 
         play(test())
 
@@ -526,13 +526,13 @@ class TestBecomingIdle:
             for key in ("a", "b"):
                 worker.note(key)
                 await worker.settle()
-            assert idle.told == [["a"], ["b"]]
+            assert idle.reported == [["a"], ["b"]]
 
         play(test())
         assert "disk full" in caplog.text
 
     @pytest.mark.parametrize("where", ["in a run", "in what follows"])
-    def test_is_told_when_we_stop_in_the_middle(self, where: str) -> None:
+    def test_is_reported_when_we_stop_in_the_middle(self, where: str) -> None:
         async def test() -> None:
             job, idle = Job(), Idle()
             worker = Worker("test", job, idle=idle)
@@ -543,13 +543,13 @@ class TestBecomingIdle:
             else:
                 idle.gate = asyncio.Event()
             await passes(1)
-            assert idle.told == []
+            assert idle.reported == []
             closing = asyncio.create_task(worker.close(1.0))
             await passes(2)
             if idle.gate is not None:
                 idle.gate.set()
             await closing
-            assert idle.told == [["a"]]
+            assert idle.reported == [["a"]]
 
         play(test())
 
@@ -706,7 +706,7 @@ class TestWhateverHappens:
         async def test() -> None:
             noted: Counter[str] = Counter()
             seen: Counter[str] = Counter()
-            told: set[str] = set()
+            reported: set[str] = set()
             running: set[str] = set()
             runs = 0
 
@@ -728,7 +728,7 @@ class TestWhateverHappens:
 
             async def idle(keys: Collection[str]) -> None:
                 assert running == set()
-                told.update(keys)
+                reported.update(keys)
 
             worker = Worker("test", run, at_once=limit, gap_s=gap_s, retry_s=3.0, idle=idle)
             for key, after_s, first, pause in given_notes:
@@ -740,7 +740,7 @@ class TestWhateverHappens:
             assert running == set()
             await passes(100_000)
             assert seen == noted
-            assert told == set(noted)
+            assert reported == set(noted)
             assert worker.waiting == 0
 
         logging.disable(logging.CRITICAL)

@@ -42,6 +42,7 @@ WAIT_S = 2.0
 REST_MS = 60_000
 """After a failure an index is left alone so long."""
 _AT_ONCE = 4
+"""Indices that are brought in line side by side."""
 
 
 @dataclass(frozen=True, slots=True)
