@@ -46,41 +46,31 @@ from discoclaw.loops.hygiene import Hygiene
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.loops.traits import Traits
-from discoclaw.memory.conversations.clears import Clears
-from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
-from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.people.groups import Groups
-from discoclaw.memory.people.last_used import LastUsed
-from discoclaw.memory.people.profiles import Profiles
-from discoclaw.memory.people.tool_log import ToolLog
-from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.mirroring import erase_step, keys_for, redactor_for, wish_of
+from discoclaw.mirroring import keys_for, redactor_for, wish_of
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.models.redacting import RedactingModel
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.event import Keys
-from discoclaw.nostr.outgoing.views import CHOSEN, SESSION
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
-from discoclaw.search.item_index import ItemIndex
 from discoclaw.session.archive_rules import rules_of
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.caching import CachingModel
 from discoclaw.session.content import Content
 from discoclaw.session.desk import Desk
-from discoclaw.session.finding import Finder, words_of
+from discoclaw.session.finding import Finder
 from discoclaw.session.hatch import Hatchery, HatchingContext
 from discoclaw.session.meaning import Meaning
 from discoclaw.session.parts import Parts
+from discoclaw.session.recent_talk import RecentTalk
 from discoclaw.session.talk import Talk
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
+from discoclaw.storage import Storage
+from discoclaw.storage import build as build_storage
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +104,7 @@ class App:
         settings: Settings,
         client: DiscoClaw,
         loops: Loops,
-        shelves: "_Shelves",
+        storage: Storage,
         models: "_Models",
         heartbeat: Heartbeat,
         hygiene: Hygiene,
@@ -126,11 +116,10 @@ class App:
         self.client = client
         self.talk = client.talk
         self.loops = loops
-        self.memory = shelves.memory
-        self.rolling = shelves.rolling
-        self._folder = shelves.folder
-        self._choices = shelves.choices
-        self.live = shelves.live
+        self.storage = storage
+        self.memory = _memory(storage)
+        self.rolling = _rolling(storage)
+        self.live = storage.live
         self._heartbeat = heartbeat
         self.hygiene = hygiene
         self._models = (models.chat, models.summary, models.facts)
@@ -139,10 +128,10 @@ class App:
         self.door = door
         self.meaning = client.talk.parts.meaning
         self._finder = client.talk.parts.finder
-        self.tool_log = shelves.tool_log
-        self.clears = shelves.clears
-        self.profiles = shelves.profiles
-        self.groups = shelves.groups
+        self.tool_log = storage.people.tool_log
+        self.clears = storage.conversations.clears
+        self.profiles = storage.people.profiles
+        self.groups = storage.people.groups
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -152,14 +141,13 @@ class App:
         if self.settings.discord_gateway is not None:
             discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(self.settings.discord_gateway)
         async with AsyncExitStack() as stack:
-            await asyncio.to_thread(self._folder.open)
-            stack.callback(self._folder.close)
+            await asyncio.to_thread(self.storage.open)
+            stack.callback(self.storage.close)
             if self.door is not None:  # first: what it brings back is read by those that follow
                 await self.door.open()
                 stack.push_async_callback(self.door.close)
                 await self.door.hydrate()
-            await asyncio.to_thread(self._choices.load)
-            await asyncio.to_thread(self.live.load)
+            await asyncio.to_thread(self.storage.load)
             stack.push_async_callback(self.live.close)
             if self.profiles is not None and self.groups is not None:
                 stack.push_async_callback(self.profiles.close)
@@ -247,26 +235,6 @@ class App:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shelves:
-    """Where memory is kept. What is switched off is None; `folder` is always there.
-
-    There are `profiles` and `groups` where there is a `memory`.
-    """
-
-    folder: Memory
-    memory: Memory | None
-    rolling: RollingMemory | None
-    cursors: Cursors
-    choices: Choices
-    responses: Responses
-    live: LiveConfig
-    clears: Clears
-    tool_log: ToolLog | None
-    profiles: Profiles | None
-    groups: Groups | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Models:
     """The chat's model and the loops' small ones."""
 
@@ -285,19 +253,18 @@ def build(
     client = DiscoClaw(settings)
     keys = keys_for(settings)
     redactor = client.redactor = redactor_for(settings, keys)
-    shelves = _shelves(settings, clock, redactor)
-    client.live = shelves.live
-    door = _door(settings, keys, shelves, redactor, clock)
+    storage = build_storage(settings, clock=clock, redactor=redactor)
+    client.live = storage.live
+    door = _door(settings, keys, storage, redactor, clock)
     models = _cleaned(_models(settings, model, small_model), redactor)
-    models = _cached(settings, shelves, models, clock)
+    models = _cached(settings, storage, models, clock)
     followers: list[Follower] = []
-    loops = _loops(settings, shelves, models, client, clock, followers)
-    access = LastUsed(shelves.memory, shelves.cursors, clock=clock) if shelves.memory is not None else None
-    archiving = _archiving(settings, shelves, clock)
-    hygiene = _hygiene(settings, shelves, access, archiving, clock)
-    heartbeat = _heartbeat(settings, shelves, models, hygiene, clock)
+    loops = _loops(settings, storage, models, client, clock, followers)
+    archiving = _archiving(settings, storage, clock)
+    hygiene = _hygiene(settings, storage, archiving, clock)
+    heartbeat = _heartbeat(settings, storage, models, hygiene, clock)
     windows = Windows(clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000)
-    hatchery = _hatchery(settings, shelves, models, client, windows, loops, clock)
+    hatchery = _hatchery(settings, storage, models, client, windows, loops, clock)
     parts = Parts(
         model=models.chat,
         recall=Ranker(
@@ -312,129 +279,67 @@ def build(
         history=Past(client, client.access, client.me, settings.owners, redactor),
         clock=clock,
         budget=Budget(history=settings.history_budget, total=settings.prompt_budget),
-        memory=shelves.memory,
-        rolling=shelves.rolling,
+        memory=_memory(storage),
+        rolling=_rolling(storage),
         inject_chars=settings.inject_max_chars,
         max_tokens=settings.max_tokens,
         context_tokens=settings.context_tokens,
         dm_privacy=settings.dm_privacy,
         me=client.me,
         personas=settings.personas,
-        choices=shelves.choices,
-        tidy=partial(_tidy, heartbeat) if shelves.memory is not None else None,
+        choices=storage.people.choices,
+        tidy=partial(_tidy, heartbeat) if storage.remembers else None,
         compacted=hygiene.compacted,
-        access=access,
+        access=storage.people.last_used,
         fade=settings.fade.idle_days > 0,
         recall_limit=settings.recall_limit,
         hatchery=hatchery,
-        meaning=_meaning(settings, shelves),
-        finder=_finder(settings, shelves, clock),
+        meaning=_meaning(settings, storage),
+        finder=_finder(settings, storage, clock),
         archiving=archiving,
-        profiles=shelves.profiles,
-        groups=shelves.groups,
+        profiles=storage.people.profiles,
+        groups=storage.people.groups,
         owners=settings.owners,
-        tool_log=shelves.tool_log,
+        tool_log=storage.people.tool_log,
         redactor=redactor,
     )
     desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
     client.talk = Talk(parts, desk)
-    _add_erasing(shelves.folder, client.talk)
-    _add_transparency(settings, shelves, client, followers)
-    _add_questions(shelves, models, client, followers)
-    receipts = _add_receipts(settings, shelves, client)
+    storage.memory.join(RecentTalk(client.talk), archiving)
+    _add_transparency(settings, storage, client, followers)
+    _add_questions(storage, models, client, followers)
+    receipts = _add_receipts(settings, storage, client)
     client.setup_hooks.append(hatchery.load)
     forget_deleted(client, archiving)
-    _add_commands(settings, shelves, client, loops, parts, hatchery, door)
-    return App(settings, client, loops, shelves, models, heartbeat, hygiene, followers, receipts, door)
+    _add_commands(settings, storage, client, loops, parts, hatchery, door)
+    return App(settings, client, loops, storage, models, heartbeat, hygiene, followers, receipts, door)
 
 
 def _door(
-    settings: Settings, keys: Keys | None, shelves: _Shelves, redactor: Redactor, clock: Clock
+    settings: Settings, keys: Keys | None, storage: Storage, redactor: Redactor, clock: Clock
 ) -> NostrAdapter | None:
     """The Nostr door, if there is one; it is told of everything that changes on disk."""
     wish = wish_of(settings, keys)
     if wish is None:
-        # What was mirrored before is to be erased there once it is on again.
-        shelves.folder.eraser.steps.append(erase_step(settings, shelves.folder.disk))
         return None
     door = NostrAdapter(
         wish,
-        shelves.folder,
+        storage.memory,
         clock=clock,
         redactor=redactor,
-        config=shelves.live,
-        unheard=shelves.choices.unheard_until,
+        config=storage.live,
+        unheard=storage.people.choices.unheard_until,
     )
-    for part in (shelves.profiles, shelves.groups, shelves.tool_log):
-        if part is not None:
-            part.changed.append(door.touched)
-    shelves.choices.changed.append(lambda: door.touched(CHOSEN, soon=True))
-    if shelves.rolling is not None:
-        shelves.rolling.changed.append(lambda session_key: door.touched(f"{SESSION}{session_key}"))
+    storage.memory.join(door.mirror)
     return door
 
 
-def _shelves(settings: Settings, clock: Clock, redactor: Redactor) -> _Shelves:
-    root, idle_ms = settings.memory_dir, settings.idle_s * 1000
-    stores = disks(settings.store, root, durable=settings.durable_dir, rolling=settings.summary_dir)
-    clears = Clears(stores.used, clock=clock)
-    rolling = RollingMemory(stores.used.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears)
-    cursors = Cursors(stores.used.documents(CURSORS))
-    responses = Responses(
-        settings.data_dir / "cache" / "responses",
-        clock=clock,
-        ttl_ms=settings.cache_ttl_s * 1000,
-        most=settings.cache_max_entries,
-        idle_ms=idle_ms,
-        erased_at=lambda subject: folder.erased_at(subject),
-    )
-    folder = Memory(
-        root,
-        clock=clock,
-        durable_folder=settings.durable_dir,
-        max_items=settings.max_items,
-        idle_ms=idle_ms,
-        disks=stores,
-        rolling=rolling,
-        cursors=cursors,
-        responses=responses,
-    )
-    choices = Choices(stores.used.documents(""))
-    folder.eraser.held.append(clears.held)
-    memory = folder if settings.durable_enabled and stores.used.remembers else None
-    return _Shelves(
-        folder,
-        memory,
-        rolling if settings.summary_enabled and stores.used.remembers else None,
-        cursors,
-        choices,
-        responses,
-        LiveConfig(stores.used.documents(""), clock=clock, settings=settings.wishes),
-        clears,
-        _tool_log(folder, choices, clock, redactor) if stores.used.remembers else None,
-        _profiles(memory, choices, clock, idle_ms) if memory is not None else None,
-        _groups(memory, clock, idle_ms, redactor) if memory is not None else None,
-    )
+def _memory(storage: Storage) -> Memory | None:
+    return storage.memory if storage.remembers else None
 
 
-def _profiles(memory: Memory, choices: Choices, clock: Clock, idle_ms: int) -> Profiles:
-    documents = memory.disk.documents(PROFILES)
-    return Profiles(documents, memory, clock=clock, opted_out=choices.opted_out, idle_ms=idle_ms)
-
-
-def _groups(memory: Memory, clock: Clock, idle_ms: int, redactor: Redactor) -> Groups:
-    return Groups(memory.disk.documents(GROUPS), memory, clock=clock, idle_ms=idle_ms, redactor=redactor)
-
-
-def _tool_log(folder: Memory, choices: Choices, clock: Clock, redactor: Redactor) -> ToolLog:
-    """Which tools were called for whom; nothing of somebody who wants no memory, or was erased since."""
-
-    def unwanted_until(subject: str) -> int:
-        return max(choices.unheard_until(user_of(subject) or ""), folder.erased_at(subject))
-
-    tool_log = ToolLog(folder.disk, clock=clock, unwanted_until=unwanted_until, redactor=redactor)
-    folder.eraser.held.append(tool_log.held)
-    return tool_log
+def _rolling(storage: Storage) -> RollingMemory | None:
+    return storage.conversations.rolling if storage.sums_up else None
 
 
 def _cleaned(models: _Models, redactor: Redactor) -> _Models:
@@ -463,23 +368,26 @@ def _models(settings: Settings, model: Model | None, small: Model | None) -> _Mo
     )
 
 
-def _cached(settings: Settings, shelves: _Shelves, models: _Models, clock: Clock) -> _Models:
+def _cached(settings: Settings, storage: Storage, models: _Models, clock: Clock) -> _Models:
     """The models, the chat's behind its cache if there is one."""
     if not settings.response_cache:
         return models
-    return replace(models, chat=CachingModel(models.chat, settings.model, shelves.responses, clock=clock))
+    return replace(
+        models, chat=CachingModel(models.chat, settings.model, storage.conversations.responses, clock=clock)
+    )
 
 
-def _finder(settings: Settings, shelves: _Shelves, clock: Clock) -> Finder | None:
-    if shelves.memory is None:
+def _finder(settings: Settings, storage: Storage, clock: Clock) -> Finder | None:
+    if not storage.remembers:
         return None
-    index = ItemIndex(shelves.folder.items_folder, words_of, clock=clock, idle_ms=settings.idle_s * 1000)
-    return Finder(shelves.memory, index, clock=clock)
+    finder = Finder(storage.memory, storage.indices.items, clock=clock)
+    storage.memory.join(finder)
+    return finder
 
 
-def _meaning(settings: Settings, shelves: _Shelves) -> Meaning | None:
+def _meaning(settings: Settings, storage: Storage) -> Meaning | None:
     """Vectors, if the settings ask for them and they can be had; else one line says why not."""
-    memory, choices = shelves.memory, shelves.choices
+    memory, choices = storage.memory, storage.people.choices
     wish = EmbeddingConfig(
         provider=settings.embedding_provider,
         model=settings.embedding_model,
@@ -493,44 +401,46 @@ def _meaning(settings: Settings, shelves: _Shelves) -> Meaning | None:
     except EmbeddingError as error:
         log.warning("vectors are switched off: %s", error)
         return None
-    if embedder is None or memory is None:
+    if embedder is None or not storage.remembers:
         return None
 
     def skip(subject: str) -> bool:
         # Nobody asks for vectors of who we are, nor of a group, and what these say is not to be sent around.
         return (user_id := user_of(subject)) is None or choices.opted_out(user_id)
 
-    return Meaning(embedder, Embedding(embedder, memory, memory.vectors, skip=skip))
+    embedding = Embedding(embedder, memory, storage.indices.vectors, skip=skip)
+    memory.join(embedding)
+    return Meaning(embedder, embedding)
 
 
 def _loops(
     settings: Settings,
-    shelves: _Shelves,
+    storage: Storage,
     models: _Models,
     client: DiscoClaw,
     clock: Clock,
     followers: list[Follower],
 ) -> Loops:
     summary = facts = None
-    if shelves.rolling is not None:
+    if storage.sums_up:
         summary = SummaryLoop(
             models.summary,
-            shelves.rolling,
-            shelves.cursors,
+            storage.conversations.rolling,
+            storage.cursors,
             me=client.me,
             max_chars=settings.summary_max_chars,
-            erased_at=lambda user_id: shelves.folder.erased_at(user_subject(user_id)),
-            groups=shelves.groups,
+            erased_at=lambda user_id: storage.memory.erased_at(user_subject(user_id)),
+            groups=storage.people.groups,
         )
-    if shelves.memory is not None and settings.extraction_enabled:
+    if storage.remembers and settings.extraction_enabled:
         facts = FactsLoop(
             models.facts,
-            shelves.memory,
-            shelves.cursors,
+            storage.memory,
+            storage.cursors,
             dm_privacy=settings.dm_privacy,
             personas=settings.personas,
-            unheard=shelves.choices.unheard_until,
-            traits=Traits(shelves.memory, settings.owners),
+            unheard=storage.people.choices.unheard_until,
+            traits=Traits(storage.memory, settings.owners),
         )
 
     def learned(user_id: str) -> None:
@@ -545,48 +455,46 @@ def _loops(
         facts_every=settings.durable_every,
         window_chars=settings.history_budget,
         learned=learned,
-        unheard=shelves.choices.unheard_until,
+        unheard=storage.people.choices.unheard_until,
     )
 
 
-def _archiving(settings: Settings, shelves: _Shelves, clock: Clock) -> Archiving:
+def _archiving(settings: Settings, storage: Storage, clock: Clock) -> Archiving:
     """The archive of talk, also where nothing is kept: what was kept before is to go."""
 
     def erased_at(user_id: str) -> int:
-        return shelves.folder.erased_at(user_subject(user_id))
+        return storage.memory.erased_at(user_subject(user_id))
 
-    saved = settings.auto_save if shelves.folder.disk.remembers else AutoSave()
-    rules = rules_of(saved, settings.hygiene_max_age_s, shelves.choices, erased_at)
-    return Archiving(shelves.folder.archive, rules, clock=clock)
+    saved = settings.auto_save if storage.memory.disk.remembers else AutoSave()
+    rules = rules_of(saved, settings.hygiene_max_age_s, storage.people.choices, erased_at)
+    return Archiving(storage.conversations.archive, rules, clock=clock)
 
 
-def _hygiene(
-    settings: Settings, shelves: _Shelves, access: LastUsed | None, archiving: Archiving, clock: Clock
-) -> Hygiene:
+def _hygiene(settings: Settings, storage: Storage, archiving: Archiving, clock: Clock) -> Hygiene:
     return Hygiene(
-        shelves.memory,
-        access,
-        shelves.cursors,
+        _memory(storage),
+        storage.people.last_used,
+        storage.cursors,
         clock=clock,
         rules=settings.decay,
         roll=random.Random().random,
         purge=archiving.purge,
-        lines=shelves.tool_log.purge if shelves.tool_log is not None else None,
-        skip=shelves.choices.opted_out,
+        lines=storage.people.tool_log.purge if storage.people.tool_log is not None else None,
+        skip=storage.people.choices.opted_out,
     )
 
 
 def _heartbeat(
-    settings: Settings, shelves: _Shelves, models: _Models, hygiene: Hygiene, clock: Clock
+    settings: Settings, storage: Storage, models: _Models, hygiene: Hygiene, clock: Clock
 ) -> Heartbeat:
     """The heartbeat; without a memory there is nothing to consolidate, and it looks after the rest."""
     return Heartbeat(
-        Consolidator(models.facts, shelves.folder, clock=clock),
-        shelves.folder,
-        shelves.cursors,
+        Consolidator(models.facts, storage.memory, clock=clock),
+        storage.memory,
+        storage.cursors,
         clock=clock,
-        every_minutes=settings.heartbeat_minutes if shelves.memory is not None else 0,
-        skip=shelves.choices.opted_out,
+        every_minutes=settings.heartbeat_minutes if storage.remembers else 0,
+        skip=storage.people.choices.opted_out,
         first=hygiene.run,
     )
 
@@ -598,7 +506,7 @@ async def _tidy(heartbeat: Heartbeat, subject: str, branch: str | None, why: Map
 
 def _hatchery(
     settings: Settings,
-    shelves: _Shelves,
+    storage: Storage,
     models: _Models,
     client: DiscoClaw,
     windows: Windows,
@@ -608,12 +516,12 @@ def _hatchery(
     return Hatchery(
         HatchingContext(
             owners=settings.owners,
-            memory=shelves.memory,
-            cursors=shelves.cursors,
+            memory=_memory(storage),
+            cursors=storage.cursors,
             model=models.chat,
             windows=windows,
             loops=loops,
-            remembers=lambda user_id: not shelves.choices.opted_out(user_id),
+            remembers=lambda user_id: not storage.people.choices.opted_out(user_id),
             clock=clock,
             me=client.me,
             max_tokens=settings.max_tokens,
@@ -623,72 +531,56 @@ def _hatchery(
     )
 
 
-def _add_erasing(folder: Memory, talk: Talk) -> None:
-    """Let the conversations know of an erasing, and ask them where the person has talked."""
-
-    def told(subject: str, at: int, sessions: frozenset[str]) -> None:
-        if (user_id := user_of(subject)) is not None:
-            talk.erase(user_id, sessions, at)
-
-    def asked(subject: str) -> set[str]:
-        user_id = user_of(subject)
-        return talk.sessions_of(user_id) if user_id is not None else set()
-
-    folder.eraser.told.append(told)
-    folder.eraser.asked.append(asked)
-
-
 def _add_transparency(
-    settings: Settings, shelves: _Shelves, client: DiscoClaw, followers: list[Follower]
+    settings: Settings, storage: Storage, client: DiscoClaw, followers: list[Follower]
 ) -> None:
-    if settings.memory_channel is None or shelves.memory is None:
+    if settings.memory_channel is None or not storage.remembers:
         return
-    mirror = Transparency(client, settings.memory_channel, shelves.memory, shelves.rolling, shelves.cursors)
+    mirror = Transparency(client, settings.memory_channel, storage.memory, _rolling(storage), storage.cursors)
     follower = Follower(
-        "transparency", mirror.mirror, ledgers=shelves.folder.ledgers, cursors=shelves.cursors
+        "transparency", mirror.mirror, ledgers=storage.memory.ledgers, cursors=storage.cursors
     )
-    memory = shelves.memory
+    memory = storage.memory
 
     async def catch_up() -> None:
         for subject in memory.pending_erasures(TRANSPARENCY):
             follower.touch(subject)  # its message is still to be deleted
         await follower.catch_up()
 
-    memory.changed.append(follower.touch)
-    memory.eraser.outside.add(TRANSPARENCY)
+    memory.join(mirror, follower)
     client.heard_hooks.append(mirror.heard)
     client.ready_hooks.append(catch_up)
     followers.append(follower)
 
 
-def _add_questions(shelves: _Shelves, models: _Models, client: DiscoClaw, followers: list[Follower]) -> None:
-    if shelves.memory is None:
+def _add_questions(storage: Storage, models: _Models, client: DiscoClaw, followers: list[Follower]) -> None:
+    if not storage.remembers:
         return
     questions = Questions(
         client,
         client.access,
-        shelves.memory,
-        shelves.choices,
-        shelves.cursors,
+        storage.memory,
+        storage.people.choices,
+        storage.cursors,
         partial(suggest, models.facts),
     )
-    follower = Follower("questions", questions.ask, ledgers=shelves.folder.ledgers, cursors=shelves.cursors)
-    shelves.memory.changed.append(follower.touch)
+    follower = Follower("questions", questions.ask, ledgers=storage.memory.ledgers, cursors=storage.cursors)
+    storage.memory.join(follower)
     client.ready_hooks.append(follower.catch_up)
     followers.append(follower)
 
 
-def _add_receipts(settings: Settings, shelves: _Shelves, client: DiscoClaw) -> Receipts | None:
-    if not settings.receipts or shelves.memory is None:
+def _add_receipts(settings: Settings, storage: Storage, client: DiscoClaw) -> Receipts | None:
+    if not settings.receipts or not storage.remembers:
         return None
     receipts = Receipts(client)
-    shelves.memory.committed.append(receipts.committed)
+    storage.memory.join(receipts)
     return receipts
 
 
 def _add_commands(
     settings: Settings,
-    shelves: _Shelves,
+    storage: Storage,
     client: DiscoClaw,
     loops: Loops,
     parts: Parts,
@@ -696,17 +588,17 @@ def _add_commands(
     door: NostrAdapter | None,
 ) -> None:
     client.presses = Presses(
-        shelves.memory,
+        _memory(storage),
         dm_privacy=settings.dm_privacy,
         owners=settings.owners,
         may_talk=client.access.may_talk,
-        choices=shelves.choices,
+        choices=storage.people.choices,
         hatchery=hatchery,
     )
     shelf = CommandContext(
-        shelves.memory,
-        shelves.rolling,
-        shelves.choices,
+        _memory(storage),
+        _rolling(storage),
+        storage.people.choices,
         settings.dm_privacy,
         cleared=loops.reset,
         tidy=parts.tidy,
@@ -718,6 +610,6 @@ def _add_commands(
             await client.add_cog(MemoryCommands(client, shelf), override=True)
             if parts.archiving is not None:
                 await client.add_cog(SearchCommands(client, parts.archiving), override=True)
-        await sync_if_changed(client.tree, shelves.cursors)
+        await sync_if_changed(client.tree, storage.cursors)
 
     client.setup_hooks.append(setup)

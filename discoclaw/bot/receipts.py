@@ -19,6 +19,7 @@ from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.subject import user_of
+from discoclaw.memory.changes import Listener
 from discoclaw.show.words import line
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,8 @@ LONGEST = 200
 SECRET = "something private"
 
 
-class Receipts:
-    """Sends receipts with `client`. `committed` is to be a listener of the memory."""
+class Receipts(Listener):
+    """Sends receipts with `client`. It is to be a listener of the memory."""
 
     def __init__(self, client: discord.Client) -> None:
         self._client = client

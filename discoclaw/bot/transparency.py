@@ -8,7 +8,7 @@ is a step of the erasing: it is done again until it succeeds.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 
 import discord
 
@@ -17,6 +17,7 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.message import Inbound
+from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import speaker
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
@@ -34,8 +35,10 @@ _SUMMARY = "**Conversation memory** ("
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
 
-class Transparency:
+class Transparency(PersonalData):
     """Mirrors subjects into the channel `channel_id`; which message is whose is kept in `cursors`."""
+
+    name = "transparency messages"
 
     def __init__(
         self,
@@ -60,13 +63,16 @@ class Transparency:
         if not message.place.private:
             self._talked_in[message.author.id] = (message.session_key, f"#{message.place.name}")
 
+    def outside(self, subject: str) -> Collection[str]:
+        return (CURSOR,)
+
     async def mirror(self, subject: str) -> None:
         """Bring one person's message up to date. Raises ChatError or MemoryFault when that fails."""
         user_id = user_of(subject)
         if user_id is None:
             return
         if subject in self._memory.pending_erasures(CURSOR):
-            await self.erase(subject)
+            await self.remove(subject)
         async with self._one:
             view = await self._memory.view(subject)
             key, place = self._talked_in.get(user_id, ("", ""))
@@ -81,7 +87,7 @@ class Transparency:
             if known.get(user_id) != message_id:
                 await self._cursors.update(CURSOR, lambda now: {**now, user_id: message_id})
 
-    async def erase(self, subject: str) -> None:
+    async def remove(self, subject: str) -> None:
         """Delete the message of somebody whose memory was erased, and what others' messages show of them.
 
         Raises ChatError when Discord fails, and MemoryFault; then it is to be done again.

@@ -15,7 +15,6 @@ from discoclaw.cli.common import (
     AsJson,
     OnBranch,
     Who,
-    disks_of,
     everybody,
     looked,
     nobody,
@@ -33,6 +32,7 @@ from discoclaw.memory.people import last_used as access
 from discoclaw.recall.rank import Ranked, Ranker
 from discoclaw.recall.select import Chosen, asked, asks_for_everything, choose, is_standing
 from discoclaw.show.words import line, short
+from discoclaw.storage import disks_of
 
 LONGEST = 90
 

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from discoclaw.core.errors import EmbeddingError, EmbeddingRefused, EmbeddingUnavailable, MemoryFault
 from discoclaw.core.item import Item, by_newest
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Embedder
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.matrix import Matrix, packed
@@ -37,11 +39,13 @@ MOST_RAM = 64_000_000
 """Bytes of vectors in RAM, of all people together; who was away longest comes back from disk."""
 
 
-class Embedding:
+class Embedding(PersonalData, Listener):
     """The vectors of all subjects. `touch` and `want` say that some may be missing; `matrix` gives them.
 
     `skip` says of which subjects nothing is embedded. `rest_s` is the first pause after a failure.
     """
+
+    name = "vectors in RAM"
 
     def __init__(
         self,
@@ -67,14 +71,15 @@ class Embedding:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        memory.changed.append(self.touch)
-        memory.eraser.told.append(self._erased)
 
     def may_leave(self, item: Item) -> bool:
         """Whether an item's text may be given to the provider."""
         return item.facets.sensitivity == "normal" or (
             item.facets.sensitivity == "private" and self._embedder.stays_here
         )
+
+    def recorded(self, subject: str) -> None:
+        self.touch(subject)
 
     def touch(self, subject: str) -> None:
         """A subject's memory changed: what it says now is looked through. Never blocks."""
@@ -239,9 +244,10 @@ class Embedding:
 
         self._timer = asyncio.get_running_loop().call_later(pause, again)
 
-    def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
+    def forget(self, erasure: Erasure) -> None:
         """Let go of a subject; what is asked for just now is not kept."""
-        self._cache.begin_erasing(subject)
+        subject = erasure.subject
+        self._cache.forget(erasure)
         self._known.pop(subject, None)
         self._touched.pop(subject, None)
         self._waiting.pop(subject, None)

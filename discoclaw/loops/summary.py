@@ -21,7 +21,7 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.prompt.assemble import display_names, entry
 from discoclaw.prompt.quote import quote, quote_entry

@@ -17,7 +17,9 @@ from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible, present
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
@@ -44,8 +46,10 @@ MOST_GONE = 2_000
 MOST_ASKING = 32
 
 
-class Archiving:
+class Archiving(PersonalData):
     """Hears what is said, and searches it. `start` begins the writing; without it nothing is kept."""
+
+    name = "talk that waits for the archive"
 
     def __init__(self, archive: Archive, rules: Rules, *, clock: Clock) -> None:
         self._archive = archive
@@ -109,7 +113,7 @@ class Archiving:
         if self._rules.auto_save:
             self._put(Amend(message_id, author_id, text))
 
-    def forget(self, message_id: str) -> None:
+    def delete(self, message_id: str) -> None:
         """A message was deleted in the chat."""
         if self._rules.auto_save:
             self._gone[message_id] = None
@@ -117,8 +121,12 @@ class Archiving:
                 del self._gone[next(iter(self._gone))]
             self._put(Drop(message_id))
 
-    def erase(self, user_id: str) -> None:
-        """A person had themselves erased: nothing of them waits any more. The file is the eraser's."""
+    def forget(self, erasure: Erasure) -> None:
+        if (user_id := user_of(erasure.subject)) is not None:
+            self._drop_waiting(user_id)
+
+    def _drop_waiting(self, user_id: str) -> None:
+        """Nothing of a person waits any more."""
         self._waiting = {
             key: change
             for key, change in self._waiting.items()
@@ -129,8 +137,8 @@ class Archiving:
 
     async def forget_person(self, user_id: str) -> int:
         """Remove all that a person said, or was answered. Returns how much. Raises MemoryFault."""
-        self.erase(user_id)
-        return await self._in(self._writer, partial(self._archive.erase, user_id))
+        self._drop_waiting(user_id)
+        return await self._in(self._writer, partial(self._archive.erase_person, user_id))
 
     async def forget_channel(self, channel_id: str) -> None:
         """A channel or thread was deleted in the chat, with all that was said there."""

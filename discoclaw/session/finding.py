@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item, by_newest
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock, Corpus
 from discoclaw.core.words import others_for
 from discoclaw.memory.subjects.store import Memory
@@ -82,8 +83,10 @@ class _VisibleItems:
     standing: Sequence[Item]
 
 
-class Finder:
+class Finder(PersonalData):
     """Brings indices in line with `memory`, each at its next use, and asks them."""
+
+    name = "sorted items"
 
     def __init__(
         self, memory: Memory, index: ItemIndex, *, clock: Clock, large: int = LARGE, wait_s: float = WAIT_S
@@ -98,8 +101,6 @@ class Finder:
         self._rest_until: dict[tuple[str, str], int] = {}
         self._lately: deque[_VisibleItems] = deque(maxlen=MOST_LATELY)
         self._closed = False
-        memory.eraser.held.append(index.cleared)
-        memory.eraser.told.append(lambda subject, at, sessions: self._lately.clear())
 
     async def pool(
         self,
@@ -211,6 +212,9 @@ class Finder:
             log.warning("%s: no index of the items: %s", subject, fault, exc_info=not expected)
         finally:
             del self._syncs[key]
+
+    def forget(self, erasure: Erasure) -> None:
+        self._lately.clear()
 
     async def settle(self) -> None:
         """Wait until no index is at work."""

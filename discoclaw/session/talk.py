@@ -101,7 +101,7 @@ class Talk:
         self.parts.windows.forget(message_id, session_key)
         self.parts.loops.forget(message_id)
         if self.parts.archiving is not None:
-            self.parts.archiving.forget(message_id)
+            self.parts.archiving.delete(message_id)
         if self.parts.hatchery is not None:
             self.parts.hatchery.forget(message_id)
 
@@ -119,8 +119,6 @@ class Talk:
             self.parts.windows.use(session_key).clear()
         self.parts.explained.forget(user_id)
         self.parts.recall.forget()
-        if self.parts.archiving is not None:
-            self.parts.archiving.erase(user_id)
         if self.parts.hatchery is not None:
             self.parts.hatchery.erase(user_id)
         self.parts.loops.erase(user_id, touched, at)

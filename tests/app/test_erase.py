@@ -263,7 +263,7 @@ class TestTheTransparencyChannel:
             subject = user_subject(str(world.ann.id))
             for pauses in range(8):
                 await world.ann.send(world.general, f"!memory remember I like {CANARY}")
-                memory.changed[0](subject)  # the mirror begins, and comes so far
+                memory.changes.recorded(subject)  # the mirror begins, and comes so far
                 for _ in range(pauses):
                     await asyncio.sleep(0)
                 await erase(world, world.ann)

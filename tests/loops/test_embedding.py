@@ -14,6 +14,7 @@ from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.vectors import VectorCache
 from tests.memory.kit import ANN, BOB, Clock, remember
 from tests.servers.embeddings_api import Cut, EmbeddingsServer, Held, Raw, Shaped, failure, stall
 from tests.session.scene import until
@@ -25,7 +26,10 @@ class Bench:
     def __init__(self, root: Path, server: EmbeddingsServer, stack: AsyncExitStack) -> None:
         self.server = server
         self.memory = Memory(root, clock=Clock())
+        self.vectors = VectorCache(root.parent / "cache" / "vectors.sqlite")
+        self.memory.join(self.vectors)
         self.memory.open()
+        stack.callback(self.vectors.close)
         stack.callback(self.memory.close)
         self._stack = stack
         self.opted_out: set[str] = set()
@@ -36,11 +40,12 @@ class Bench:
         embedding = Embedding(
             embedder,
             self.memory,
-            self.memory.vectors,
+            self.vectors,
             skip=lambda subject: subject in self.opted_out,
             rest_s=0.01,
             timeout_s=timeout_s,
         )
+        self.memory.join(embedding)
         self._stack.push_async_callback(door.close)
         self._stack.push_async_callback(embedding.close)
         return embedding
@@ -120,7 +125,7 @@ class TestKeepingUp:
         (request,) = [request for request in bench.server.requests if request.model == "new"]
         assert sorted(request.texts) == ["User has a cat.", "User likes tea."]
         assert len(await bench.known(second, ANN)) == 2
-        assert bench.memory.vectors.load(ANN, "ollama/old") == {}
+        assert bench.vectors.load(ANN, "ollama/old") == {}
 
     async def test_a_provider_whose_vectors_change_their_length_is_asked_for_all_anew(
         self, bench: Bench
@@ -133,14 +138,14 @@ class TestKeepingUp:
         await embedding.settle()
         assert len(await bench.known(embedding, ANN)) == 3
         assert (await embedding.matrix(ANN)).dims == 16
-        assert {len(one) for one in bench.memory.vectors.load(ANN, "ollama/m").values()} == {64}
+        assert {len(one) for one in bench.vectors.load(ANN, "ollama/m").values()} == {64}
 
     async def test_the_cache_can_be_deleted_at_any_time(self, bench: Bench, tmp_path: Path) -> None:
         first = bench.begin()
         await bench.add(ANN, "User likes tea.")
         await first.settle()
         await first.close()
-        bench.memory.vectors.close()
+        bench.vectors.close()
         (tmp_path / "cache" / "vectors.sqlite").unlink()
         second = bench.begin()
         second.want(ANN, await bench.items(ANN))
@@ -152,7 +157,7 @@ class TestKeepingUp:
     ) -> None:
         embedding = bench.begin()
         await embedding.matrix(ANN)  # read before the disk fails
-        bench.memory.vectors.close()
+        bench.vectors.close()
         for path in (tmp_path / "cache").glob("vectors*"):
             path.unlink()
         (tmp_path / "cache" / "vectors.sqlite").mkdir()
@@ -222,7 +227,7 @@ class TestErasing:
         assert erased.left == ()
         held.set()
         await embedding.settle()
-        assert bench.memory.vectors.load(ANN, "ollama/m") == {}
+        assert bench.vectors.load(ANN, "ollama/m") == {}
         assert len(await embedding.matrix(ANN)) == 0
 
     async def test_lets_go_of_what_waits_and_of_what_is_in_ram(self, bench: Bench) -> None:
@@ -232,7 +237,7 @@ class TestErasing:
         await bench.memory.erase(ANN)
         await embedding.settle()
         assert len(await embedding.matrix(ANN)) == 0
-        assert bench.memory.vectors.load(ANN, "ollama/m") == {}
+        assert bench.vectors.load(ANN, "ollama/m") == {}
 
     async def test_what_is_learned_afterwards_gets_vectors_again(self, bench: Bench) -> None:
         embedding = bench.begin()

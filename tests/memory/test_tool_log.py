@@ -1,6 +1,5 @@
 """Which tools were called, and what was cleared: lines that nobody waits for, and that leave in the end."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -21,8 +20,9 @@ from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import NOW, Clock, files_only
+from tests.memory.kit import NOW, Clock, files_only, listening
 from tests.memory.leftovers import ANN, BOB, traces
+from tests.session.scene import until
 
 BOTH_STORES = True
 HER = user_of(ANN) or ""
@@ -34,8 +34,8 @@ Fresh = Callable[[], Disks]
 @pytest.fixture
 async def house(memory: Memory, clock: Clock) -> AsyncIterator[ToolLog]:
     """The tool log of an open memory, which tells it of erasings."""
-    log = ToolLog(memory.disk, clock=clock, unwanted_until=memory.erased_at)
-    memory.eraser.held.append(log.held)
+    log = ToolLog(memory.disk, clock=clock, unwanted_until=memory.erased_at, changes=memory.changes)
+    memory.join(log)
     yield log
     await log.close()
 
@@ -93,8 +93,7 @@ class TestALine:
 
 class TestWriting:
     async def test_keeps_the_order_and_tells_whose_file_changed(self, house: ToolLog, memory: Memory) -> None:
-        told: list[str] = []
-        house.changed.append(told.append)
+        told = listening(memory).units
         for number in range(5):
             note(house, content=str(number))
             note(house, BOB, f"b{number}")
@@ -107,10 +106,9 @@ class TestWriting:
         assert set(told) == {ANN, BOB}
 
     async def test_goes_on_by_itself_and_until_we_stop(self, house: ToolLog, memory: Memory) -> None:
-        done = asyncio.Event()
-        house.changed.append(lambda subject: done.set())
+        told = listening(memory).units
         note(house)
-        await asyncio.wait_for(done.wait(), 20)
+        await until(lambda: told == [ANN], seconds=20)
         note(house, content="the last one")
         await house.close()
         note(house, content="too late")
@@ -214,7 +212,7 @@ class TestErasing:
         self, memory: Memory, clock: Clock, root: Path
     ) -> None:
         noted = Clears(memory.disk, clock=clock)
-        memory.eraser.held.append(noted.held)
+        memory.join(noted)
         for session, by in ((GENERAL, HER), (ANNS_DM, HER), (GENERAL, "456")):
             await noted.note(session, by=by)
         assert await noted.hidden(ANNS_DM, NOW)

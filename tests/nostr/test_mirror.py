@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import NostrError
 from discoclaw.core.event import encode_line
+from discoclaw.memory.changes import SESSION
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import LEDGERS, ROLLING
 from discoclaw.nostr.event import MOST_PLAIN, Event, received
@@ -22,7 +23,6 @@ from discoclaw.nostr.outgoing.agenda import Agenda
 from discoclaw.nostr.outgoing.compare import MOST_UNITS, index
 from discoclaw.nostr.outgoing.outbox import Outbox, Put, UnitIndex
 from discoclaw.nostr.outgoing.scribe import AHEAD_S, MOST_A_SECOND, OLDEST_S, Publication, Scribe, Seconds
-from discoclaw.nostr.outgoing.views import SESSION
 from discoclaw.nostr.schemas import APP, CLEAR, DELETE, ERASED, PREFERENCE, SUMMARY, TOOL, Pen, Wanted
 from discoclaw.nostr.sealed import Box, canonical
 from tests.memory.kit import NOW, Clock, chain, lines_of, remember

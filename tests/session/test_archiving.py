@@ -130,7 +130,7 @@ class TestWhatIsKept:
         room.archiving.start()
         room.hear(said(1, ANN, "zebra"))
         room.archiving.amend("1", ANN.id, "zebras")
-        room.archiving.forget("1")
+        room.archiving.delete("1")
         assert await room.found("zebra") == []
         await room.close()
         assert list(tmp_path.iterdir()) == []
@@ -170,7 +170,7 @@ class TestWhatIsKept:
         room.hear(said(1, ANN, "zebra ann"))  # waits, and the erasing overtakes it
         room.hear(said(2, ME, "zebra answer", to_id=ANN.id))
         room.erased[ANN.id] = NOW + 10
-        room.archive.erase(ANN.id)
+        room.archive.erase_person(ANN.id)
         room.hear(said(5, ANN, "zebra late"))
         room.archiving.catch_up([said(6, ANN, "zebra past")], HERE, HERE.session_key(""))
         room.hear(said(20, ANN, "zebra new"))
@@ -232,18 +232,18 @@ class TestEdits:
         room.hear(said(1, ANN, "zebra one"))
         room.hear(said(2, ANN, "zebra two"))
         room.archiving.amend("1", ANN.id, "lion one")
-        room.archiving.forget("2")
+        room.archiving.delete("2")
         assert await room.found("zebra") == []
         assert await room.found("lion") == ["lion one"]
         room.archiving.amend("1", ANN.id, "tiger one")
         assert await room.found("tiger") == ["tiger one"]
-        room.archiving.forget("1")
+        room.archiving.delete("1")
         assert await room.found("tiger") == []
 
     async def test_what_was_deleted_does_not_come_back_from_the_history(self, room: Room) -> None:
         room.hear(said(1, ANN, "zebra"))
         await room.archiving.flush()
-        room.archiving.forget("1")
+        room.archiving.delete("1")
         await room.archiving.flush()
         room.archiving.catch_up([said(1, ANN, "zebra")], HERE, HERE.session_key(""))
         assert await room.found("zebra") == []
@@ -314,7 +314,7 @@ class TestTheDisk:
         for number in range(2, 6):
             room.hear(said(number, ANN, f"zebra {number}"))
             await room.archiving.flush()
-        room.archiving.forget("3")
+        room.archiving.delete("3")
         warnings = [one for one in caplog.records if one.levelno == logging.WARNING]
         assert [one.getMessage().split(":")[0] for one in warnings] == [
             "what is said can not be archived for now"

@@ -52,8 +52,10 @@ class Library:
         self.clock = Clock()
         self.words = Words()
         self.memory = Memory(folder / "memory", clock=self.clock, max_items=100_000)
-        self.index = ItemIndex(self.memory.items_folder, self.words, clock=self.clock, pause_s=0)
+        self.items_folder = folder / "cache" / "items"
+        self.index = ItemIndex(self.items_folder, self.words, clock=self.clock, pause_s=0)
         self.finder = Finder(self.memory, self.index, clock=self.clock, large=LARGE, wait_s=wait_s)
+        self.memory.join(self.index, self.finder)
 
     async def learn(self, *texts: str, kind: str = "fact", **facets: str) -> list[Item]:
         """Have items remembered, as a command would, in one commit."""
@@ -124,7 +126,7 @@ class TestSmallMemories:
         await library.learn(*some(LARGE))
         items = await library.items()
         assert await library.pool("tea") == Pool(items)
-        assert not library.memory.items_folder.exists()
+        assert not library.items_folder.exists()
 
 
 class TestBigMemories:
@@ -245,12 +247,12 @@ class TestPrivacy:
         await library.learn(*some(80), "Has a zebra.")
         items = await library.items()
         await library.pool("zebra")
-        assert list(library.memory.items_folder.iterdir()) != []
+        assert list(library.items_folder.iterdir()) != []
         await library.memory.erase(ANN)
-        assert list(library.memory.items_folder.iterdir()) == []
+        assert list(library.items_folder.iterdir()) == []
         assert len((await library.pool("zebra", items=items)).items) == LARGE  # a turn that began before
         await library.finder.settle()
-        assert not [path for path in library.memory.items_folder.iterdir() if b"zebra" in path.read_bytes()]
+        assert not [path for path in library.items_folder.iterdir() if b"zebra" in path.read_bytes()]
 
 
 class TestNobodyWaits:
@@ -274,13 +276,13 @@ class TestNobodyWaits:
     ) -> None:
         await library.learn("Has a zebra.")
         await library.learn(*some(80))
-        library.memory.items_folder.parent.mkdir(exist_ok=True)
-        library.memory.items_folder.write_text("no folder")
+        library.items_folder.parent.mkdir(exist_ok=True)
+        library.items_folder.write_text("no folder")
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
                 assert len((await library.pool("zebra")).items) == LARGE
         assert len([message for message in caplog.messages if "no index of the items" in message]) == 1
-        library.memory.items_folder.unlink()
+        library.items_folder.unlink()
         library.clock.forward(REST_MS)
         assert await library.texts("zebra") == {"Has a zebra."}
 

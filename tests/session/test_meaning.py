@@ -14,6 +14,7 @@ from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.vectors import VectorCache
 from discoclaw.session.meaning import PROBE, Meaning, without_names
 from discoclaw.session.turn import take_turn
 from tests.memory.kit import ANN, Clock, remember
@@ -30,14 +31,18 @@ class Desk:
     def __init__(self, root: Path, server: EmbeddingsServer, stack: AsyncExitStack) -> None:
         self.server = server
         self.memory = Memory(root, clock=Clock())
+        self.vectors = VectorCache(root.parent / "cache" / "vectors.sqlite")
+        self.memory.join(self.vectors)
         self.memory.open()
+        stack.callback(self.vectors.close)
         stack.callback(self.memory.close)
         self._stack = stack
 
     def begin(self, *, wait_s: float = 5.0, rest_s: float = 0.01, url: str = "") -> Meaning:
         """`wait_s` is long unless a test is about waiting: the machine may be busy."""
         door = HttpEmbedder(OLLAMA, model="m", base_url=url or self.server.url)
-        embedding = Embedding(door, self.memory, self.memory.vectors, rest_s=0.01)
+        embedding = Embedding(door, self.memory, self.vectors, rest_s=0.01)
+        self.memory.join(embedding)
         self.meaning = Meaning(door, embedding, wait_s=wait_s, rest_s=rest_s)
         self._stack.push_async_callback(self.meaning.close)
         return self.meaning
@@ -207,7 +212,9 @@ class TestATurn:
         home = house(tmp_path)
         home.memory.open()
         door = HttpEmbedder(OLLAMA, model="m", base_url=server.url)
-        meaning = Meaning(door, Embedding(door, home.memory, home.memory.vectors), wait_s=1.0, rest_s=60.0)
+        embedding = Embedding(door, home.memory, VectorCache(None))
+        home.memory.join(embedding)
+        meaning = Meaning(door, embedding, wait_s=1.0, rest_s=60.0)
         parts = replace(home.parts, meaning=meaning)
         meaning.start()
         for text in TEXTS:

@@ -37,6 +37,7 @@ def home(tmp_path: Path) -> House:
     """A house that notes when items are used, and finds two at a time."""
     home = house(tmp_path)
     access = LastUsed(home.memory, home.cursors, clock=home.clock)
+    home.memory.join(access)
     home.parts = replace(home.parts, access=access, recall_limit=2)
     home.talk = Talk(home.parts, home.desk)
     return home

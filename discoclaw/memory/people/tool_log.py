@@ -22,10 +22,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.files import in_thread, safe_id
 from discoclaw.memory.disk.port import TOOLS, Disk, Documents, Log, drop
 
@@ -97,11 +99,13 @@ class _Waiting:
     call: Call
 
 
-class ToolLog:
-    """The logs of all subjects of a disk. `changed` is called with each subject whose file has changed.
+class ToolLog(PersonalData):
+    """The logs of all subjects of a disk.
 
     `unwanted_until` says until when (ms) nothing that a subject said is to leave a trace; -1 for never.
     """
+
+    name = "tool calls in RAM"
 
     def __init__(
         self,
@@ -110,9 +114,10 @@ class ToolLog:
         clock: Clock,
         unwanted_until: Callable[[str], int] = lambda subject: -1,
         redactor: Redactor = PLAIN,
+        changes: Changes | None = None,
     ) -> None:
-        self.changed: list[Callable[[str], None]] = []
         self._disk = disk
+        self._changes = changes or Changes()
         self._clock = clock
         self._unwanted_until = unwanted_until
         self._redactor = redactor
@@ -187,10 +192,10 @@ class ToolLog:
         return sum(gone.values())
 
     @asynccontextmanager
-    async def held(self, subject: str) -> AsyncIterator[None]:
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Nobody writes a line meanwhile, and none that waits for a subject is written any more."""
         async with self._alone:
-            self._waiting = deque(one for one in self._waiting if one.subject != subject)
+            self._waiting = deque(one for one in self._waiting if one.subject != erasure.subject)
             yield
 
     # ------------------------------------------------------------------ inside
@@ -254,8 +259,7 @@ class ToolLog:
 
     def _tell(self, subjects: Iterable[str]) -> None:
         for subject in subjects:
-            for tell in self.changed:
-                tell(subject)
+            self._changes.written(subject)
 
 
 # ---------------------------------------------------------------------- the lines; blocking, raises OSError

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import Ledgers, ledgers_at
 
@@ -22,7 +23,7 @@ Mirror = Callable[[str], Awaitable[None]]
 """Brings the mirror of one subject up to date; raises when it could not."""
 
 
-class Follower:
+class Follower(Listener):
     """Keeps one mirror up to date. `retry_s` is the first pause after a failure; it doubles up to an hour.
 
     Its task ends when nothing can be done now, and is started again by the next change or by the clock. A
@@ -60,6 +61,9 @@ class Follower:
         for subject, size in there:
             if done.get(subject) != size:
                 self.touch(subject)
+
+    def recorded(self, subject: str) -> None:
+        self.touch(subject)
 
     def touch(self, subject: str) -> None:
         """A subject changed. Never blocks. One that failed lately still waits out its pause."""

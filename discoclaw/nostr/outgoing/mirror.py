@@ -22,15 +22,17 @@ from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import dm_of, group_of, person_of, user_of, user_subject
+from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.outgoing.agenda import Agenda
 from discoclaw.nostr.outgoing.compare import Known, all_gone, difference, index
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.scribe import Publication, Scribe
-from discoclaw.nostr.outgoing.views import NOTHING_SEEN, SESSION, Look, Published, Views
+from discoclaw.nostr.outgoing.views import CHOSEN, NOTHING_SEEN, Look, Published, Views
 from discoclaw.nostr.schemas import Pen
 
 log = logging.getLogger(__name__)
@@ -47,13 +49,15 @@ _BY_HAND = ("command", "button")
 _BY_TOOL = "memory_"
 
 
-class Mirror:
+class Mirror(PersonalData, Listener):
     """Mirrors `memory` as `views` show it, signed by `pen`. `poke` is called when the outbox has news,
     `erased` when what is to be done about somebody's erasing is there.
 
     Nothing is published before `catch_up`, which finds all that changed until then: whoever recovers first
     lets the outbox know what is published already.
     """
+
+    name = "mirror"
 
     def __init__(
         self,
@@ -81,10 +85,6 @@ class Mirror:
         self._stop = threading.Event()
         self._whole: set[str] = set()
         self._sessions: dict[str, frozenset[str]] = {}
-        memory.eraser.outside.add(STEP)
-        memory.eraser.told.append(self._told)
-        memory.changed.append(self._changed)
-        memory.committed.append(self._committed)
 
     # ------------------------------------------------------------------ what is to be done
 
@@ -135,16 +135,29 @@ class Mirror:
 
     # ------------------------------------------------------------------ what memory says
 
-    def _changed(self, subject: str) -> None:
+    def recorded(self, subject: str) -> None:
         self.touch(subject, soon=subject in self._memory.pending_erasures(STEP))
 
-    def _committed(self, subject: str, commit: Commit) -> None:
+    def committed(self, subject: str, commit: Commit) -> None:
         by = str(commit.metadata.get("by"))
         if by in _BY_HAND or by.startswith(_BY_TOOL):
             self.touch(subject, soon=True)
 
-    def _told(self, subject: str, at: int, sessions: frozenset[str]) -> None:
-        self._sessions[subject] = self._sessions.get(subject, frozenset()) | sessions
+    def written(self, unit: str) -> None:
+        self.touch(unit)
+
+    def chosen(self, user_id: str) -> None:
+        self.touch(CHOSEN, soon=True)
+
+    # ------------------------------------------------------------------ what an erasing asks
+
+    def outside(self, subject: str) -> Collection[str]:
+        return (STEP,)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Which summaries went along, and are to be deleted on relays."""
+        known = self._sessions.get(erasure.subject, frozenset())
+        self._sessions[erasure.subject] = known | erasure.sessions
 
     # ------------------------------------------------------------------ one unit
 
