@@ -30,8 +30,9 @@ from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.people import last_used as access
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranked, Ranker
-from discoclaw.recall.select import Chosen, asked, asks_for_everything, choose, is_standing
+from discoclaw.recall.select import Chosen, choose, is_standing
 from discoclaw.show.words import line, short
 
 LONGEST = 90
@@ -61,9 +62,9 @@ def recall(
     items = tuple(item for item in view.active() if may_show(item, in_dm=not public))
     found = Ranker(settings.fade, depth=settings.enrich_depth)
     known = Signals(accessed=access.kept(disks_of(settings).used.documents(CURSORS), one.subject))
-    shown = choose(found, query, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
-    everything = asks_for_everything(query)
-    candidates = [] if everything else found.consider(asked(query), items, now_ms=now, signals=known)
+    asked = parse(query)
+    shown = choose(found, asked, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
+    candidates = [] if asked.everything else found.consider(asked, items, now_ms=now, signals=known)
     if as_json:
         say_json([_json(*row) for row in _rows(items, shown, candidates)])
     elif explain:

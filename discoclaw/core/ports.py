@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place, Said
 from discoclaw.core.model import ModelRequest, StreamEvent
+from discoclaw.core.query import Query
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -92,7 +93,7 @@ class Recall(Protocol):
     """Finds, among one person's items, those that matter for a query."""
 
     def rank(
-        self, query: str, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+        self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> "Sequence[Hit]":
         """All items with real evidence for `query`, best first; ties are newer first, then by id."""
         ...

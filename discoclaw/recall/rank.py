@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Corpus, Signals
+from discoclaw.core.query import Query
 from discoclaw.core.words import terms
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document, of_item
 from discoclaw.recall.names import names_in
-from discoclaw.recall.query import Query, read
 from discoclaw.recall.score import MOST_OF_IT, Concept, Index, concepts, score
 from discoclaw.recall.vectors import fuse, outstanding
 
@@ -88,20 +88,19 @@ class Ranker:
         self._indices.clear()
 
     def rank(
-        self, query: str, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+        self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All items with real evidence for `query`, best first."""
         return [one for one in self.consider(query, items, now_ms=now_ms, signals=signals) if not one.dropped]
 
     def consider(
-        self, query: str, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+        self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All candidates, best first, also those that are dropped, with what each step gave."""
-        asked = read(query)
-        if not items or not (asked.wanted or signals.cosines):
+        if not items or not (query.wanted or signals.cosines):
             return []
         known, index = self._known(items, signals.corpus)
-        found = self._by_words(asked, known, index, signals)
+        found = self._by_words(query, known, index, signals)
         _by_vectors(found, known, signals.cosines, *self._weights)
         _without_weak(found)
         for _ in range(self._depth):
@@ -199,7 +198,7 @@ def _strangers(asked: Query, wanted: Sequence[Concept], own_name: str | None) ->
     if own_name is None:
         return set()
     unknown = {concept.name for concept in wanted if not concept.spellings}
-    return unknown.intersection(names_in(asked.text)).difference(terms(own_name))
+    return unknown.intersection(asked.names).difference(terms(own_name))
 
 
 def _of_others(item: Item, asked: Query) -> bool:

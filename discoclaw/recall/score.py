@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.ports import Corpus
+from discoclaw.core.query import Query
 from discoclaw.core.words import is_common, others_for
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document
-from discoclaw.recall.query import Query
 from discoclaw.recall.spelling import Vocabulary
 
 K1 = 0.9

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from discoclaw.core.item import STANDING, Item, by_newest, durable_line
 from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Recall, Signals
+from discoclaw.core.query import Query
 from discoclaw.core.text import utf16_length
-from discoclaw.core.words import fold, terms
+from discoclaw.core.words import fold
 
 _FILLERS = frozenset({"a", "an", "the", "my", "user", "users"})
 FRAME = len("- []  (src: manual, updated 2026-01-01)") + 1
@@ -24,21 +25,6 @@ ALWAYS, EVERYTHING = "standing", "asked for everything"
 """Why an item is there that no word of the talk called for."""
 STANDING_SHARE = 0.5
 """At most this share of the budget goes to standing items while others have evidence."""
-
-LONGEST_WISH = 300
-"""Whoever says more than this, in characters, asks for something in particular."""
-_OWN_VERB = re.compile(
-    r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE
-)
-"""What the person knows ("I don't know", "let me know") is no question of what is known of them."""
-_EVERYTHING = re.compile(
-    r"\b(?:remember|know|recall|learn\w*|memor\w+|stor\w+|notes?)\b[^.!?\n]*\b(?:me|myself|i|my)\b"
-    r"|\bwho am i\b|\bmy (?:memor\w+|notes)\b",
-    re.IGNORECASE,
-)
-_MEMORY_WORDS = frozenset(
-    terms("recall learned memory memories stored notes everything anything facts show list far date")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +48,22 @@ def is_standing(item: Item) -> bool:
 
 def choose(
     recall: Recall,
-    message: str,
+    query: Query,
     items: Sequence[Item],
     *,
     max_chars: int,
     now_ms: int,
-    recent: str = "",
     signals: Signals = NO_SIGNALS,
 ) -> tuple[Chosen, ...]:
     """The items to show, best first, as whole lines of together at most `max_chars` UTF-16 units.
 
-    `items` are active and may be shown here. `recent` is what was said just before; it helps when the
-    message alone says next to nothing ("and why?"). A line that does not fit is passed over, not cut.
+    `items` are active and may be shown here. A line that does not fit is passed over, not cut.
     """
-    if asks_for_everything(message):
+    if query.everything:
         found = {item.id: EVERYTHING for item in items}
         ranked = sorted(items, key=by_newest)
     else:
-        hits = recall.rank(asked(message, recent), items, now_ms=now_ms, signals=signals)
+        hits = recall.rank(query, items, now_ms=now_ms, signals=signals)
         found = {hit.item.id: hit.why for hit in hits}
         ranked = [hit.item for hit in hits]
     standing = heapq.nsmallest(
@@ -95,22 +79,6 @@ def choose(
     rest = [item for item in standing if item.id not in taken]
     third = _fit(rest, max_chars - _size(first) - _size(second), found, said)
     return (*first, *second, *third)
-
-
-def asked(message: str, recent: str = "") -> str:
-    """What memory is looked up for: the message, with the talk before it where it says next to nothing."""
-    says_something = len(set(terms(message[:LONGEST_WISH]))) > 1
-    return message if says_something else f"{message}\n{recent}"
-
-
-def asks_for_everything(message: str) -> bool:
-    """Whether somebody asks what is remembered of them at all, and of nothing in particular.
-
-    English only; in other languages the model finds the same with its search tool.
-    """
-    if len(message) > LONGEST_WISH or _EVERYTHING.search(_OWN_VERB.sub("", message)) is None:
-        return False
-    return not set(terms(message)) - _MEMORY_WORDS
 
 
 def _fit(items: Sequence[Item], budget: int, found: dict[str, str], said: set[object]) -> tuple[Chosen, ...]:

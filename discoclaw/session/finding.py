@@ -18,12 +18,12 @@ from types import MappingProxyType
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.ports import Clock, Corpus
+from discoclaw.core.query import Query
 from discoclaw.core.words import others_for
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import indexed, of_item
-from discoclaw.recall.query import read
-from discoclaw.recall.select import MOST_STANDING, asked, asks_for_everything, is_standing
+from discoclaw.recall.select import MOST_STANDING, is_standing
 from discoclaw.recall.spelling import Vocabulary
 from discoclaw.search.item_index import ItemIndex
 
@@ -106,23 +106,20 @@ class Finder:
         subject: str,
         branch: str | None,
         items: Sequence[Item],
-        message: str,
+        query: Query,
         *,
-        recent: str = "",
         cosines: Mapping[str, float] = MappingProxyType({}),
     ) -> Pool:
-        """What to rank for a message among `items`, which are active items of a subject's branch.
+        """What to rank for a query among `items`, which are active items of a subject's branch.
 
-        `recent` is what was said just before, as `choose` has it. `cosines` say, by id, how near items are to
-        what is meant; the nearest are there whatever their words.
+        `cosines` say, by id, how near items are to what is meant; the nearest are there whatever their words.
         """
         if len(items) <= self._large:
             return Pool(items)
-        if branch is None or self._closed or asks_for_everything(message):
+        if branch is None or self._closed or query.everything:
             return self._newest(items)
-        terms = read(asked(message, recent)).wanted
         nearest = heapq.nlargest(NEAREST, cosines, key=lambda one: cosines[one])
-        looking = asyncio.create_task(self._look(subject, branch, items, terms, nearest))
+        looking = asyncio.create_task(self._look(subject, branch, items, query.wanted, nearest))
         self._looks.add(looking)
         looking.add_done_callback(self._looks.discard)
         await asyncio.wait([looking], timeout=self._wait_s)

@@ -16,13 +16,15 @@ from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
 from discoclaw.core.profile import Profile
+from discoclaw.core.query import Query
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.assemble import PersonaNote
-from discoclaw.recall.select import Chosen, asked, choose
+from discoclaw.recall.query import in_context, parse
+from discoclaw.recall.select import Chosen, choose
 from discoclaw.session.finding import Pool
 from discoclaw.session.meaning import Question
 from discoclaw.session.parts import Parts, soon, whose
@@ -78,15 +80,16 @@ async def called_for(
 ) -> tuple[Chosen, ...]:
     """The items that go into the prompt, given the talk before the message and what it means."""
     recent = "\n".join(said.text for said in window[-2:])
+    replied_to = message.quoted.text if message.quoted is not None else ""
+    query = parse(message.text, replied_to=replied_to, recent=recent)
     cosines = await _cosines(parts, message, question, recalled.items)
-    pool = await _pool(parts, message, recalled, recent, cosines)
+    pool = await _pool(parts, message, recalled, query, cosines)
     return choose(
         parts.recall,
-        _asked(message),
+        query,
         pool.items,
         max_chars=parts.inject_chars,
         now_ms=parts.clock(),
-        recent=recent,
         signals=Signals(cosines, recalled.accessed, pool.corpus, own_name=message.author.name),
     )
 
@@ -101,7 +104,7 @@ def question(parts: Parts, message: Inbound) -> Question | None:
         return None
     window = parts.windows.use(message.session_key).before(message.id)
     before = [said.text for said in window[-2:] if said.author_id == message.author.id]
-    text = asked(message.text, "\n".join(before))
+    text = in_context(message.text, "\n".join(before))
     names = {parts.me().name, message.author.name, *(said.name for said in window)}
     return parts.meaning.ask(subject, text, private=message.place.private, names=names)
 
@@ -191,11 +194,6 @@ def _known(value: T) -> asyncio.Future[T]:
     return future
 
 
-def _asked(message: Inbound) -> str:
-    """What memory is looked up for: the message, and what it replies to."""
-    return f"{message.text}\n{message.quoted.text}" if message.quoted is not None else message.text
-
-
 async def _cosines(
     parts: Parts, message: Inbound, question: Question | None, items: Sequence[Item]
 ) -> Mapping[str, float]:
@@ -208,12 +206,10 @@ async def _cosines(
 
 
 async def _pool(
-    parts: Parts, message: Inbound, recalled: Recalled, recent: str, cosines: Mapping[str, float]
+    parts: Parts, message: Inbound, recalled: Recalled, query: Query, cosines: Mapping[str, float]
 ) -> Pool:
     """What of it is ranked: all, or of a big memory what may be meant."""
     if parts.finder is None:
         return Pool(recalled.items)
     subject = user_subject(message.author.id)
-    return await parts.finder.pool(
-        subject, recalled.branch, recalled.items, _asked(message), recent=recent, cosines=cosines
-    )
+    return await parts.finder.pool(subject, recalled.branch, recalled.items, query, cosines=cosines)

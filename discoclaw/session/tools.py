@@ -29,6 +29,7 @@ from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.context import memory_block, names
+from discoclaw.recall.query import parse
 from discoclaw.session.finding import Finder
 from discoclaw.session.meaning import Meaning
 from discoclaw.show import text as shown
@@ -293,13 +294,13 @@ class MemoryTools:
         linked = self._linked(view, found, wanted.depth)
         return memory_block([*found, *linked[:limit]], names(everything)) or NOTHING_FITS
 
-    async def _found(self, query: str, items: Sequence[Item], limit: int) -> list[Item]:
-        """The items that the query finds, best first; they count as used now."""
-        subject, access = self._speaker.subject, self._access
+    async def _found(self, text: str, items: Sequence[Item], limit: int) -> list[Item]:
+        """The items that a text finds, best first; they count as used now."""
+        query, subject, access = parse(text), self._speaker.subject, self._access
         signals = Signals(accessed=await access.load(subject)) if access is not None else NO_SIGNALS
         if self._meaning is not None:
             private = self._speaker.origin.private
-            near = await self._meaning.cosines(subject, query, items, private=private)
+            near = await self._meaning.cosines(subject, text, items, private=private)
             signals = replace(signals, cosines=near)
         if self._finder is not None:
             branch = await self._branch_name()

@@ -18,6 +18,7 @@ from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
 from discoclaw.search.item_index import ItemIndex
@@ -77,7 +78,8 @@ class Library:
 
     async def pool(self, message: str, **given: object) -> Pool:
         items = given.pop("items", None) or await self.items()
-        return await self.finder.pool(ANN, MAIN, items, message, **given)  # type: ignore[arg-type]
+        query = parse(message, recent=str(given.pop("recent", "")))
+        return await self.finder.pool(ANN, MAIN, items, query, **given)  # type: ignore[arg-type]
 
     async def texts(self, message: str, **given: object) -> set[str]:
         return {one.text for one in (await self.pool(message, **given)).items}
@@ -85,7 +87,7 @@ class Library:
     async def found(self, message: str) -> list[str]:
         """What the ranking makes of it."""
         pool = await self.pool(message)
-        hits = Ranker().rank(message, pool.items, now_ms=0, signals=Signals(corpus=pool.corpus))
+        hits = Ranker().rank(parse(message), pool.items, now_ms=0, signals=Signals(corpus=pool.corpus))
         return [hit.item.text for hit in hits]
 
 
@@ -143,7 +145,7 @@ class TestBigMemories:
         standing = {"Prefers short answers.", "Never use semicolons.", "Is called Anouk."}
         assert await library.texts("zebra") == standing
         assert await library.texts("") == standing
-        chosen = choose(Ranker(), "", (await library.pool("")).items, max_chars=2000, now_ms=0)
+        chosen = choose(Ranker(), parse(""), (await library.pool("")).items, max_chars=2000, now_ms=0)
         assert {one.item.text for one in chosen} == standing
 
     async def test_the_linked_neighbours_of_what_is_found_are_there(self, library: Library) -> None:
@@ -172,7 +174,7 @@ class TestBigMemories:
         await library.learn(*texts)
         items = [item(text) for text in texts]
         for slip in ("motorcyle", "motorcycles", "any pets?", "猫", "zzzyx"):
-            among_all = [hit.item.text for hit in Ranker().rank(slip, items, now_ms=0)]
+            among_all = [hit.item.text for hit in Ranker().rank(parse(slip), items, now_ms=0)]
             assert await library.found(slip) == among_all
         assert await library.found("motorcyle") == ["Rides a motorcycle."]
         assert await library.found("猫") == ["猫が好き"]
@@ -237,7 +239,7 @@ class TestPrivacy:
 
         await library.memory.change(ANN, "why", wish, branch="coding")
         coding = (await library.memory.view(ANN, "coding")).active()
-        pool = await library.finder.pool(ANN, "coding", coding, "zebra")
+        pool = await library.finder.pool(ANN, "coding", coding, parse("zebra"))
         assert [one.text for one in pool.items] == ["Has a zebra."]
         assert (await library.pool("zebra", items=view.active())).items == []
 
@@ -303,7 +305,7 @@ class TestNobodyWaits:
 
     async def test_without_a_known_branch_the_newest_are_ranked(self, library: Library) -> None:
         await library.learn(*some(80))
-        pool = await library.finder.pool(ANN, None, await library.items(), "tea")
+        pool = await library.finder.pool(ANN, None, await library.items(), parse("tea"))
         assert len(pool.items) == LARGE
 
     async def test_who_gives_up_leaves_the_index_sound(self, library: Library) -> None:
@@ -384,10 +386,10 @@ class TestTheSameAsAmongAll:
             await library.index.sync(ANN, MAIN, view)
             same, whole, few = 0, Ranker(), Ranker()
             for question in questions:
-                pool = await library.finder.pool(ANN, MAIN, items, question)
+                pool = await library.finder.pool(ANN, MAIN, items, parse(question))
                 signals = Signals(corpus=pool.corpus)
-                ours = few.rank(question, pool.items, now_ms=0, signals=signals)
-                all_ = whole.rank(question, items, now_ms=0)
+                ours = few.rank(parse(question), pool.items, now_ms=0, signals=signals)
+                all_ = whole.rank(parse(question), items, now_ms=0)
                 assert bool(ours) == bool(all_)
                 if len(all_) > 1 and all_[0].score > 1.2 * all_[1].score:
                     assert ours[0].item == all_[0].item
