@@ -27,12 +27,12 @@ from discoclaw.cli.common import (
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
-from discoclaw.core.privacy import may_show
+from discoclaw.core.visible import is_standing
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.people import last_used as access
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranked, Ranker
-from discoclaw.recall.select import Chosen, choose, is_standing
+from discoclaw.recall.select import Chosen, choose
 from discoclaw.show.words import line, short
 
 LONGEST = 90
@@ -59,7 +59,7 @@ def recall(
         raise Refused(nobody(one.subject, everybody(settings)))
     name = one.history.branches.named(branch).name if branch is not None else None
     view = one.view if name is None else one.history.view(one.history.branches.all[name].head)
-    items = tuple(item for item in view.active() if may_show(item, in_dm=not public))
+    items = view.visible(in_dm=not public)
     found = Ranker(settings.fade, depth=settings.enrich_depth)
     known = Signals(accessed=access.kept(disks_of(settings).used.documents(CURSORS), one.subject))
     asked = parse(query)

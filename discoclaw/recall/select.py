@@ -4,21 +4,16 @@ Standing items say how to answer this person (preferences, constraints) and are 
 else is there for a reason or not at all. Pure.
 """
 
-import heapq
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.core.item import STANDING, Item, by_newest, durable_line
-from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Recall, Signals
+from discoclaw.core.item import Item
+from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
 from discoclaw.core.query import Query
-from discoclaw.core.text import utf16_length
-from discoclaw.core.words import fold
+from discoclaw.core.visible import VisibleItems
 
-_FILLERS = frozenset({"a", "an", "the", "my", "user", "users"})
 FRAME = len("- []  (src: manual, updated 2026-01-01)") + 1
 """What a line has at least around its item's kind and text."""
-CORE = "core"
 MOST_STANDING = 200
 """Standing items that are looked at; far more than any prompt has room for."""
 ALWAYS, EVERYTHING = "standing", "asked for everything"
@@ -41,11 +36,6 @@ class Chosen:
         return self.why not in (ALWAYS, EVERYTHING) and not self.why.startswith(LINKED_WITH)
 
 
-def is_standing(item: Item) -> bool:
-    """Whether an item is always in the prompt, asked for or not: it says how to answer, or is core."""
-    return item.kind in STANDING or item.facets.category == CORE
-
-
 def choose(
     recall: Recall,
     query: Query,
@@ -59,49 +49,50 @@ def choose(
 
     `items` are active and may be shown here. A line that does not fit is passed over, not cut.
     """
+    known = VisibleItems.of(items)
     if query.everything:
-        found = {item.id: EVERYTHING for item in items}
-        ranked = sorted(items, key=by_newest)
+        found: dict[str, Hit | None] = dict.fromkeys(known.by_id)
+        ranked = known.newest
     else:
-        hits = recall.rank(query, items, now_ms=now_ms, signals=signals)
-        found = {hit.item.id: hit.why for hit in hits}
+        hits = recall.rank(query, known, now_ms=now_ms, signals=signals)
+        found = {hit.item.id: hit for hit in hits}
         ranked = [hit.item for hit in hits]
-    standing = heapq.nsmallest(
-        MOST_STANDING,
-        [item for item in items if item.kind in STANDING or item.facets.category == CORE],
-        key=lambda item: (item.id not in found, -item.updated_at, item.id),
-    )
-    relevant = [item for item in ranked if not is_standing(item)]
-    said: set[object] = set()
-    first = _fit(standing, int(max_chars * STANDING_SHARE) if relevant else max_chars, found, said)
-    second = _fit(relevant, max_chars - _size(first), found, said)
-    taken = {chosen.item.id for chosen in first}
-    rest = [item for item in standing if item.id not in taken]
-    third = _fit(rest, max_chars - _size(first) - _size(second), found, said)
-    return (*first, *second, *third)
+    standing = [item for item in known.standing if item.id in found]
+    standing += [item for item in known.standing if item.id not in found]
+    always = {item.id for item in standing}
+    relevant = [item for item in ranked if item.id not in always]
+    page = _Page(known, found, max_chars)
+    page.fill(standing[:MOST_STANDING], int(max_chars * STANDING_SHARE) if relevant else max_chars)
+    page.fill(relevant, page.room)
+    page.fill(standing[:MOST_STANDING], page.room)
+    return tuple(page.chosen)
 
 
-def _fit(items: Sequence[Item], budget: int, found: dict[str, str], said: set[object]) -> tuple[Chosen, ...]:
-    """Greedy: every item whose line still fits and says something not yet `said`, to which it is added."""
-    chosen: list[Chosen] = []
-    for item in items:
-        if len(item.text) + len(item.kind) + FRAME > budget:
-            continue  # most items of a long memory end here, before anything is built for them
-        line = durable_line(item)
-        cost = utf16_length(line) + 1
-        if cost > budget or (gist := _gist(item)) in said:
-            continue
-        said.add(gist)
-        budget -= cost
-        chosen.append(Chosen(item, line, found.get(item.id) or ALWAYS))
-    return tuple(chosen)
+class _Page:
+    """The lines chosen so far. `found` maps an item to its hit, or to None when everything was asked for."""
 
+    def __init__(self, known: VisibleItems, found: Mapping[str, Hit | None], room: int) -> None:
+        self.chosen: list[Chosen] = []
+        self.room = room
+        self._known = known
+        self._found = found
+        self._said: set[object] = set()
 
-def _size(chosen: Sequence[Chosen]) -> int:
-    return sum(utf16_length(one.line) + 1 for one in chosen)
+    def fill(self, items: Sequence[Item], budget: int) -> None:
+        """Add every item, in order, whose line fits into `budget` and says something not yet said."""
+        for item in items:
+            if len(item.text) + len(item.kind) + FRAME > budget:
+                continue  # most items of a long memory end here, before anything is built for them
+            line = self._known.line(item)
+            if line.cost > budget or line.gist in self._said:
+                continue
+            self._said.add(line.gist)
+            budget -= line.cost
+            self.room -= line.cost
+            self.chosen.append(Chosen(item, line.text, self._why(item)))
 
-
-def _gist(item: Item) -> tuple[str, ...] | str:
-    """Two items with the same words in the same order say the same. A "not", "from" or "before" counts."""
-    words = re.findall(r"[\w+#]+", re.sub("['’]", "", fold(item.text)))
-    return tuple(word for word in words if word not in _FILLERS) or item.text
+    def _why(self, item: Item) -> str:
+        if item.id not in self._found:
+            return ALWAYS
+        hit = self._found[item.id]
+        return hit.why if hit is not None else EVERYTHING

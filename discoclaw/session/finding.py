@@ -16,14 +16,15 @@ from operator import is_
 from types import MappingProxyType
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.item import Item, by_newest
+from discoclaw.core.item import Item
 from discoclaw.core.ports import Clock, Corpus
 from discoclaw.core.query import Query
+from discoclaw.core.visible import VisibleItems
 from discoclaw.core.words import others_for
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import indexed, of_item
-from discoclaw.recall.select import MOST_STANDING, is_standing
+from discoclaw.recall.select import MOST_STANDING
 from discoclaw.recall.spelling import Vocabulary
 from discoclaw.search.item_index import ItemIndex
 
@@ -68,18 +69,12 @@ class _Spellings:
 
 
 @dataclass(frozen=True, slots=True)
-class _VisibleItems:
-    """What somebody may see of a branch, by id, while the index has it as `held`.
+class _Sorted:
+    """What somebody may see of a branch while the index has it as `held`, which lacks the `fresh` items."""
 
-    `fresh` are the items that it does not have as they are, `standing` the newest of those that always are
-    there.
-    """
-
-    items: Sequence[Item]
+    items: VisibleItems
     held: Mapping[str, Item]
-    known: Mapping[str, Item]
     fresh: Sequence[Item]
-    standing: Sequence[Item]
 
 
 class Finder:
@@ -96,7 +91,7 @@ class Finder:
         self._looks: set[asyncio.Task[Pool | None]] = set()
         self._syncs: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._rest_until: dict[tuple[str, str], int] = {}
-        self._lately: deque[_VisibleItems] = deque(maxlen=MOST_LATELY)
+        self._lately: deque[_Sorted] = deque(maxlen=MOST_LATELY)
         self._closed = False
         memory.eraser.held.append(index.cleared)
         memory.eraser.told.append(lambda subject, at, sessions: self._lately.clear())
@@ -127,9 +122,9 @@ class Finder:
         return found or self._newest(items)
 
     def _newest(self, items: Sequence[Item]) -> Pool:
-        newest = sorted(items, key=by_newest)
-        standing = list(filter(is_standing, newest))[:MOST_STANDING]
-        return Pool(list({item.id: item for item in (*newest[: self._large], *standing)}.values()))
+        known = VisibleItems.of(items)
+        first = (*known.newest[: self._large], *known.standing[:MOST_STANDING])
+        return Pool(list({item.id: item for item in first}.values()))
 
     # ------------------------------------------------------------------ looking
 
@@ -155,31 +150,37 @@ class Finder:
                 return None
         elif given.fresh or self._behind(subject, branch):
             self._sync(subject, branch)
-        spellings, known, fresh = _Spellings(), given.known, given.fresh
+        spellings, known, fresh = _Spellings(), given.items.by_id, given.fresh
         found = await self._index.candidates(subject, branch, terms, among=known, instead=spellings)
         if found is None:
             return None
         linked = (other for item in fresh for other in item.facets.links)
-        ids = (*found.ids, *(item.id for item in (*fresh, *given.standing)), *linked, *also)
+        ids = (
+            *found.ids,
+            *(item.id for item in (*fresh, *given.items.standing[:MOST_STANDING])),
+            *linked,
+            *also,
+        )
         pool = [known[one] for one in dict.fromkeys(ids) if one in known]
         counted = Counter(found.frequencies)  # and what the index does not have yet
         counted.update(term for item in fresh for term in counted.keys() & set(words_of(item)[0]))
         return Pool(pool, Counted(found.total + len(fresh), found.average, counted, spellings.near))
 
-    def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _VisibleItems | None:
+    def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _Sorted | None:
         """The items sorted out; None when the index does not help."""
         held = self._index.indexed(subject, branch)
         if held is None:
             return None
         for given in self._lately:
-            if given.held is held and len(given.items) == len(items) and all(map(is_, given.items, items)):
+            same = given.items is items or (
+                len(given.items) == len(items) and all(map(is_, given.items, items))
+            )
+            if given.held is held and same:
                 return given
         fresh = [item for item in items if held.get(item.id) is not item]
         if len(fresh) > MOST_FRESH * self._large:
             return None
-        known = {item.id: item for item in items}
-        standing = heapq.nsmallest(MOST_STANDING, filter(is_standing, items), key=by_newest)
-        given = _VisibleItems(items, held, known, fresh, standing)
+        given = _Sorted(VisibleItems.of(items), held, fresh)
         self._lately.append(given)
         return given
 

@@ -14,7 +14,6 @@ from discoclaw.core.history import MAIN, Branches
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.ports import Signals
-from discoclaw.core.privacy import may_show
 from discoclaw.core.profile import Profile
 from discoclaw.core.query import Query
 from discoclaw.core.subject import user_subject
@@ -122,7 +121,7 @@ async def _recall(parts: Parts, message: Inbound) -> Recalled:
     if known is None:
         view, branches = await soon(_look(memory, subject, branch), (EMPTY, None), "what is remembered")
     in_dm = message.place.kind == "dm"
-    items = tuple(item for item in view.active() if may_show(item, in_dm=in_dm))
+    items = view.visible(in_dm=in_dm)
     if branches is None:
         return Recalled(items, branch)
     return Recalled(items, branch or branches.current, _persona(branches, branch, in_dm=in_dm))
