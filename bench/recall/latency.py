@@ -20,6 +20,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
+from discoclaw.core.visible import VisibleItems
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
@@ -46,7 +47,7 @@ async def measure() -> list[Figure]:
 
 
 def _at(count: int, queries: Sequence[str]) -> Figure:
-    items = crowd(count, REPORT_SEED)
+    items = VisibleItems(crowd(count, REPORT_SEED))
     recall = Ranker()
     choose(recall, parse("warm"), items, max_chars=2000, now_ms=NOW)
     ours: list[float] = []
@@ -77,7 +78,7 @@ async def _big(queries: Sequence[str]) -> Figure:
         finder, recall = Finder(memory, index, clock=lambda: NOW, wait_s=60), Ranker()
         try:
             await memory.change(SUBJECT, "fill", lambda draft: _fill(draft, items))
-            active = (await memory.view(SUBJECT)).active()
+            active = (await memory.view(SUBJECT)).visible(in_dm=True)
             await finder.pool(SUBJECT, MAIN, active, parse("warm"))
             await finder.settle()
             with without_garbage():
