@@ -20,14 +20,15 @@ import aiohttp
 import discord
 import yarl
 
-from discoclaw.bot.buttons import Presses
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.commands import MemoryCommands
-from discoclaw.bot.completion import CommandContext
+from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.dispatch import Commands
+from discoclaw.bot.commands.table import CATALOGUE
+from discoclaw.bot.deletions import forget_deleted
 from discoclaw.bot.past import Past
+from discoclaw.bot.presses import Presses
 from discoclaw.bot.questions import Questions
 from discoclaw.bot.receipts import Receipts
-from discoclaw.bot.search_commands import SearchCommands, forget_deleted
 from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.transparency import CURSOR as TRANSPARENCY
 from discoclaw.bot.transparency import Transparency
@@ -344,7 +345,7 @@ def build(
     receipts = _add_receipts(settings, shelves, client)
     client.setup_hooks.append(hatchery.load)
     forget_deleted(client, archiving)
-    _add_commands(settings, shelves, client, loops, parts, hatchery, door)
+    _add_commands(settings, shelves, client, parts, hatchery, archiving, door)
     return App(settings, client, loops, shelves, models, heartbeat, hygiene, followers, receipts, door)
 
 
@@ -690,34 +691,28 @@ def _add_commands(
     settings: Settings,
     shelves: _Shelves,
     client: DiscoClaw,
-    loops: Loops,
     parts: Parts,
     hatchery: Hatchery,
+    archiving: Archiving,
     door: NostrAdapter | None,
 ) -> None:
-    client.presses = Presses(
-        shelves.memory,
-        dm_privacy=settings.dm_privacy,
-        owners=settings.owners,
-        may_talk=client.access.may_talk,
-        choices=shelves.choices,
-        hatchery=hatchery,
-    )
-    shelf = CommandContext(
+    context = CommandContext(
         shelves.memory,
         shelves.rolling,
         shelves.choices,
         settings.dm_privacy,
-        cleared=loops.reset,
+        cleared=parts.loops.reset,
+        hatchery=hatchery,
+        archiving=archiving,
         tidy=parts.tidy,
         mirrored=door,
+        last_used=parts.access,
     )
+    client.presses = Presses(context, owners=settings.owners, may_talk=client.access.may_talk)
 
     async def setup() -> None:
         if settings.commands_enabled:
-            await client.add_cog(MemoryCommands(client, shelf), override=True)
-            if parts.archiving is not None:
-                await client.add_cog(SearchCommands(client, parts.archiving), override=True)
+            Commands(client, context, CATALOGUE).register()
         await sync_if_changed(client.tree, shelves.cursors)
 
     client.setup_hooks.append(setup)

@@ -14,10 +14,10 @@ from discord.ext import commands
 
 from discoclaw.bot import buttons, wire
 from discoclaw.bot.access import Access
-from discoclaw.bot.buttons import Presses
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.presses import Presses
 from discoclaw.core.errors import ChatError, ChatForbidden
 from discoclaw.core.message import Inbound, Me
 from discoclaw.core.policy import Policy

@@ -26,9 +26,9 @@ import discord
 
 from discoclaw.bot.buttons import hatch_view, switch_view
 from discoclaw.bot.errors import discord_errors, worth_retrying
-from discoclaw.bot.memory_text import NOTE, plain
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
+from discoclaw.bot.texts.markup import NOTE, plain
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.ports import HatchOffer, Offer
 from discoclaw.core.text import scrub

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import discord
 
-from discoclaw.bot import memory_text
 from discoclaw.bot.buttons import undo_view
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
@@ -85,7 +85,7 @@ def receipt(commit: Commit, *, in_dm: bool) -> str:
     lines = list(_lines(commit, in_dm=in_dm))
     if (more := len(lines) - MOST_LINES) > 0:
         lines[MOST_LINES:] = [f"+{more} more"]
-    return "\n".join(memory_text.NOTE + told for told in lines)
+    return "\n".join(NOTE + told for told in lines)
 
 
 def _lines(commit: Commit, *, in_dm: bool) -> Iterator[str]:

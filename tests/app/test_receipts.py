@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.bot.buttons import GONE
+from discoclaw.bot.presses import GONE
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
 from tests.app.conftest import Start, World
@@ -165,7 +165,7 @@ class TestUndo:
             second = await talk(world, model, learned("User likes cocoa."))
             await world.env.advance_time(60)
             result = await world.ann.click(first, label="Undo")
-            assert [told.content for told in result.followups] == [f"W{GONE[1:]}."]
+            assert [told.content for told in result.followups] == [f"{GONE}."]
             await world.ann.send(world.general, "!memory erase --yes")
             result = await world.ann.click(second, label="Undo")
-            assert [told.content for told in result.followups] == [f"W{GONE[1:]}."]
+            assert [told.content for told in result.followups] == [f"{GONE}."]
