@@ -24,6 +24,8 @@ CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 VARIABLE = re.compile(r"\b(?:DISCOCLAW|DISCORD|ANTHROPIC|OPENAI|EMBEDDING|NOSTR|MEMORY)_[A-Z][A-Z_]*[A-Z]\b")
 COMMAND = re.compile(r"\bdiscoclaw +((?:-|[a-z])[^\n`#]*)")
 
+IN_DISCORD = re.compile(r"[!/](?:memory|hatch|nostr) ([a-z][a-z-]*)")
+
 
 def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8")
@@ -113,6 +115,12 @@ class TestCommands:
     def test_are_all_on_the_page_of_the_command_line(self) -> None:
         page = text_of(ROOT / "docs/command-line.md")
         assert [name for name in leaves(PROGRAM) if f"`discoclaw {name}" not in page] == []
+
+    @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+    def test_of_discord_are_on_their_page(self, page: Path) -> None:
+        listed = text_of(ROOT / "docs/commands.md")
+        names = {name for name in shown(page, IN_DISCORD) if not re.search(rf"\b{name}\b", listed)}
+        assert names == set()
 
     @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
     def test_of_make_exist(self, page: Path) -> None:
