@@ -8,7 +8,6 @@ kept is their bytes.
 import random
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 
 from bench.discord_payloads import connect
 from bench.figure import Figure
@@ -16,7 +15,6 @@ from bench.sessions import POLICY, Listener, NoPast
 from bench.world import EchoModel, fill, fresh_folder, message, sentence, settings_in
 from discoclaw.app import build, now_ms
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.session.talk import Talk
 
 SESSIONS, WINDOW = 1_000, 20
 ITEMS = 1_000
@@ -31,18 +29,19 @@ async def _conversations() -> Figure:
     dice = random.Random(7)
     said = 0
     with fresh_folder() as folder:
-        app = build(settings_in(folder), model=EchoModel())
+        app = build(settings_in(folder), model=EchoModel(), history=NoPast())
         async with app:
             await connect(app.client, lambda text: None)
-            talk = Talk(replace(app.talk.parts, history=NoPast()), app.talk.desk)
+            talk = app.talk
             grown = _counting()
             for session in range(SESSIONS):
                 for number in range(WINDOW - 1):
                     text = sentence(dice)
                     said += len(text)
                     inbound = message(session, 2 * number, text, sent_at=now_ms())
-                    talk.hear(inbound, POLICY)
-                talk.answer(inbound, Listener([], (2 * WINDOW - 1) * 1_000_000 + session))
+                    arrival = talk.arrivals.under(inbound, POLICY)
+                    talk.listener.hear(arrival)
+                talk.answer(arrival, Listener([], (2 * WINDOW - 1) * 1_000_000 + session))
                 said += len(text)  # the answer says it again
                 if session % 100 == 99:
                     await talk.desk.settle()

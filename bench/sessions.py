@@ -9,7 +9,7 @@ with no memory at all.
 import asyncio
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bench.discord_payloads import connect
 from bench.figure import Figure, without_garbage
@@ -65,12 +65,11 @@ async def measure() -> list[Figure]:
     """Messages a second."""
     talk = [[_said(session, number) for number in range(EACH)] for session in range(SESSIONS)]
     with fresh_folder() as folder, without_garbage():
-        app = build(settings_in(folder), model=EchoModel())
+        app = build(settings_in(folder), model=EchoModel(), history=NoPast())
         async with app:
             await connect(app.client, lambda text: None)
-            conversations = Talk(replace(app.talk.parts, history=NoPast()), app.talk.desk)
             began = time.perf_counter()
-            answers = await _converse(conversations, talk)
+            answers = await _converse(app.talk, talk)
             await app.settle()
             ours = SESSIONS * EACH / (time.perf_counter() - began)
     _check(answers)
@@ -92,8 +91,9 @@ async def _converse(talk: Talk, said: list[list[Inbound]]) -> Answers:
     for number in range(EACH):
         for session in range(SESSIONS):
             inbound = said[session][number]
-            talk.hear(inbound, POLICY)
-            talk.answer(inbound, Listener(answers[session], (2 * number + 1) * 1_000_000 + session))
+            arrival = talk.arrivals.under(inbound, POLICY)
+            talk.listener.hear(arrival)
+            talk.answer(arrival, Listener(answers[session], (2 * number + 1) * 1_000_000 + session))
         await asyncio.sleep(0)
     await talk.desk.settle()
     return answers

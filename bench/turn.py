@@ -83,10 +83,10 @@ async def measure() -> list[Figure]:
 
 
 async def _settle_in(app: App, dice: random.Random) -> None:
-    assert app.memory is not None
+    assert app.storage.memory is not None
     subject = user_subject(str(OWNER))
-    await app.memory.change(subject, "fill", lambda draft: fill(draft, 200, dice))
-    view = await app.memory.view(subject)
+    await app.storage.memory.change(subject, "fill", lambda draft: fill(draft, 200, dice))
+    view = await app.storage.memory.view(subject)
     assert len(view.active()) == 200
 
 

@@ -1,7 +1,5 @@
 """From settings to the Nostr door: whether there is one, with which key, and to which relays."""
 
-from collections.abc import Callable, Collection
-
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.disk.port import Disk
@@ -9,7 +7,7 @@ from discoclaw.nostr.adapter import NostrConfig
 from discoclaw.nostr.event import Keys, public_key
 from discoclaw.nostr.folder import key_path, keys_of, make_key
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.erase_step import step_of
+from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.redactor import redactor_of
 from discoclaw.nostr.sealed import Box
 from discoclaw.settings import EMBEDDED, Settings
@@ -74,11 +72,11 @@ def redactor_for(settings: Settings, keys: Keys | None) -> Redactor:
     return redactor_of(keys, secrets=told, owner=settings.owner_pubkey)
 
 
-def erase_step(settings: Settings, disk: Disk) -> Callable[[str], Collection[str]]:
-    """For `Eraser.steps`, where nobody mirrors: whether an erasing has to reach relays later."""
+def relay_copies(settings: Settings, disk: Disk) -> RelayCopies:
+    """What an erasing has to reach on relays, now or, where nobody mirrors, later."""
 
-    def steps(subject: str) -> Collection[str]:
+    def names() -> Names | None:
         keys = keys_here(settings)
-        return step_of(settings.mirrored_to, disk, Names(keys) if keys is not None else None)(subject)
+        return Names(keys) if keys is not None else None
 
-    return steps
+    return RelayCopies(settings.mirrored_to, disk, names)

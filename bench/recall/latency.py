@@ -20,7 +20,9 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
+from discoclaw.core.visible import VisibleItems
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
 from discoclaw.search.item_index import ItemIndex
@@ -45,15 +47,15 @@ async def measure() -> list[Figure]:
 
 
 def _at(count: int, queries: Sequence[str]) -> Figure:
-    items = crowd(count, REPORT_SEED)
+    items = VisibleItems(crowd(count, REPORT_SEED))
     recall = Ranker()
-    choose(recall, "warm", items, max_chars=2000, now_ms=NOW)
+    choose(recall, parse("warm"), items, max_chars=2000, now_ms=NOW)
     ours: list[float] = []
     plain: list[float] = []
     with without_garbage():
         for query in queries:
             began = time.perf_counter()
-            choose(recall, query, items, max_chars=2000, now_ms=NOW)
+            choose(recall, parse(query), items, max_chars=2000, now_ms=NOW)
             between = time.perf_counter()
             overlap(query, items)
             plain.append((time.perf_counter() - between) * 1e3)
@@ -76,15 +78,16 @@ async def _big(queries: Sequence[str]) -> Figure:
         finder, recall = Finder(memory, index, clock=lambda: NOW, wait_s=60), Ranker()
         try:
             await memory.change(SUBJECT, "fill", lambda draft: _fill(draft, items))
-            active = (await memory.view(SUBJECT)).active()
-            await finder.pool(SUBJECT, MAIN, active, "warm")
+            active = (await memory.view(SUBJECT)).visible(in_dm=True)
+            await finder.pool(SUBJECT, MAIN, active, parse("warm"))
             await finder.settle()
             with without_garbage():
                 for query in queries[:100]:
                     began = time.perf_counter()
-                    pool = await finder.pool(SUBJECT, MAIN, active, query)
+                    asked = parse(query)
+                    pool = await finder.pool(SUBJECT, MAIN, active, asked)
                     signals = Signals(corpus=pool.corpus)
-                    choose(recall, query, pool.items, max_chars=2000, now_ms=NOW, signals=signals)
+                    choose(recall, asked, pool.items, max_chars=2000, now_ms=NOW, signals=signals)
                     between = time.perf_counter()
                     plain.search(query, 20)
                     beside.append((time.perf_counter() - between) * 1e3)

@@ -22,6 +22,7 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.item import MANUAL, Item, by_newest
 from discoclaw.core.ports import Signals
 from discoclaw.recall import overlap
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
@@ -136,7 +137,9 @@ class Ours:
         self._items = items
 
     def search(self, query: str, limit: int) -> list[str]:
-        hits = self._recall.rank(query, self._items, now_ms=NOW, signals=Signals(own_name=self.OWN_NAME))
+        hits = self._recall.rank(
+            parse(query), self._items, now_ms=NOW, signals=Signals(own_name=self.OWN_NAME)
+        )
         return [hit.item.id for hit in hits[:limit]]
 
 

@@ -48,7 +48,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "evidence": ((score, "MOST_OF_IT", 0.0), (rank, "WEAK", 0.0)),
     "evidence of common words": ((score, "is_common", lambda term: False),),
     "weak ones dropped": ((rank, "WEAK", 0.0),),
-    "names of others": ((rank, "names_in", lambda text: frozenset()),),
+    "names of others": ((query, "names_in", lambda text: frozenset()),),
     "links": ((rank, "_along_links", lambda found, known: None),),
     "neighbours": ((talk, "NEIGHBOUR", 0.0),),
     "named speaker": ((talk, "SPEAKER", 1.0),),

@@ -1,4 +1,4 @@
-"""What a command or a button has to say, its failures included. Knows nothing about what was asked."""
+"""What a command or a button answers, its failures included. Knows nothing about what was asked."""
 
 import logging
 from collections.abc import Awaitable, Sequence
@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 import discord
 
+from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.errors import MemoryFault, Refused
 
 log = logging.getLogger(__name__)
 
-NOT_ALLOWED = "You are not on my allowlist. An admin can add you with DISCORD_ALLOW_USER_IDS."
-DISABLED = "durable memory is switched off here (DISCOCLAW_DURABLE_MEMORY_ENABLED or DISCOCLAW_STORE)"
+NOT_ALLOWED = "You aren't on my allowlist. Whoever runs me can add you with DISCORD_ALLOW_USER_IDS."
 BUSY = "This conversation is too busy right now. Please try again in a moment."
-FAILED = "I could not change my memory just now, so nothing has changed. Please try again later."
-STOPPING = "I am shutting down; please try again in a moment."
-OPTED_OUT = "you have opted out of memory, so I add nothing to it; `!memory optin` switches it on again"
+FAILED = "I couldn't save or read your memory, so nothing has changed. Please try again later."
+STOPPING = "I'm shutting down. Please try again in a moment."
+OPTED_OUT = "you have opted out of memory, so I add nothing to it; `!memory optin` turns it on again"
+ONLY_OWNERS = "only my owners can do that; whoever runs me names them with DISCOCLAW_OWNER_IDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +28,36 @@ class Page:
     view: discord.ui.View | None = None
 
 
-Told = str | Sequence[Page]
+Answer = str | Sequence[Page]
 """What a command answers: a text of any length, or messages as they are."""
 
 
-async def said(text: str) -> str:
+class Unclear(Refused):
+    """It is not clear what somebody means. The text is the whole answer."""
+
+
+async def said(text: str) -> Answer:
     """A text that is known already, as an answer."""
     return text
 
 
-async def outcome(work: Awaitable[Told]) -> Told:
-    """What a command has to say, its failures included."""
+async def outcome(work: Awaitable[Answer]) -> Answer:
+    """What a command answers; a failure becomes a sentence."""
     try:
         return await work
+    except Unclear as unclear:
+        return str(unclear)
     except Refused as refusal:
         return sentence(refusal)
     except MemoryFault as fault:
         log.warning("a command changed nothing: %s", fault)
         return FAILED
-    except Exception:  # a named edge: nobody waits for an answer that does not come
+    except Exception:  # a named edge: nobody waits for an answer that never comes
         log.exception("a command failed")
         return FAILED
 
 
 def sentence(refusal: Refused) -> str:
-    """A refusal as people are told it."""
-    return str(refusal)[:1].upper() + str(refusal)[1:] + "."
+    """A refusal as people read it."""
+    text = for_people(str(refusal))
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

@@ -1,148 +1,33 @@
-"""Buttons that outlive a restart: all they know stands in their custom id, and Discord keeps that.
+"""Buttons that outlive a restart: all they know stands in their custom id, which Discord keeps.
 
-Each is for one person; others are told so. A press is answered within Discord's three seconds before
-anything is done, then the message becomes what came of it and loses its buttons; so a second press, or an
-old one, finds that it is done already. What a press does is in `Presses`, which knows no buttons.
+Each is for one person. A press is acknowledged within Discord's three seconds, before anything is done; then
+the message says what came of it and loses its buttons. So a second press, or an old one, finds it done
+already. What a press does is in `presses`.
 """
 
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, Self, cast
 
 import discord
 
-from discoclaw.bot import memory_text, wire
-from discoclaw.bot.answers import DISABLED, FAILED, NOT_ALLOWED, OPTED_OUT, sentence
+from discoclaw.bot.answers import FAILED, NOT_ALLOWED, sentence
+from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
-from discoclaw.core.draft import Origin, Resolution
+from discoclaw.bot.presses import Press, Presses
+from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
-from discoclaw.core.privacy import DmPrivacy
-from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip
 from discoclaw.core.view import Conflict
-from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.subjects import verbs
-from discoclaw.memory.subjects.store import Memory
-from discoclaw.session.hatch import Hatchery
 
 log = logging.getLogger(__name__)
 
 NOT_YOURS = "These buttons are for somebody else."
-DONE_ALREADY = "that is done already"
-GONE = "what was learned here is gone already, with the memory or the persona it was in"
 
 _USER = r"(?P<user>\d{1,20})"
 _BRANCH = r"(?P<branch>[^:]{1,40})"
-
-Press = discord.Interaction[Any]
-
-
-class Presses:
-    """What a press does, given what its button knows. `may_talk` is the allowlist.
-
-    Every verb returns what the message then says, or raises Refused or MemoryFault.
-    """
-
-    def __init__(
-        self,
-        memory: Memory | None,
-        *,
-        dm_privacy: DmPrivacy,
-        owners: frozenset[str],
-        may_talk: Callable[..., Awaitable[bool]],
-        choices: Choices,
-        hatchery: Hatchery,
-    ) -> None:
-        self._memory = memory
-        self._dm_privacy = dm_privacy
-        self._owners = owners
-        self.may_talk = may_talk
-        self._choices = choices
-        self._hatchery = hatchery
-
-    def _store(self) -> Memory:
-        if self._memory is None:
-            raise Refused(DISABLED)
-        return self._memory
-
-    def _origin(self, press: Press) -> Origin:
-        return Origin(
-            "stated",
-            said_at=int(press.created_at.timestamp() * 1000),
-            private=press.guild_id is None,
-            evidence=_at(press),
-            dm_privacy=self._dm_privacy,
-        )
-
-    async def settle(self, press: Press, event_id: str, how: Resolution, branch: str) -> str:
-        """The person says which side of a conflict holds."""
-        store, subject = self._store(), user_subject(str(press.user.id))
-        if branch not in (await store.branches(subject)).all:
-            raise Refused(f"the persona {branch!r} is gone, and the question with it")
-        if how != "keep_old" and self._choices.opted_out(str(press.user.id)):
-            raise Refused(OPTED_OUT)
-        view = await store.view(subject, branch)
-        for conflict in view.conflicts:
-            if conflict.event_id == event_id:
-                held = view.items[conflict.item_id].text
-                break
-        else:
-            raise Refused(DONE_ALREADY)
-        await verbs.settle(
-            store, subject, event_id, how, self._origin(press), branch=branch, by="button", at=_at(press)
-        )
-        return memory_text.NOTE + memory_text.settled(held, conflict, how)
-
-    async def undo(self, press: Press, commit: str, branch: str) -> str:
-        """What was learned is taken back."""
-        subject = user_subject(str(press.user.id))
-        history = await self._store().history(subject)
-        if commit not in history.commits or branch not in history.branches.all:
-            raise Refused(GONE)
-        done = await verbs.revert(
-            self._store(), subject, commit, self._origin(press), on=branch, by="button", at=_at(press)
-        )
-        if done.commit is not None:
-            left = "; what has changed since stays" if done.clashes else ""
-            return f"{memory_text.NOTE}taken back{left}"
-        raise Refused("it has changed since, so it stays" if done.clashes else DONE_ALREADY)
-
-    async def switch(self, press: Press, branch: str) -> str:
-        """HEAD moves to the persona that was proposed."""
-        store, subject = self._store(), user_subject(str(press.user.id))
-        branches = await store.branches(subject)
-        if branches.named(branch).name == branches.current:
-            raise Refused(f"you are on {branch!r} already")
-        said_at = int(press.created_at.timestamp() * 1000)
-        after = await verbs.switch(store, subject, branch, said_at=said_at, by="button", at=_at(press))
-        return f"{memory_text.NOTE}You are on your persona **{memory_text.plain(after.current)}** now."
-
-    async def hatch(self, press: Press) -> str:
-        """An interview about who we are to be begins where the button stands."""
-        assert press.message is not None  # a button stands below one
-        place = wire.place_of(press.message.channel)
-        return await self._hatchery.begin(str(press.user.id), place, str(press.message.id))
-
-    async def erase(self, press: Press, target: str) -> str:
-        """All that is remembered of a person is destroyed: of oneself, or of anybody by an owner."""
-        own = str(press.user.id) == target
-        if not own and str(press.user.id) not in self._owners:
-            raise Refused("only the person themselves or an owner of mine can do that")
-        store, subject = self._store(), user_subject(target)
-        asked = int(press.message.created_at.timestamp() * 1000) if press.message is not None else 0
-        if store.erased_at(subject) >= asked:
-            raise Refused(DONE_ALREADY)
-        erased = await store.erase(subject, asked_at=int(press.created_at.timestamp() * 1000))
-        return memory_text.erased(erased, own=own)
-
-
-def _at(press: Press) -> str:
-    message = press.message
-    return f"{press.channel_id}/{message.id if message is not None else press.id}"
-
 
 # ---------------------------------------------------------------------- the buttons
 
@@ -151,6 +36,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
     """What all have in common. `user` is the one person who may press."""
 
     style: ClassVar[discord.ButtonStyle] = discord.ButtonStyle.secondary
+    needs: ClassVar[tuple[Need, ...]] = ("memory",)
 
     def __init__(self, custom_id: str, label: str = "-", style: discord.ButtonStyle | None = None) -> None:
         super().__init__(discord.ui.Button(label=label[:80], style=style or self.style, custom_id=custom_id))
@@ -186,6 +72,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
             await _whisper(press, NOT_ALLOWED)
             return
         try:
+            presses.require(*self.needs)
             told = await self.do(presses, press)
         except Refused as refusal:
             await _settle_down(press)
@@ -193,7 +80,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
         except MemoryFault as fault:
             log.warning("a pressed button changed nothing: %s", fault)
             await _whisper(press, FAILED)
-        except Exception:  # a named edge: nobody waits for an answer that does not come
+        except Exception:  # a named edge: nobody waits for an answer that never comes
             log.exception("a pressed button failed")
             await _whisper(press, FAILED)
         else:
@@ -251,6 +138,8 @@ class SwitchButton(_Button, template=rf"switch:{_USER}:{_BRANCH}"):
 class HatchButton(_Button, template=rf"hatch:{_USER}"):
     """Begins the interview that gives us a personality."""
 
+    needs = ()
+
     async def do(self, presses: Presses, press: Press) -> str:
         return await presses.hatch(press)
 
@@ -265,8 +154,10 @@ class EraseButton(_Button, template=rf"erase:{_USER}:(?P<target>\d{{1,20}})"):
 class KeepButton(_Button, template=rf"keep:{_USER}"):
     """Leaves everything as it is."""
 
+    needs = ()
+
     async def do(self, presses: Presses, press: Press) -> str:
-        return "Nothing was erased."
+        return "I erased nothing."
 
 
 ALL: tuple[type[_Button], ...] = (
@@ -277,7 +168,7 @@ ALL: tuple[type[_Button], ...] = (
     EraseButton,
     KeepButton,
 )
-"""To be registered with the client before it connects."""
+"""The client registers these before it connects."""
 
 
 # ---------------------------------------------------------------------- what they stand below
@@ -290,10 +181,10 @@ def settle_view(user_id: str, conflict: Conflict, branch: str) -> discord.ui.Vie
         [
             ("keep_old", "Keep the old", None),
             ("use_new", "Use the new", None),
-            ("both_valid", "Both hold", None),
+            ("both_valid", "Keep both", None),
         ]
         if conflict.text
-        else [("keep_old", "It still holds", None), ("use_new", "Forget it", red)]
+        else [("keep_old", "Still true", None), ("use_new", "Forget it", red)]
     )
     return _view(
         *(
@@ -312,13 +203,13 @@ def switch_view(user_id: str, branch: str) -> discord.ui.View:
 
 
 def hatch_view(user_id: str) -> discord.ui.View:
-    return _view(HatchButton(f"hatch:{user_id}", "Give me a personality"))
+    return _view(HatchButton(f"hatch:{user_id}", "Start the interview"))
 
 
 def erase_view(asker: str, target: str) -> discord.ui.View:
     return _view(
         EraseButton(f"erase:{asker}:{target}", "Erase everything", discord.ButtonStyle.danger),
-        KeepButton(f"keep:{asker}", "Keep"),
+        KeepButton(f"keep:{asker}", "Keep everything"),
     )
 
 

@@ -7,22 +7,20 @@ in allowed channels only; a thread goes by its parent.
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Self, cast
 
 import discord
 from discord.ext import commands
 
 from discoclaw.bot import buttons, wire
 from discoclaw.bot.access import Access
-from discoclaw.bot.buttons import Presses
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.presses import Presses
 from discoclaw.core.errors import ChatError, ChatForbidden
 from discoclaw.core.message import Inbound, Me
-from discoclaw.core.policy import Policy
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.memory.live import LiveConfig
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 
@@ -33,14 +31,12 @@ NO_RIGHT = "I have an answer for you in {place}, but may not write there. An adm
 
 
 class DiscoClaw(commands.Bot):
-    """The client. The composition root sets `talk` and `presses` before it starts, and what else there is."""
+    """The client. The composition root sets `talk` and `presses` before it starts, since both need it."""
 
     talk: Talk
     presses: Presses
-    live: LiveConfig | None = None
-    redactor: Redactor = PLAIN
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, redactor: Redactor = PLAIN) -> None:
         intents = discord.Intents.none()
         intents.guilds = intents.messages = intents.message_content = True
         # We have no voice; without this, each start warns of its missing libraries.
@@ -53,6 +49,7 @@ class DiscoClaw(commands.Bot):
             case_insensitive=True,
         )
         self.settings = settings
+        self.redactor = redactor
         self.access = Access(settings.allowlist, lambda: self.guilds)
         self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
         self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
@@ -76,21 +73,21 @@ class DiscoClaw(commands.Bot):
                 "the allowlist is empty, so nobody is answered: "
                 "set DISCORD_ALLOW_USER_IDS or DISCORD_ALLOW_ROLE_IDS"
             )
-        self.talk.parts.windows.reopen()  # a later READY means a gap that Discord does not fill
+        self.talk.listener.reopen()  # a later READY means a gap that Discord does not fill
         for hook in self.ready_hooks:
             await hook()
 
     async def on_message(self, message: discord.Message) -> None:
+        """Hear a message of a channel we listen to; a text command goes to the commands instead."""
         assert self.user is not None
-        if (
-            message.author.id == self.user.id
-            or not wire.is_talk(message)
-            or not self._listens(message.channel)
-        ):
+        if message.author.id == self.user.id or not wire.is_talk(message):
+            return
+        if not self._listens(message.channel):
             return
         may_talk = await self.access.may_talk(message.author, message.guild)
-        owners, clean = self.settings.owners, self.redactor
-        heard = wire.inbound(message, self.user, owners=owners, may_talk=may_talk, redactor=clean)
+        heard = wire.inbound(
+            message, self.user, owners=self.settings.owners, may_talk=may_talk, redactor=self.redactor
+        )
         if may_talk:
             for hook in self.heard_hooks:
                 hook(heard)
@@ -98,15 +95,7 @@ class DiscoClaw(commands.Bot):
             if may_talk:
                 await self.process_commands(message)
             return
-        if self.live is not None:
-            await self.live.look()
-        policy = self.policy(heard)
-        self.talk.hear(heard, policy)
-        if not may_talk or not await self.talk.wants_answer(heard, policy):
-            return
-        reply = Answer(self, message)
-        reply.start()
-        self.talk.answer(heard, reply)
+        await self.talk.receive(heard, lambda: Answer(self, message).started())
 
     # Raw events: the others come only for messages discord.py still has in its cache.
 
@@ -117,7 +106,7 @@ class DiscoClaw(commands.Bot):
         if self._listens(message.channel):
             owners, clean = self.settings.owners, self.redactor
             said = wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
-            self.talk.amend(said.id, said.author_id, said.text, wire.session_key(message))
+            self.talk.listener.amend(said.id, said.author_id, said.text, wire.session_key(message))
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         self._gone(payload.channel_id, {payload.message_id})
@@ -132,7 +121,7 @@ class DiscoClaw(commands.Bot):
         if isinstance(channel, discord.Thread | discord.abc.GuildChannel):
             key = wire.place_of(cast("wire.Channel", channel)).session_key("")
         for message_id in message_ids:
-            self.talk.forget(str(message_id), key)
+            self.talk.listener.forget(str(message_id), key)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Join threads of channels we listen to: without that, Discord tells us little of private ones."""
@@ -142,12 +131,6 @@ class DiscoClaw(commands.Bot):
                     await thread.join()
             except ChatError as error:
                 log.info("the thread %s could not be joined: %s", thread.id, error)
-
-    def policy(self, message: Inbound) -> Policy:
-        """What holds for a message, by live configuration if there is any."""
-        if self.live is None:
-            return self.settings.policy
-        return self.live.policy(message.place, message.author.id)
 
     def _listens(self, channel: "wire.Channel | discord.Thread") -> bool:
         place = wire.place_of(channel)
@@ -167,6 +150,11 @@ class Answer(DiscordReply):
         super().__init__(message.channel, message, edit_every_s=client.settings.edit_interval_s)
         self._asked = message
         self._told = False
+
+    def started(self) -> Self:
+        """The same reply, with the typing indicator on."""
+        self.start()
+        return self
 
     async def finish(self) -> str | None:
         try:

@@ -1,46 +1,37 @@
 """An answer on its way into Discord: shown while it is written, complete at the end.
 
-Knows nothing about models, memory or what the answer says; `split` decides where messages end.
+Knows nothing about models, memory or what the answer says; `split` decides where messages end, `sending`
+calls Discord.
 
 `push` never waits for Discord. It starts a short task, the pen, which waits until the rate limit allows,
 writes what there is by then, and ends; there is at most one. `finish` lets the pen end and writes the rest
 itself, so its errors reach the caller. A message that is full is final; only the last one is edited.
 
-When Discord fails, what is visible stays and the rest is said again elsewhere:
-a deleted message (404) is followed by a new one; a failed edit ends the live view, and what its message
-already shows counts as said; a send is tried again with the same nonce, so that Discord drops a double.
-discord.py itself waits out rate limits and repeats 500, 502 and 504 for half a minute; our own two repeats
-are for what it raises at once: 503, and connections that break.
+When Discord fails, what is visible stays and the rest is said again elsewhere: a deleted message (404) is
+followed by a new one; a failed edit ends the live view, and what its message already shows counts as said.
 """
 
 import asyncio
 import logging
 import re
-import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import discord
 
 from discoclaw.bot.buttons import hatch_view, switch_view
-from discoclaw.bot.errors import discord_errors, worth_retrying
-from discoclaw.bot.memory_text import NOTE, plain
-from discoclaw.bot.pages import SILENT, file_of
+from discoclaw.bot.pages import file_of
+from discoclaw.bot.sending import Sender, stop
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
-from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.bot.texts import offers
+from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.ports import HatchOffer, Offer
 from discoclaw.core.text import scrub
 
-T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
-NO_PERSONALITY = "I have no personality yet. Shall we find me one? A few questions; I ask this only once."
-
-_TYPING_LASTS_S = 8.0  # Discord shows it for 10 s
-_TYPING_TIMES = 75  # ten minutes: a turn that never ends must not type for ever
 _ENOUGH = 80  # characters worth a first message at once
 _SENTENCE_END = re.compile(r"[.!?…:]\s|\n|[。！？]")
 
@@ -57,14 +48,11 @@ class DiscordReply:
         now: Callable[[], float] = time.monotonic,
         retry_after_s: Sequence[float] = (0.5, 2.0),
     ) -> None:
-        self._channel = channel
-        self._to = to
+        self._sender = Sender(channel, to, retry_after_s)
         self._edit_every_s = edit_every_s
         self._now = now
-        self._retry_after_s = tuple(retry_after_s)
         self._text = Splitter()
         self._arrived: list[str] = []
-        self._first: discord.Message | None = None
         self._live: discord.Message | None = None
         self._shown: Piece | None = None
         self._streaming = True
@@ -73,7 +61,6 @@ class DiscordReply:
         self._due: float | None = None
         self._hurry = asyncio.Event()
         self._pen: asyncio.Task[None] | None = None
-        self._typing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -84,13 +71,13 @@ class DiscordReply:
 
     def start(self) -> None:
         """Show that we are typing, until the first text."""
-        if self._typing is None and self._first is None:
-            self._typing = asyncio.create_task(self._type())
+        if self._sender.first is None:
+            self._sender.typing.start()
 
     async def close(self) -> None:
         """Stop whatever still runs. Text that `finish` has not shown is given up."""
-        await _stop(self._typing)
-        await _stop(self._pen)
+        await self._sender.typing.stop()
+        await stop(self._pen)
 
     async def drop(self) -> None:
         """Nothing will be said: typing ends."""
@@ -127,25 +114,20 @@ class DiscordReply:
             await asyncio.wait([self._pen])  # not awaited itself: a cancel of ours must not end up in it
             if not self._pen.cancelled() and (fault := self._pen.exception()) is not None:
                 log.error("the live view of an answer failed", exc_info=fault)
-        await _stop(self._typing)
+        await self._sender.typing.stop()
         self._take_arrived(last=True)
         while piece := self._text.rest():
             await self._say(piece)
         self._live = self._shown = None
-        return str(self._first.id) if self._first else None
+        return str(self._sender.first.id) if self._sender.first else None
 
     async def offer(self, offer: Offer | HatchOffer) -> None:
         """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
-
-        async def call() -> discord.Message:
-            if isinstance(offer, HatchOffer):
-                text, view = f"{NOTE}{NO_PERSONALITY}", hatch_view(offer.user_id)
-            else:
-                text = f"{NOTE}Switch to your persona **{plain(offer.branch)}**?"
-                view = switch_view(offer.user_id, offer.branch)
-            return await self._channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
-
-        await self._repeated(call)
+        if isinstance(offer, HatchOffer):
+            await self._sender.send_view(offers.NO_PERSONALITY, hatch_view(offer.user_id))
+        else:
+            view = switch_view(offer.user_id, offer.branch)
+            await self._sender.send_view(offers.switch(offer.branch), view)
 
     async def fail(self, text: str) -> None:
         """Show what was pushed, and below it, in a message of its own, why there is no more."""
@@ -158,7 +140,7 @@ class DiscordReply:
 
     async def _notice(self, text: str) -> None:
         for piece in split(scrub(text)):
-            await self._send(piece)
+            await self._sender.send(piece)
 
     # --- the live view ---
 
@@ -203,21 +185,21 @@ class DiscordReply:
     async def _show(self, draft: Piece) -> None:
         if self._live is not None:
             try:
-                await self._edit(self._live, draft.text)
+                await self._sender.edit(self._live, draft.text)
             except ChatGone:
                 self._forget_live()
         if self._live is None:
-            self._live = await self._send(draft, whole=False)
+            self._live = await self._sender.send(draft, whole=False)
         self._shown = draft
 
     async def _say(self, piece: Piece) -> None:
         """Show `piece` for good and go on behind it; if the live message fails us, behind what that shows."""
         if self._live is None:
-            await self._send(piece)
+            await self._sender.send(piece)
         elif isinstance(piece, Attachment) or not self._is_shown(piece):
             live = self._live
             try:
-                await self._repeated(lambda: self._edit(live, piece.text, file_of(piece)))
+                await self._sender.repeated(lambda: self._sender.edit(live, piece.text, file_of(piece)))
             except ChatGone:
                 self._forget_live()
                 return
@@ -236,75 +218,8 @@ class DiscordReply:
 
     def _forget_live(self) -> None:
         """Somebody deleted our message; what it showed is said again."""
-        if self._first is self._live:
-            self._first = None
+        self._sender.forget(self._live)
         self._live = self._shown = None
-
-    # --- calls of Discord ---
-
-    async def _type(self) -> None:
-        try:
-            for _ in range(_TYPING_TIMES):
-                with discord_errors():
-                    await self._channel.typing()
-                await asyncio.sleep(_TYPING_LASTS_S)
-        except ChatError as error:
-            log.debug("typing is not shown: %s", error)
-
-    async def _send(self, piece: Piece, *, whole: bool = True) -> discord.Message:
-        """Send a piece (without its file unless `whole`); our first message is the reply.
-
-        Typing stops before: only a message ends it, and it must not begin again behind that.
-        """
-        await _stop(self._typing)
-        send: Any = self._channel.send  # none of its overloads takes options from a dict
-        options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": secrets.randbits(63)}
-        if self._to is not None and self._first is None:
-            options["reference"] = discord.MessageReference.from_message(self._to, fail_if_not_exists=False)
-
-        async def call() -> discord.Message:
-            if whole and (file := file_of(piece)):
-                options["file"] = file  # a new one for each try: sending closes it
-            message: discord.Message = await send(piece.text, **options)
-            return message
-
-        try:
-            message = await self._repeated(call)
-        except (ChatGone, ChatUnavailable):
-            raise
-        except ChatError:
-            # A reply needs the right to read the history, and can not be to every kind of message.
-            if options.pop("reference", None) is None:
-                raise
-            message = await self._repeated(call)
-        self._first = self._first or message
-        return message
-
-    async def _edit(self, message: discord.Message, text: str, file: discord.File | None = None) -> None:
-        with discord_errors():
-            if file is None:
-                await message.edit(content=text, allowed_mentions=SILENT)
-            else:
-                await message.edit(content=text, attachments=[file], allowed_mentions=SILENT)
-
-    async def _repeated(self, call: Callable[[], Awaitable[T]]) -> T:
-        for pause in self._retry_after_s:
-            try:
-                with discord_errors():
-                    return await call()
-            except ChatUnavailable as error:
-                if not worth_retrying(error):
-                    raise
-                log.info("trying again in %s s: %s", pause, error)
-            await asyncio.sleep(pause)
-        with discord_errors():
-            return await call()
-
-
-async def _stop(task: asyncio.Task[None] | None) -> None:
-    if task is not None and not task.done():
-        task.cancel()
-        await asyncio.wait([task])
 
 
 def _is_enough(text: str) -> bool:

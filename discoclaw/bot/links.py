@@ -4,11 +4,11 @@ import discord
 
 from discoclaw.core.item import Source
 
-BY_COMMAND = "said by command"
+BY_COMMAND = "from your command"
 
 
 def message_link(client: discord.Client, channel_id: str, message_id: str) -> str:
-    """The address of a message; a channel that is not known any more is taken for a direct message's."""
+    """The address of a message; an unknown channel is taken for a direct message."""
     channel = client.get_channel(int(channel_id)) if channel_id.isdigit() else None
     guild = getattr(channel, "guild", None)
     return message_address(str(guild.id) if guild is not None else None, channel_id, message_id)

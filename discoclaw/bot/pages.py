@@ -11,6 +11,7 @@ import discord
 
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.split import Attachment, Message, Piece, split
+from discoclaw.bot.texts.markup import without_times
 from discoclaw.core.text import scrub
 
 SILENT = discord.AllowedMentions.none()
@@ -31,6 +32,7 @@ async def send_pieces(send: Send, text: str, *, most: int = 4, name: str = "text
     pieces = split(text)
     if len(pieces) > most:
         lines = text.count("\n") + (not text.endswith("\n"))
+        text = without_times(text)
         pieces = [Attachment(name=name, content=text, text=f"`{name}` ({lines:,} lines)")]
     for piece in pieces:
         options = {"file": file} if (file := file_of(piece)) else {}

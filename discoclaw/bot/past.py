@@ -8,7 +8,7 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.memory_text import NOTE
+from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor

@@ -1,8 +1,9 @@
-"""Asks people in a DM which side of a contradiction holds, with buttons; a mirror that follows the ledger.
+"""Asks people in a DM which side of a contradiction is right, with buttons. Follows the ledger.
 
 `ask` may be called as often as one likes: which questions were asked is kept in a cursor for each person. A
 few wait at a time, and the next comes when one is answered, here or with a command. Whoever takes no DMs is
-not asked again; `!memory show` and `!memory settle` have the same questions. Opted-out people are left alone.
+not asked again; `!memory show` and `!memory settle` have the same questions. People who have opted out are
+left alone.
 """
 
 import logging
@@ -12,12 +13,12 @@ from functools import partial
 
 import discord
 
-from discoclaw.bot import memory_text
 from discoclaw.bot.access import Access
 from discoclaw.bot.buttons import settle_view
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_link, source_of_event
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.texts.markup import NOTE, plain, said
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
 from discoclaw.core.patch import Suggestion
@@ -28,19 +29,18 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
-from discoclaw.show.words import quoted
 
 log = logging.getLogger(__name__)
 
 MOST_OPEN = 3
 NOT_SENT = ""
 """Stands in the cursor for the message of a question that could not be asked."""
-MEANWHILE = f"\n{memory_text.NOTE}settled meanwhile"
+MEANWHILE = f"\n{NOTE}settled meanwhile"
 
 Suggest = Callable[[View, Conflict], Awaitable[Suggestion | None]]
 """How a small model would settle a conflict of the view; None when it does not say."""
 
-_SAYS = {"keep_old": "keep the first", "use_new": "use the second", "both_valid": "keep both"}
+_SAYS = {"keep_old": "keep the old", "use_new": "use the new", "both_valid": "keep both"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ class Questions:
     async def _text(self, one: _Open, history: History) -> str:
         conflict = one.conflict
         lines = [
-            f"{memory_text.NOTE}a question about what I remember of you",
-            f"{shown.conflict(one.view, conflict)}. Which holds?",
+            f"{NOTE}a question about what I remember about you",
+            f"{plain(shown.conflict(one.view, conflict))}. Which is right?",
         ]
         places = []
         if (item := one.view.items.get(conflict.item_id)) is not None:
@@ -167,10 +167,10 @@ class Questions:
         if event is not None and source_of_event(event.source).type == "discord":
             places.append(f"the second: {source_link(self._client, source_of_event(event.source))}")
         if places:
-            lines.append(memory_text.NOTE + "; ".join(places))
+            lines.append(NOTE + "; ".join(places))
         hint = await self._suggest(one.view, conflict) if self._suggest is not None else None
         if hint is not None:
-            lines.append(f"{memory_text.NOTE}my guess: {_SAYS[hint.how]} ({quoted(hint.reason, 200)})")
+            lines.append(f"{NOTE}my guess: {_SAYS[hint.how]} ({said(hint.reason, 200)})")
         return "\n".join(lines)
 
     async def _close(self, user_id: str, message_id: str) -> None:

@@ -10,15 +10,16 @@ from collections.abc import Iterator
 
 import discord
 
-from discoclaw.bot import memory_text
 from discoclaw.bot.buttons import undo_view
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.subject import user_of
+from discoclaw.memory.changes import Listener
 from discoclaw.show.words import line
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,8 @@ LONGEST = 200
 SECRET = "something private"
 
 
-class Receipts:
-    """Sends receipts with `client`. `committed` is to be a listener of the memory."""
+class Receipts(Listener):
+    """Sends receipts with `client`. It is to be a listener of the memory."""
 
     def __init__(self, client: discord.Client) -> None:
         self._client = client
@@ -47,6 +48,9 @@ class Receipts:
         task = asyncio.create_task(self._send(user_id, commit, source), name="receipt")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def start(self) -> None:
+        """Nothing to start: the first commit starts the sending."""
 
     async def settle(self) -> None:
         """Wait until all receipts are out."""
@@ -85,7 +89,7 @@ def receipt(commit: Commit, *, in_dm: bool) -> str:
     lines = list(_lines(commit, in_dm=in_dm))
     if (more := len(lines) - MOST_LINES) > 0:
         lines[MOST_LINES:] = [f"+{more} more"]
-    return "\n".join(memory_text.NOTE + told for told in lines)
+    return "\n".join(NOTE + told for told in lines)
 
 
 def _lines(commit: Commit, *, in_dm: bool) -> Iterator[str]:

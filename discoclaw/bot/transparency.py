@@ -7,16 +7,17 @@ is a step of the erasing: it is done again until it succeeds.
 
 import asyncio
 import logging
-import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 
 import discord
 
-from discoclaw.bot import memory_text
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.texts.markup import plain
+from discoclaw.bot.texts.snapshot import about, has_summary, snapshot
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.message import Inbound
+from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import speaker
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
@@ -29,20 +30,20 @@ CURSOR = "transparency"
 """The cursor that notes which message is whose; also the name of this step of an erasing."""
 MOST_MESSAGES = 5_000
 """So many messages of the channel are looked through for what an erased person left."""
-_ABOUT = re.compile(r"\*\*Memory of .*\((\d+)\)")
-_SUMMARY = "**Conversation memory** ("
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
 
-class Transparency:
+class Transparency(PersonalData):
     """Mirrors subjects into the channel `channel_id`; which message is whose is kept in `cursors`."""
+
+    name = "transparency messages"
 
     def __init__(
         self,
         client: discord.Client,
         channel_id: str,
         memory: Memory,
-        rolling: RollingMemory | None,
+        rolling: RollingMemory,
         cursors: Cursors,
     ) -> None:
         self._client = client
@@ -60,28 +61,31 @@ class Transparency:
         if not message.place.private:
             self._talked_in[message.author.id] = (message.session_key, f"#{message.place.name}")
 
+    def outside(self, subject: str) -> Collection[str]:
+        return (CURSOR,)
+
     async def mirror(self, subject: str) -> None:
         """Bring one person's message up to date. Raises ChatError or MemoryFault when that fails."""
         user_id = user_of(subject)
         if user_id is None:
             return
         if subject in self._memory.pending_erasures(CURSOR):
-            await self.erase(subject)
+            await self.remove(subject)
         async with self._one:
             view = await self._memory.view(subject)
             key, place = self._talked_in.get(user_id, ("", ""))
-            rolling = await self._rolling.get(key) if self._rolling is not None and key else NOTHING
+            rolling = await self._rolling.get(key) if key else NOTHING
             known = await self._cursors.get(CURSOR)
             if not view.commits and user_id not in known and self._memory.erased_at(subject) >= 0:
                 return  # who was erased is not shown again before there is something to show
-            text = memory_text.snapshot(await self._name(user_id), user_id, view, rolling, place)
+            text = snapshot(await self._name(user_id), user_id, view, rolling, place)
             with discord_errors():
                 channel = await self._channel()
                 message_id = await self._show(channel, user_id, known.get(user_id), text)
             if known.get(user_id) != message_id:
                 await self._cursors.update(CURSOR, lambda now: {**now, user_id: message_id})
 
-    async def erase(self, subject: str) -> None:
+    async def remove(self, subject: str) -> None:
         """Delete the message of somebody whose memory was erased, and what others' messages show of them.
 
         Raises ChatError when Discord fails, and MemoryFault; then it is to be done again.
@@ -112,19 +116,19 @@ class Transparency:
         if known.isdigit():
             await _delete(channel.get_partial_message(int(known)))
         with_summaries: set[str] = set()
-        async for message, about in self._ours(channel):
-            if about == user_id:
+        async for message, whose in self._ours(channel):
+            if whose == user_id:
                 await _delete(message)
-            elif _SUMMARY in message.content:
-                with_summaries.add(about)
+            elif has_summary(message.content):
+                with_summaries.add(whose)
         return with_summaries
 
     async def _ours(self, channel: TextPlace) -> AsyncIterator[tuple[discord.Message, str]]:
         """Our messages in the channel and whom (user id) each is about, also those we lost the note of."""
         async for message in channel.history(limit=MOST_MESSAGES):
-            first_line = message.content.partition("\n")[0]
-            if message.author == self._client.user and (about := _ABOUT.fullmatch(first_line)):
-                yield message, about[1]
+            whose = about(message.content) if message.author == self._client.user else None
+            if whose is not None:
+                yield message, whose
 
     async def _channel(self) -> TextPlace:
         known = self._client.get_channel(self._channel_id)
@@ -154,8 +158,7 @@ class Transparency:
     async def _pinned(self, channel: TextPlace, user_id: str) -> str | None:
         """A message of ours about the person that is pinned there, from before our notes were lost."""
         async for message in channel.pins():
-            first_line = message.content.partition("\n")[0]
-            if message.author == self._client.user and first_line.endswith(f"({user_id})"):
+            if message.author == self._client.user and about(message.content) == user_id:
                 return str(message.id)
         return None
 
@@ -163,7 +166,7 @@ class Transparency:
         if user_id not in self._names:
             user = self._client.get_user(int(user_id)) if user_id.isdigit() else None
             self._names[user_id] = user.display_name if user is not None else "someone"
-        return memory_text.plain(speaker(self._names[user_id]))
+        return plain(speaker(self._names[user_id]))
 
 
 async def _delete(message: discord.PartialMessage | discord.Message) -> None:

@@ -29,11 +29,11 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import normalise
 from discoclaw.memory.disk.files import write_atomic
 from discoclaw.memory.disk.port import Disk
-from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.inspect import Inspection, held, subject_named, subjects, unfinished
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short
+from discoclaw.storage import Storage, build, disks_of
 
 T = TypeVar("T")
 
@@ -117,42 +117,34 @@ def nobody(subject: str, there: Collection[str]) -> str:
 
 def changed(work: Callable[[Memory], Awaitable[T]]) -> T:
     """Do something that writes, with the folder locked. Raises FolderInUse, Refused and MemoryFault."""
-    with locked() as memory:
-        return asyncio.run(_awaited(work(memory)))
+    return stored(lambda storage: work(storage.memory))
 
 
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work
+def stored(work: Callable[[Storage], Awaitable[T]]) -> T:
+    """The same with all that lies on disk."""
+
+    async def done(storage: Storage) -> T:
+        return await work(storage)
+
+    with locked() as storage:
+        return asyncio.run(done(storage))
 
 
 @contextmanager
-def locked() -> Iterator[Memory]:
-    """The memory, with the folder taken for this process; its warnings go to stderr meanwhile."""
-    memory = memory_of(settings_module.load())
+def locked() -> Iterator[Storage]:
+    """What lies on disk, with the folder taken for this process; its warnings go to stderr meanwhile."""
+    storage = storage_of(settings_module.load())
     with _notes():
-        memory.open()
+        storage.open()
         try:
-            yield memory
+            yield storage
         finally:
-            memory.close()
+            storage.close()
 
 
-def disks_of(settings: Settings) -> Disks:
-    """The stores as the settings have them."""
-    return disks(
-        settings.store, settings.memory_dir, durable=settings.durable_dir, rolling=settings.summary_dir
-    )
-
-
-def memory_of(settings: Settings) -> Memory:
-    """The memory, which is not open yet. What it erases is noted to be erased on relays too."""
-    disks = disks_of(settings)
-    memory = Memory(settings.memory_dir, clock=now_ms, disks=disks, max_items=settings.max_items)
-    if settings.mirrored_to.exists():
-        from discoclaw.mirroring import erase_step  # imports that most commands do without
-
-        memory.eraser.steps.append(erase_step(settings, disks.used))
-    return memory
+def storage_of(settings: Settings) -> Storage:
+    """What lies on disk, which is not open yet. An admin works on it also where the bot does not use it."""
+    return build(settings, clock=now_ms, for_admin=True)
 
 
 def redactor() -> Redactor:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, _notes, disks_of, locked, note, now_ms, say, say_json
+from discoclaw.cli.common import AsJson, _notes, locked, note, now_ms, say, say_json
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
 from discoclaw.core.live import FIELDS, NO_WISHES, Effective, Pseudonyms, Scope, SourcedOverrides
@@ -24,6 +24,7 @@ from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
+from discoclaw.storage import disks_of
 
 if TYPE_CHECKING:  # a tenth of a second of imports that a change of the local file does without
     from discoclaw.nostr.event import Event, Keys
@@ -265,11 +266,10 @@ def _kept(settings: Settings, event: "Event", wishes: Layer) -> str:
     try:
         if not settings.memory_dir.is_dir():
             return "the bot takes it from there"
-        with locked() as memory:
-            config = LiveConfig(memory.disk.documents(""), clock=now_ms)
-            config.load()
-            config.take(event.d, event.created_at, event.id, wishes)
-            kept = asyncio.run(config.save())
+        with locked() as storage:
+            storage.live.load()
+            storage.live.take(event.d, event.created_at, event.id, wishes)
+            kept = asyncio.run(storage.live.save())
     except FolderInUse:
         return "the bot that runs here takes it from there"
     except (MemoryFault, OSError) as fault:

@@ -16,7 +16,6 @@ from discoclaw.cli.common import (
     all_held,
     changed,
     check_outside,
-    disks_of,
     everybody,
     looked,
     nobody,
@@ -27,15 +26,14 @@ from discoclaw.cli.common import (
     save,
     say,
     say_json,
+    stored,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
-from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.port import CURSORS, ROLLING
+from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.erasing.erase import Erased
 from discoclaw.memory.exchange import Content, Imported, Report
 from discoclaw.memory.people import last_used as access
@@ -43,6 +41,7 @@ from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import Inspection, subject_named, unfinished
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, line
+from discoclaw.storage import Storage, disks_of
 
 commands = typer.Typer()
 PANEL = "Bring in, erase (the bot has to be stopped)"
@@ -166,12 +165,12 @@ def import_(
     summaries = imported.summaries if who is None else {}
     done: dict[str, Report] = {}
 
-    async def work(memory: Memory) -> int:
-        await _take_all(memory, plan, done, settings.max_items)
+    async def work(storage: Storage) -> int:
+        await _take_all(storage.memory, plan, done, settings.max_items)
         people = {user for subject in everybody(settings) if (user := user_of(subject)) is not None}
-        return await _bring_summaries(memory, summaries, people)
+        return await _bring_summaries(storage, summaries, people)
 
-    brought = changed(work)
+    brought = stored(work)
     _say_imported(imported.what, done, as_json, summaries=brought)
     if summaries and not as_json:
         say(f"{count(brought, 'summary')} of conversations imported, {len(summaries) - brought} left out.")
@@ -271,14 +270,13 @@ async def _try(memory: Memory, subject: str, content: Content, max_items: int) -
     _Take(content, memory.erased_at(subject))(history, now_ms(), max_items)
 
 
-async def _bring_summaries(memory: Memory, summaries: Mapping[str, str], people: set[str]) -> int:
+async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], people: set[str]) -> int:
     """Store summaries of conversations that have none; how many.
 
     Nobody knows whose words are in the summary of a channel. So it is as if everybody known here had part in
     it, for when one of them is erased, and it is left out where anybody was. Raises MemoryFault.
     """
-    rolling = RollingMemory(memory.disk.documents(ROLLING), clock=now_ms)
-    cursors = Cursors(memory.disk.documents(CURSORS))
+    memory, rolling, cursors = storage.memory, storage.conversations.rolling, storage.cursors
     brought = 0
     for name, summary in summaries.items():
         person = person_of(name)

@@ -20,7 +20,6 @@ from discoclaw.cli.common import (
     OnBranch,
     Who,
     all_held,
-    disks_of,
     everybody,
     item_json,
     item_named,
@@ -45,6 +44,7 @@ from discoclaw.memory.subjects.inspect import Inspection, recorded, view_at
 from discoclaw.show import graph as graphs
 from discoclaw.show import text
 from discoclaw.show.words import line, short
+from discoclaw.storage import disks_of
 
 out = Console(highlight=False, soft_wrap=True)
 

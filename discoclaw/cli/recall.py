@@ -15,7 +15,6 @@ from discoclaw.cli.common import (
     AsJson,
     OnBranch,
     Who,
-    disks_of,
     everybody,
     looked,
     nobody,
@@ -27,12 +26,14 @@ from discoclaw.cli.common import (
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
-from discoclaw.core.privacy import may_show
+from discoclaw.core.visible import is_standing
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.people import last_used as access
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranked, Ranker
-from discoclaw.recall.select import Chosen, asked, asks_for_everything, choose, is_standing
+from discoclaw.recall.select import Chosen, choose
 from discoclaw.show.words import line, short
+from discoclaw.storage import disks_of
 
 LONGEST = 90
 
@@ -58,12 +59,12 @@ def recall(
         raise Refused(nobody(one.subject, everybody(settings)))
     name = one.history.branches.named(branch).name if branch is not None else None
     view = one.view if name is None else one.history.view(one.history.branches.all[name].head)
-    items = tuple(item for item in view.active() if may_show(item, in_dm=not public))
+    items = view.visible(in_dm=not public)
     found = Ranker(settings.fade, depth=settings.enrich_depth)
     known = Signals(accessed=access.kept(disks_of(settings).used.documents(CURSORS), one.subject))
-    shown = choose(found, query, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
-    everything = asks_for_everything(query)
-    candidates = [] if everything else found.consider(asked(query), items, now_ms=now, signals=known)
+    asked = parse(query)
+    shown = choose(found, asked, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
+    candidates = [] if asked.everything else found.consider(asked, items, now_ms=now, signals=known)
     if as_json:
         say_json([_json(*row) for row in _rows(items, shown, candidates)])
     elif explain:

@@ -15,15 +15,13 @@ from discoclaw.cli.common import (
     BY,
     BY_HAND,
     AsJson,
-    changed,
     cleaned,
-    disks_of,
     looked,
     nobody,
     note,
-    now_ms,
     say,
     say_json,
+    stored,
 )
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
@@ -33,12 +31,11 @@ from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.people import choices
-from discoclaw.memory.people.groups import KINDS, Groups
-from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.people.groups import KINDS
 from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short, when
+from discoclaw.storage import Storage, disks_of
 
 T = TypeVar("T")
 
@@ -175,7 +172,7 @@ def set_(
         what = f"the {option.removeprefix('--')} {short(item.id)} {quoted(item.text)}"
         return f"{subject} had {what} already." if done == "unchanged" else f"{subject} has {what} now."
 
-    say(changed(lambda memory: _stated(memory, subject, state)))
+    say(stored(lambda storage: _stated(storage, subject, state)))
 
 
 _OPTIONS: Mapping[str, Part | None] = {"--note": None, "--theme": "theme", "--decision": "decision"}
@@ -193,12 +190,11 @@ def _check(subject: str, option: str) -> None:
         raise Refused(nobody(subject, there))
 
 
-async def _stated(memory: Memory, subject: str, state: Callable[[Draft], str]) -> str:
+async def _stated(storage: Storage, subject: str, state: Callable[[Draft], str]) -> str:
     """Record a statement, and have it in the record's file too."""
-    profiles = Profiles(memory.disk.documents(PROFILES), memory, clock=now_ms)
-    groups = Groups(memory.disk.documents(GROUPS), memory, clock=now_ms)
     try:
-        return await memory.change(subject, "noted by hand", state, by=BY)
+        return await storage.memory.change(subject, "noted by hand", state, by=BY)
     finally:
-        await profiles.close()
-        await groups.close()
+        for files in (storage.people.profiles, storage.people.groups):
+            if files is not None:
+                await files.close()

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from discoclaw.cli.common import disks_of, locked, now_ms
+from discoclaw.cli.common import locked, now_ms
 from discoclaw.cli.config import Way
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.memory.disk.files import in_thread
@@ -31,6 +31,7 @@ from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.settings import EMBEDDED, Settings
+from discoclaw.storage import disks_of
 
 LOOK_S = 3.0
 """So long `status` waits for a relay."""
@@ -73,8 +74,8 @@ def house(settings: Settings) -> NostrContext:
 def alone(instead: str) -> Iterator[Memory]:
     """The memory with its folder taken. Raises FolderInUse with what to do `instead` while the bot runs."""
     try:
-        with locked() as memory:
-            yield memory
+        with locked() as storage:
+            yield storage.memory
     except FolderInUse as error:
         raise FolderInUse(f"{error}. While the bot runs, {instead}") from None
 

@@ -9,16 +9,15 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
     AsJson,
-    disks_of,
     held_or_why,
     locked,
-    memory_of,
     nobody,
     note,
     note_elsewhere,
     now_ms,
     say,
     say_json,
+    storage_of,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory.disk.files import in_thread, stamp_of
@@ -29,6 +28,7 @@ from discoclaw.memory.subjects.inspect import Inspection, subject_named, subject
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
+from discoclaw.storage import disks_of
 
 
 def verify(
@@ -55,10 +55,10 @@ def verify(
     checked = [_checked(disk, name) for name in _names(disk, named)]
     done: dict[str, list[str]] = {}
     if repair and any(one.faults for one in checked):
-        with locked() as memory:
+        with locked() as storage:
             for one in checked:
                 if one.faults:
-                    done[one.subject] = asyncio.run(_repair(memory, one))
+                    done[one.subject] = asyncio.run(_repair(storage.memory, one))
         checked = [_checked(disk, one.subject) if one.faults else one for one in checked]
     if as_json:
         say_json([_json(one) | {"repaired": done.get(one.subject, [])} for one in checked])
@@ -73,7 +73,7 @@ def _look_at_whole(settings: Settings, stores: Disks, repair: bool) -> None:
     why = stores.check()
     if why is not None and not repair:
         raise MemoryFault(why)
-    for step in memory_of(settings).rescue() if why is not None else ():
+    for step in storage_of(settings).memory.rescue() if why is not None else ():
         note(step)
 
 

@@ -39,6 +39,9 @@ This module knows nothing about who raises these or who shows them.
 class DiscoClawError(Exception):
     """Base of all our errors; never raised itself."""
 
+    after_s: float = 0.0
+    """Seconds to wait before the same is tried again, where whoever failed asks for that."""
+
 
 class SettingsError(DiscoClawError):
     """A setting is wrong. The text is one line: variable, value, what is allowed."""

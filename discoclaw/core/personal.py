@@ -16,22 +16,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What has to go: everything about `subject` up to `at` (ms), and the summaries of `sessions` (keys)."""
+    """What has to go: everything about `subject` up to `at` (ms), and the summaries of `sessions` (keys).
+
+    `outside` are the steps that follow elsewhere. What a part notes for one of them stays until it is done.
+    """
 
     subject: str
     at: int
     sessions: frozenset[str] = frozenset()
+    outside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What one part removed: how many files and notes, and what it could not remove and why."""
+    """What one part removed: how many files and notes, and what it could not remove and why.
+
+    `changed` are other subjects in whose memory something rested on the person's words, `stuck` those in
+    which it still does.
+    """
 
     count: int = 0
     left: tuple[str, ...] = ()
+    changed: frozenset[str] = frozenset()
+    stuck: frozenset[str] = frozenset()
 
     def __add__(self, other: "Removed") -> "Removed":
-        return Removed(self.count + other.count, self.left + other.left)
+        return Removed(
+            self.count + other.count,
+            self.left + other.left,
+            self.changed | other.changed,
+            self.stuck | other.stuck,
+        )
 
 
 class PersonalData:
@@ -41,23 +56,30 @@ class PersonalData:
     """What the part holds, for the log: "archive", "rolling summaries"."""
 
     def sessions_of(self, subject: str) -> Iterable[str]:
-        """Conversations (session keys) in which this part has words of a subject."""
+        """Conversations (session keys) of which this part has words of a subject in RAM. Never blocks."""
+        return ()
+
+    def sessions_on_disk(self, subject: str) -> Iterable[str]:
+        """Conversations that a note on disk names. Blocking, in a thread. Raises OSError."""
+        return ()
+
+    def outside(self, subject: str) -> Collection[str]:
+        """Names of the steps that have to follow outside (a message in the chat, copies on relays).
+
+        Blocking, in a thread. Raises OSError.
+        """
         return ()
 
     def forget(self, erasure: Erasure) -> None:
         """Remove what is in RAM. Runs on the event loop, so it never blocks."""
 
-    def exclusive(self, subject: str) -> AbstractAsyncContextManager[None]:
-        """While this is entered, nothing of a subject is written by this part."""
+    def exclusive(self, erasure: Erasure) -> AbstractAsyncContextManager[None]:
+        """While this is entered, nothing about the subject is written by this part."""
         return nullcontext()
 
     def erase(self, erasure: Erasure) -> Removed:
         """Remove what is on disk. Blocking, in a thread; may be called again and then finds nothing."""
         return Removed()
-
-    def outside(self, subject: str) -> Collection[str]:
-        """Names of the steps that have to follow outside (a message in the chat, copies on relays)."""
-        return ()
 
 
 class Registry:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place, Said
 from discoclaw.core.model import ModelRequest, StreamEvent
+from discoclaw.core.query import Query
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -26,6 +27,17 @@ class Mirrored(Protocol):
     def push(self) -> None:
         """Bring it up to date now, and try again what was refused. Never waits."""
         ...
+
+
+class NoMirror:
+    """In place of a mirror where no relays are set."""
+
+    async def told(self) -> str:
+        """Nothing to report."""
+        return ""
+
+    def push(self) -> None:
+        """Nothing is pushed."""
 
 
 class Model(Protocol):
@@ -92,7 +104,7 @@ class Recall(Protocol):
     """Finds, among one person's items, those that matter for a query."""
 
     def rank(
-        self, query: str, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+        self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> "Sequence[Hit]":
         """All items with real evidence for `query`, best first; ties are newer first, then by id."""
         ...

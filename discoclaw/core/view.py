@@ -26,8 +26,10 @@ from discoclaw.core.item import (
     tidy_tags,
     triple_text,
 )
+from discoclaw.core.privacy import may_show
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso
+from discoclaw.core.visible import VisibleItems
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ class View:
     head: str | None = None
     updated_at: int = 0
     commits: int = 0
+    _visible: dict[bool, VisibleItems] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def visible(self, *, in_dm: bool) -> VisibleItems:
+        """The active items that may be shown in a DM with their person, or elsewhere; computed once."""
+        if in_dm not in self._visible:
+            shown = (item for item in self.items.values() if item.active and may_show(item, in_dm=in_dm))
+            self._visible[in_dm] = VisibleItems(shown)
+        return self._visible[in_dm]
 
     def active(self) -> list[Item]:
         """Items that hold, in the order they were added."""

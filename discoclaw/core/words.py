@@ -6,8 +6,10 @@ by the snowballstemmer library) in the language their text seems to be in, and s
 question words among them, carry no evidence and are left out. Knows nothing about items or ranking.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +27,9 @@ from discoclaw.core.languages import (
 
 # Letters with their marks (an Indic vowel sign is a mark) and digits; "node.js" and "c++" are one run each.
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.][\p{L}\p{M}\p{N}]+)*[+#]*")
+# The same for plain text. `regex` lets go of the interpreter's lock for every call, and beside a busy thread
+# it takes up to 5 ms to get it back; `re` keeps it.
+_ASCII_RUN = re.compile(r"[A-Za-z0-9]+(?:['.][A-Za-z0-9]+)*[+#]*")
 _UNSPACED = regex.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
@@ -71,29 +76,43 @@ for _language, _words in STOP_WORDS.items():
         _SPOKEN[_word] = (*_SPOKEN.get(_word, ()), _language)
 
 
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text cut into runs of letters and digits, folded, and the language it seems to be in."""
+
+    runs: Sequence[str]
+    language: str
+
+    def terms(self) -> list[str]:
+        """The terms, in order, with repetitions; function words and single letters left out."""
+        found: list[str] = []
+        for run in self.runs:
+            _add(run, self.language, found)
+        return found
+
+    def in_english(self) -> dict[str, str]:
+        """What each term would be if the text were English, where that differs ("Las Vegas")."""
+        found: dict[str, str] = {}
+        for run in self.runs if self.language != "english" else ():
+            here: list[str] = []
+            there: list[str] = []
+            _add(run, self.language, here)
+            _add(run, "english", there)
+            if len(here) == len(there):
+                found.update((one, other) for one, other in zip(here, there, strict=True) if one != other)
+        return found
+
+
+def tokenise(text: str) -> Tokens:
+    """Cut a text once, for everything that is asked of its words."""
+    folded = fold(text)
+    runs = (_ASCII_RUN if folded.isascii() else _RUN).findall(folded)
+    return Tokens(runs, guess(runs))
+
+
 def terms(text: str) -> list[str]:
     """The terms of a text, in order, with repetitions; function words and single letters left out."""
-    runs = _RUN.findall(fold(text))
-    language = guess(runs)
-    found: list[str] = []
-    for run in runs:
-        _add(run, language, found)
-    return found
-
-
-def in_english(text: str) -> dict[str, str]:
-    """What the terms of a text would be if it were English, where that differs: "Las Vegas" is no Spanish."""
-    runs = _RUN.findall(fold(text))
-    language = guess(runs)
-    found: dict[str, str] = {}
-    for run in runs if language != "english" else ():
-        here: list[str] = []
-        there: list[str] = []
-        _add(run, language, here)
-        _add(run, "english", there)
-        if len(here) == len(there):
-            found.update((one, other) for one, other in zip(here, there, strict=True) if one != other)
-    return found
+    return tokenise(text).terms()
 
 
 def is_common(term: str) -> bool:

@@ -14,13 +14,16 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from discoclaw.core.errors import EmbeddingError, EmbeddingRefused, EmbeddingUnavailable, MemoryFault
+from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Embedder
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import VectorCache, hash_of
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +38,16 @@ MOST_WAITING = 10_000
 """Texts of one owner that wait, those of the newest items."""
 MOST_RAM = 64_000_000
 """Bytes of vectors in RAM, of all people together; who was away longest comes back from disk."""
+_MAKING = "making vectors"
 
 
-class Embedding:
+class Embedding(PersonalData, Listener):
     """The vectors of all subjects. `touch` and `want` say that some may be missing; `matrix` gives them.
 
     `skip` says of which subjects nothing is embedded. `rest_s` is the first pause after a failure.
     """
+
+    name = "vectors in RAM"
 
     def __init__(
         self,
@@ -57,18 +63,13 @@ class Embedding:
         self._memory = memory
         self._cache = cache
         self._skip = skip
-        self._rest_s = self._next_rest_s = rest_s
         self._timeout_s = timeout_s
         self._batch = BATCH
         self._touched: dict[str, None] = {}
         self._waiting: dict[str, dict[str, None]] = {}  # texts by owner, in order of arrival
         self._refused: Counter[tuple[str, bytes]] = Counter()
         self._known: OrderedDict[str, Matrix] = OrderedDict()
-        self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
-        memory.changed.append(self.touch)
-        memory.eraser.told.append(self._erased)
+        self._worker = Worker("embedding", self._work, retry_s=rest_s, longest_s=LONGEST_REST_S)
 
     def may_leave(self, item: Item) -> bool:
         """Whether an item's text may be given to the provider."""
@@ -76,11 +77,14 @@ class Embedding:
             item.facets.sensitivity == "private" and self._embedder.stays_here
         )
 
+    def recorded(self, subject: str) -> None:
+        self.touch(subject)
+
     def touch(self, subject: str) -> None:
         """A subject's memory changed: what it says now is looked through. Never blocks."""
         self._waiting.pop(subject, None)  # what waits may be private by now, or gone
         self._touched[subject] = None
-        self._start()
+        self._worker.note(_MAKING)
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
         """These items are in use, and are to have vectors. Never blocks."""
@@ -91,7 +95,7 @@ class Embedding:
         if missing:
             texts = (item.text for item in sorted(missing, key=by_newest)[:MOST_WAITING])
             self._waiting.setdefault(subject, {}).update(dict.fromkeys(texts))
-            self._start()
+            self._worker.note(_MAKING)
 
     async def matrix(self, subject: str) -> Matrix:
         """A subject's vectors, from the cache if need be. Raises MemoryFault."""
@@ -117,42 +121,30 @@ class Embedding:
             log.warning("%s: %s", subject, fault)
         self.touch(subject)
 
+    async def start(self) -> None:
+        """Nothing to start: the first use of a memory starts the work."""
+
     async def settle(self) -> None:
         """Wait until nothing can be done now; a failure may be resting."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        await self._worker.settle()
 
     async def close(self) -> None:
         """Stop; what is missing is found again when it is used."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._worker.close(0)
 
     # ------------------------------------------------------------------ inside
 
-    def _start(self) -> None:
-        if self._task is None and self._timer is None and not self._closed:
-            self._task = asyncio.create_task(self._work(), name="embedding")
+    async def _work(self, _: str) -> None:
+        """Look through what changed and embed one batch; the next one is another run. Raises EmbeddingError.
 
-    async def _work(self) -> None:
-        try:
-            while self._touched or self._waiting:
-                if self._touched:
-                    await self._look(self._touched.popitem()[0])
-                else:
-                    await self._next()
-        except EmbeddingError as error:
-            self._rest(error)
-        except Exception as error:  # a named edge: memory and replies go on without vectors
-            log.exception("vectors could not be made")
-            self._rest(error)
-        finally:
-            self._task = None
-            if self._touched or self._waiting:
-                self._start()
+        So a batch that worked ends the doubling of the pauses.
+        """
+        while self._touched:
+            await self._look(self._touched.popitem()[0])
+        if self._waiting:
+            await self._next()
+        if self._touched or self._waiting:
+            self._worker.note(_MAKING)
 
     async def _look(self, subject: str) -> None:
         """Find what is missing in a subject's memory."""
@@ -204,7 +196,6 @@ class Embedding:
                 log.warning("%s: a text gets no vector until the next start", subject)
             raise error
         self._batch = min(BATCH, self._batch * 2)
-        self._next_rest_s = self._rest_s
         return [packed(vector) for vector in vectors]
 
     async def _keep(self, subject: str, vectors: dict[bytes, bytes], erasings: int) -> None:
@@ -226,22 +217,10 @@ class Embedding:
     def _is_hopeless(self, subject: str, text: str) -> bool:
         return bool(self._refused) and self._refused[subject, hash_of(text)] >= TRIES
 
-    def _rest(self, error: Exception) -> None:
-        """Do nothing for a while."""
-        after_s = error.after_s if isinstance(error, EmbeddingUnavailable) else 0.0
-        pause = min(max(self._next_rest_s, after_s), LONGEST_REST_S)
-        self._next_rest_s = min(self._next_rest_s * 2, LONGEST_REST_S)
-        log.warning("no vectors for %.0f s: %s", pause, error)
-
-        def again() -> None:
-            self._timer = None
-            self._start()
-
-        self._timer = asyncio.get_running_loop().call_later(pause, again)
-
-    def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
+    def forget(self, erasure: Erasure) -> None:
         """Let go of a subject; what is asked for just now is not kept."""
-        self._cache.begin_erasing(subject)
+        subject = erasure.subject
+        self._cache.forget(erasure)
         self._known.pop(subject, None)
         self._touched.pop(subject, None)
         self._waiting.pop(subject, None)

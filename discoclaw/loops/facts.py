@@ -89,8 +89,9 @@ class FactsLoop:
         return _seen(await self._cursors.get(f"facts-{user_id}"))
 
     async def run(self, user_id: str, backlog: Backlog, context: Sequence[Said]) -> bool:
-        """Take the oldest unseen messages of the person into memory. Returns whether more are waiting.
+        """Take the oldest unseen messages of the person into memory. Returns whether others wait still.
 
+        What is said while the model thinks doesn't count: it waits for its own turn.
         `context` is what others said around them. Raises ModelError or MemoryFault; memory and backlog are
         then as they were.
         """
@@ -109,7 +110,7 @@ class FactsLoop:
         batch = backlog.oldest(BATCH_CHARS)
         if not batch:
             return False
-        more = len(batch) < len(backlog.waiting)
+        waited = set(backlog.waiting)
         branch = persona(batch[0])
         view = await self._memory.view(subject, branch)
         own = [heard.said for heard in batch]
@@ -160,7 +161,7 @@ class FactsLoop:
             return {key: str(max(known.get(key, 0), seen)) for key, seen in (known | backlog.taken).items()}
 
         await self._cursors.update(f"facts-{user_id}", further)
-        return more
+        return not waited.isdisjoint(backlog.waiting)
 
     def _persona(self, branches: Branches, heard: Heard) -> str:
         """The persona something was said to: the place's own, or the one the person was then."""

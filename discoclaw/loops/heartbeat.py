@@ -68,10 +68,15 @@ class Heartbeat:
         self._task: asyncio.Task[None] | None = None
         self._asked: set[asyncio.Task[Report]] = set()
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Begin to beat, in a task. Once is enough."""
         if self._task is None and self._every_s > 0 and not self._stop.is_set():
             self._task = asyncio.create_task(self._run(), name="heartbeat")
+
+    async def settle(self) -> None:
+        """Wait for consolidations that were asked for; rounds come by themselves."""
+        while self._asked:
+            await asyncio.wait(self._asked)
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Let what is at work finish within `grace_s`, then stop; the rest is found at the next start."""

@@ -137,6 +137,14 @@ class Hygiene:
 
         self._task = asyncio.create_task(work(), name="hygiene")
 
+    async def start(self) -> None:
+        """Nothing to start: the heartbeat runs the rounds."""
+
+    async def settle(self) -> None:
+        """Wait for a round that a compacted transcript began."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
     async def close(self, grace_s: float = 5.0) -> None:
         """Let a round at work finish within `grace_s`, and write the times of use."""
         self._closed = True

@@ -1,20 +1,19 @@
-"""When the loops run: counters, early runs, one run at a time for each conversation and person.
+"""The loops at work: what is said is counted, and one run at a time is done for each conversation and person.
 
-    rolling summary   every N turns of a session, or when unseen messages are about to leave the window
-    extraction        every M turns of a person, counted apart, or when a lot of their talk is waiting, or
-                      when words of theirs leave a window before they were learned from
+`cadence` says when a run is due. Counters live in RAM and start at zero after a restart; what was said waits
+in the backlogs, so nothing is lost, only late. Nothing here blocks a reply: a worker does the runs, and a
+failure of any kind changes nothing but the log.
 
-A turn is an answered message. Counters live in RAM and start at zero after a restart; what was said waits
-in the backlogs, so nothing is lost, only late. Nothing here blocks a reply: the work is done in tasks that
-end by themselves, and a failure of any kind changes nothing but the log.
+Whether a run is due is decided as it begins, when the run before it has taken what it was about. So a turn
+that ends during a run is followed by another run, and words said during a run wait for the next turn: else a
+busy channel would keep the small model working without a pause.
 """
 
-import asyncio
 import logging
-from bisect import insort
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal, NamedTuple
 
 from discoclaw.core.errors import (
     MemoryFault,
@@ -28,39 +27,30 @@ from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import snowflake_at
+from discoclaw.loops.cadence import Cadence, Track, leaving
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
-EARLY_FACTS_CHARS = 9_000
-RECENT = 40
+AT_ONCE = 16
+"""Runs side by side, which is as many calls of the small models."""
 SPOILED = (ModelBadOutput, ModelRefused, ModelTooLong, ModelBadRequest)
 """Failures that lie in what was asked, so that asking the same again fails again."""
 
 
-@dataclass(slots=True)
-class _Track:
-    """One conversation or one person: what waits, how many turns since the last run, and the run itself."""
+class _Job(NamedTuple):
+    """A loop and what it is about: the key of a conversation, or the id of a person."""
 
-    backlog: Backlog = field(default_factory=Backlog)
-    recent: deque[Said] = field(default_factory=lambda: deque(maxlen=RECENT))
-    inside: list[tuple[int, str]] = field(default_factory=list)
-    """What the prompt's window holds of a conversation, oldest first: ids of messages and their authors."""
-    turns: int = 0
-    slipped: int = 0
-    """Messages of a person that left a window since their last run, and that no run had seen."""
-    failures: int = 0
-    """Runs that failed in a row; early runs wait longer each time, so a dead model is not hammered."""
-    takes_part: bool = False
-    cursor_known: bool = False
-    task: asyncio.Task[None] | None = None
+    loop: Literal["summary", "extraction"]
+    about: str
 
-    def busy(self) -> bool:
-        return bool(self.backlog.waiting) or self.task is not None
+    def __str__(self) -> str:
+        return f"{self.loop} {self.about}"
 
 
 class Loops:
@@ -85,15 +75,15 @@ class Loops:
         self._clock = clock
         self._summary = summary
         self._facts = facts
-        self._summary_every = summary_every
-        self._facts_every = facts_every
+        self._cadence = Cadence(summary_every, facts_every, window_chars)
         self._learned = learned
         self._unheard = unheard
-        self._window_chars = window_chars
         # People and conversations with something waiting stay; the others come back with their cursors.
-        self._sessions: IdleMap[_Track] = IdleMap(lambda key: _Track(), idle_ms=HOUR_MS)
-        self._people: IdleMap[_Track] = IdleMap(lambda key: _Track(), idle_ms=HOUR_MS)
-        self._closed = False
+        self._sessions: IdleMap[Track] = IdleMap(lambda key: Track(), idle_ms=HOUR_MS)
+        self._people: IdleMap[Track] = IdleMap(lambda key: Track(), idle_ms=HOUR_MS)
+        # A failure is tried again a cadence later, not after a pause.
+        self._worker = Worker("loops", self._run, at_once=AT_ONCE, retry_s=None)
+        self._resets = Worker("cleared summaries", self._save_reset)
 
     # ------------------------------------------------------------------ what the session says
 
@@ -106,15 +96,14 @@ class Loops:
         track.backlog.hear(heard)
         if all(one.id != said.id for one in track.recent):
             track.recent.append(said)
-        patience = 1 << min(track.failures, 8)
-        full = len(track.backlog.waiting) >= window * patience
-        if track.takes_part and (full or track.backlog.size() >= max(500, self._window_chars) * patience):
-            self._start_summary(session_key, track, None)
+        track.window = window
+        if self._cadence.summary_is_early(track):
+            self._summarise(session_key, track)
         if not track.takes_part:
             self._keep_newest(track.backlog, window)
         if self._facts is not None and not said.by_us and not said.guest:
             self._people.use(said.author_id, self._clock()).backlog.hear(heard)
-        for message_id, author_id in _leaving(track.inside, said, window):
+        for message_id, author_id in leaving(track.inside, said, window):
             self._slip(track, str(message_id), author_id)
 
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
@@ -140,33 +129,25 @@ class Loops:
         session = self._sessions.use(session_key, self._clock())
         session.takes_part = True
         session.turns += 1
-        if session.turns >= self._summary_every:
-            self._start_summary(session_key, session, user_id)
+        if self._cadence.summary_is_due(session):
+            self._summarise(session_key, session, user_id)
         person = self._people.use(user_id, self._clock())
         person.takes_part = True
         person.turns += 1
-        if person.turns >= self._facts_every or person.backlog.size() >= EARLY_FACTS_CHARS * (
-            1 + person.failures
-        ):
-            self._start_facts(user_id, person)
+        if self._cadence.facts_are_due(person):
+            self._extract(user_id, person)
         now = self._clock()
         # Where we have no part, the chat's history serves as well as what waits here.
-        self._sessions.evict_idle(now, busy=lambda t: t.task is not None or (t.takes_part and t.busy()))
+        self._sessions.evict_idle(now, busy=lambda track: track.busy)
         # Who never talked with us is not kept waiting for it: their next words begin anew.
-        self._people.evict_idle(now, busy=lambda t: t.task is not None or (t.takes_part and t.busy()))
+        self._people.evict_idle(now, busy=lambda track: track.busy)
 
     def force(self, user_id: str) -> None:
         """Learn now from all of a person's talk that waits. Never blocks; a run at work is followed by it."""
         track = self._people.use(user_id, self._clock())
-
-        def start(_: object = None) -> None:
-            if track.backlog.waiting:
-                self._start_facts(user_id, track)
-
-        if track.task is None:
-            start()
-        else:
-            track.task.add_done_callback(start)
+        if track.backlog.waiting:
+            track.forced = True
+            self._extract(user_id, track)
 
     def forget(self, message_id: str) -> None:
         """A message was deleted in the chat: no loop sees it any more."""
@@ -221,55 +202,36 @@ class Loops:
         track.backlog.take(list(track.backlog.waiting.values()))
         track.backlog.seen({session_key: up_to})
         track.turns = 0
-        loop = self._summary
-        if loop is None:
-            return
-
-        async def save() -> bool:
-            await loop.saw(session_key, track.backlog.taken[session_key])
-            return False
-
-        def start(_: object = None) -> None:
-            self._start(track, f"reset {session_key}", save, SUMMARY_CHARS)
-
-        if track.task is None:
-            start()
-        else:  # a run at work saves it at its end, unless it fails
-            track.task.add_done_callback(start)
+        if self._summary is not None:
+            self._resets.note(session_key)
 
     def took_part(self, session_key: str) -> bool:
         """Whether we have answered in this conversation, now or before the last restart."""
         track = self._sessions.peek(session_key)
         return track is not None and track.takes_part
 
+    async def start(self) -> None:
+        """Nothing to start: the first turn starts the work."""
+
     async def settle(self) -> None:
         """Wait until no loop is running."""
-        while tasks := self._running():
-            await asyncio.wait(tasks)
+        await self._worker.settle()
+        await self._resets.settle()
 
-    async def close(self, grace_s: float = 5.0) -> None:
+    async def close(self, grace_s: float = GRACE_S) -> None:
         """Let running loops finish within `grace_s`, then stop them; what they had not finished waits on."""
-        self._closed = True
-        if tasks := self._running():
-            _, late = await asyncio.wait(tasks, timeout=grace_s)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
+        await self._worker.close(grace_s)
+        await self._resets.close(grace_s)
 
     # ------------------------------------------------------------------ inside
 
     def _may_hear(self, said: Said) -> bool:
         return said.sent_at > self._unheard(said.author_id)
 
-    def _let_go(self, track: _Track) -> None:
+    def _let_go(self, track: Track) -> None:
         """Whoever opted out since they were heard is learned from no more."""
         for heard in [one for one in track.backlog.waiting.values() if not self._may_hear(one.said)]:
             track.backlog.forget(heard.said.id)
-
-    def _running(self) -> list[asyncio.Task[None]]:
-        tracks = [t.peek(key) for t in (self._sessions, self._people) for key in t]
-        return [track.task for track in tracks if track is not None and track.task is not None]
 
     @staticmethod
     def _keep_newest(backlog: Backlog, window: int) -> None:
@@ -277,7 +239,7 @@ class Loops:
         for message_id in list(backlog.waiting)[:-window]:
             backlog.forget(message_id)
 
-    def _slip(self, session: _Track, message_id: str, author_id: str) -> None:
+    def _slip(self, session: Track, message_id: str, author_id: str) -> None:
         """A message left the window: what nobody learned from yet is learned from early.
 
         Only where we take part and with people who talk with us, and less often the more runs have failed.
@@ -285,67 +247,88 @@ class Loops:
         person = self._people.peek(author_id)
         if person is None or not (session.takes_part and person.takes_part):
             return
-        person.slipped += message_id in person.backlog.waiting
-        if person.slipped >= 1 << min(person.failures, 8):
-            self._start_facts(author_id, person)
+        if message_id in person.backlog.waiting:
+            person.slipped.add(message_id)
+        if self._cadence.much_slipped(person):
+            self._extract(author_id, person)
 
-    def _start_summary(self, session_key: str, track: _Track, user_id: str | None) -> None:
-        loop = self._summary
-        if loop is None:
-            track.backlog.take(list(track.backlog.waiting.values()))
+    def _summarise(self, session_key: str, session: Track, user_id: str | None = None) -> None:
+        """A summary is due, perhaps because of a person's turn; a run at work is followed by another one."""
+        if self._summary is None:
+            session.backlog.take(list(session.backlog.waiting.values()))
             return
+        if user_id is not None:
+            session.asked_by.add(user_id)
+        self._worker.note(_Job("summary", session_key))
 
-        async def run() -> bool:
-            self._let_go(track)
-            more = await loop.run(session_key, track.backlog)
-            if user_id is not None:
-                self._learned(user_id)
-            return more
+    def _extract(self, user_id: str, person: Track) -> None:
+        """An extraction is due; a run at work is followed by another one."""
+        if self._facts is None:
+            person.backlog.take(list(person.backlog.waiting.values()))
+        else:
+            self._worker.note(_Job("extraction", user_id))
 
-        self._start(track, f"summary {session_key}", run, SUMMARY_CHARS)
+    # ------------------------------------------------------------------ the runs
 
-    def _start_facts(self, user_id: str, track: _Track) -> None:
-        loop = self._facts
-        if loop is None:
-            track.backlog.take(list(track.backlog.waiting.values()))
+    async def _run(self, job: _Job) -> None:
+        """Run a loop until it has seen what waited, if that is still due: a run before may have done it."""
+        tracks = self._sessions if job.loop == "summary" else self._people
+        if (track := tracks.peek(job.about)) is None:
             return
+        if job.loop == "summary":
+            if self._cadence.summary_is_due(track) or self._cadence.summary_is_early(track):
+                people, track.asked_by = track.asked_by, set()
+                batch = partial(self._summary_batch, job.about, track, people)
+                await self._batches(job, track, batch, SUMMARY_CHARS)
+        elif self._cadence.facts_are_due(track):
+            await self._batches(job, track, partial(self._facts_batch, job.about, track), FACTS_CHARS)
 
-        async def run() -> bool:
-            if not track.cursor_known:
-                track.backlog.seen(await loop.seen_up_to(user_id))
-                track.cursor_known = True
-            self._let_go(track)
-            more = await loop.run(user_id, track.backlog, self._context(user_id, track))
+    async def _batches(
+        self, job: _Job, track: Track, batch: Callable[[], Awaitable[bool]], batch_chars: int
+    ) -> None:
+        """Let the loop take one batch after another. Raises what nobody expects."""
+        track.turns, track.forced = 0, False  # whatever comes of it: a failure is tried again a cadence later
+        track.slipped.clear()
+        track.running, worked = True, False
+        try:
+            while track.backlog.waiting and await batch():
+                pass
+            worked = True
+        except (ModelError, MemoryFault) as error:
+            log.warning("%s changed nothing: %s: %s", job, type(error).__name__, error)
+            if isinstance(error, SPOILED):
+                given_up = track.backlog.spoil(batch_chars)
+                if given_up is not None:
+                    log.error("%s: nothing can be made of message %s; it is left out", job, given_up)
+        finally:
+            track.running = False
+            track.failures = 0 if worked else track.failures + 1
+
+    async def _summary_batch(self, session_key: str, session: Track, people: Collection[str]) -> bool:
+        assert self._summary is not None
+        self._let_go(session)
+        more = await self._summary.run(session_key, session.backlog)
+        for user_id in people:
             self._learned(user_id)
-            return more
+        return more
 
-        self._start(track, f"extraction {user_id}", run, FACTS_CHARS)
+    async def _facts_batch(self, user_id: str, person: Track) -> bool:
+        assert self._facts is not None
+        if not person.cursor_known:
+            person.backlog.seen(await self._facts.seen_up_to(user_id))
+            person.cursor_known = True
+        self._let_go(person)
+        more = await self._facts.run(user_id, person.backlog, self._context(user_id, person))
+        self._learned(user_id)
+        return more
 
-    def _start(self, track: _Track, name: str, run: Callable[[], Awaitable[bool]], batch_chars: int) -> None:
-        if track.task is not None or self._closed:
-            return
-        track.turns = track.slipped = 0  # whatever comes of it: a failure is tried again a cadence later
+    async def _save_reset(self, session_key: str) -> None:
+        """Save that nothing said until now comes back into a summary."""
+        track = self._sessions.peek(session_key)
+        if self._summary is not None and track is not None:
+            await self._summary.saw(session_key, track.backlog.taken[session_key])
 
-        async def work() -> None:
-            track.failures += 1
-            try:
-                while await run():
-                    pass
-                track.failures = 0
-            except (ModelError, MemoryFault) as error:
-                log.warning("%s changed nothing: %s: %s", name, type(error).__name__, error)
-                if isinstance(error, SPOILED):
-                    given_up = track.backlog.spoil(batch_chars)
-                    if given_up is not None:
-                        log.error("%s: nothing can be made of message %s; it is left out", name, given_up)
-            except Exception:  # a named edge: a loop's tick may fail in any way, and the bot goes on
-                log.exception("%s changed nothing", name)
-            finally:
-                track.task = None
-
-        track.task = asyncio.create_task(work(), name=name)
-
-    def _context(self, user_id: str, track: _Track) -> list[Said]:
+    def _context(self, user_id: str, track: Track) -> list[Said]:
         """What others said, and we answered, in the conversations that the next batch is from.
 
         Not in those of all that waits: our answers in a DM do not belong beside what was said in the open.
@@ -357,14 +340,3 @@ class Loops:
             if session is not None:
                 around += [one for one in session.recent if one.author_id != user_id and self._may_hear(one)]
         return sorted(around, key=lambda said: int(said.id))[-40:]
-
-
-def _leaving(inside: list[tuple[int, str]], said: Said, window: int) -> list[tuple[int, str]]:
-    """Let a message into what the window holds; what that pushes out of it, oldest first."""
-    entry = (int(said.id), said.author_id)
-    if entry in inside or (len(inside) >= window and entry < inside[0]):
-        return []
-    insort(inside, entry)
-    gone = inside[:-window]
-    del inside[:-window]
-    return gone

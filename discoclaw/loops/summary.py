@@ -21,7 +21,7 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.prompt.assemble import display_names, entry
 from discoclaw.prompt.quote import quote, quote_entry
@@ -88,8 +88,9 @@ class SummaryLoop:
         await self._cursors.update(_seen(session_key), further)
 
     async def run(self, session_key: str, backlog: Backlog) -> bool:
-        """Take the oldest unseen messages into the summary. Returns whether more are waiting.
+        """Take the oldest unseen messages into the summary. Returns whether others wait still.
 
+        What is said while the model thinks doesn't count: it waits for its own turn.
         Raises ModelError or MemoryFault; the old summary and the backlog are then as they were.
         """
         for heard in list(backlog.waiting.values()):
@@ -98,7 +99,7 @@ class SummaryLoop:
         batch = backlog.oldest(BATCH_CHARS)
         if not batch:
             return False
-        more = len(batch) < len(backlog.waiting)
+        waited = set(backlog.waiting)
         people = {
             heard.said.author_id: self._erased_at(heard.said.author_id)
             for heard in batch
@@ -122,7 +123,7 @@ class SummaryLoop:
                 await self._learn(session_key, answer, batch[-1], known, people)
         backlog.take(batch)
         await self.saw(session_key, backlog.taken[session_key])
-        return more
+        return not waited.isdisjoint(backlog.waiting)
 
     async def _note(self, session_key: str, people: Mapping[str, int], previous: Rolling) -> bool:
         """Note whose words the next summary has, with when each had been erased as the run began.

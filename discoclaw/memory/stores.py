@@ -23,8 +23,9 @@ Store = Literal["files", "sqlite", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The store that is used, and those that may lie beside it from before."""
+    """The store that is used, and those that may lie beside it from before, all below `root`."""
 
+    root: Path
     used: Disk
     beside: tuple[Disk, ...] = ()
 
@@ -85,8 +86,14 @@ def disks(store: Store, root: Path, *, durable: Path | None = None, rolling: Pat
     """
     files, sqlite = FilesDisk(root, durable=durable, rolling=rolling), SqliteDisk(root)
     if store == "sqlite":
-        return Disks(sqlite, (files,))
-    return Disks(files, (sqlite,)) if store == "files" else Disks(NoDisk(files), (files, sqlite))
+        return Disks(root, sqlite, (files,))
+    used = files if store == "files" else NoDisk(files)
+    return Disks(root, used, (sqlite,) if store == "files" else (files, sqlite))
+
+
+def disks_at(where: Path | Disks) -> Disks:
+    """Stores, or plain files below that path."""
+    return disks("files", where) if isinstance(where, Path) else where
 
 
 def bring_decisions(source: Disk, target: Disk) -> bool:

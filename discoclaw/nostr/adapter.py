@@ -269,10 +269,6 @@ class NostrAdapter:
         """Wait until the mirror has nothing to do now; relays are not waited for."""
         await self.mirror.settle()
 
-    def touched(self, unit: str, *, soon: bool = False) -> None:
-        """Files of a unit changed: a subject, or `session:<key>`. Never blocks."""
-        self.mirror.touch(unit, soon=soon)
-
     # ------------------------------------------------------------------ what owners see
 
     async def standing(self) -> tuple[Standing, ...]:

@@ -13,7 +13,7 @@ _FIRST = re.compile(r"[^\W_]\w*")
 
 def names_in(text: str) -> frozenset[str]:
     """The terms of the names in a text."""
-    if guess(_FIRST.findall(fold(text))) == "german":
+    written = [word for word in _NAME.findall(text) if word[0].isupper()]
+    if not written or guess(_FIRST.findall(fold(text))) == "german":
         return frozenset()
-    found = (match[1] for match in _NAME.finditer(text))
-    return frozenset(term for word in found if word[0].isupper() for term in terms(word))
+    return frozenset(term for word in written for term in terms(word))

@@ -1,52 +1,94 @@
-"""What a question asks for: terms to look up, dates, and nothing of how it is put. Pure."""
+"""Parsing a message into a `Query`: terms to look up, dates, and nothing about how it is put. Pure.
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+A message is parsed once a turn: `parse` reads it with what it replies to and the talk before it, and ranking,
+choosing and the index of a big memory all take its result.
+"""
+
+import re
+from collections.abc import Collection, Sequence
 
 from discoclaw.core.languages import MONTHS
-from discoclaw.core.words import in_english, terms
+from discoclaw.core.query import Query
+from discoclaw.core.words import Tokens, terms, tokenise
 from discoclaw.recall.dates import dates_in
+from discoclaw.recall.names import names_in
 
 LONGEST = 6_000
-"""Characters of a question that are read, from its begin and its end: the request stands at one of them."""
+"""Characters of a text that are read, from its beginning and its end: the request is at one of them."""
 MOST_TERMS = 48
+LONGEST_REQUEST = 300
+"""A message with more characters than this asks for something in particular."""
 _ENDS = ("st", "nd", "rd", "th")
+_OWN_VERB = re.compile(
+    r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE
+)
+"""What the person knows ("I don't know", "let me know") doesn't ask what is known about them."""
+_EVERYTHING = re.compile(
+    r"\b(?:remember|know|recall|learn\w*|memor\w+|stor\w+|notes?)\b[^.!?\n]*\b(?:me|myself|i|my)\b"
+    r"|\bwho am i\b|\bmy (?:memor\w+|notes)\b",
+    re.IGNORECASE,
+)
+_MEMORY_WORDS = frozenset(
+    terms("recall learned memory memories stored notes everything anything facts show list far date")
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """`terms` are those of the text, each once, in order; `dates` the date terms it names.
+def parse(message: str, *, replied_to: str = "", recent: str = "") -> Query:
+    """What a message asks for.
 
-    `in_english` is what to look for instead of a term that nobody used: short questions do not tell their
-    language for sure.
+    `replied_to` is the text of the message it answers. `recent` is the talk before it, which is read too when
+    the message alone says next to nothing ("and why?").
     """
-
-    text: str
-    terms: tuple[str, ...]
-    dates: frozenset[str]
-    in_english: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def wanted(self) -> tuple[str, ...]:
-        """Everything to look up."""
-        return (*self.terms, *self.in_english.values(), *sorted(self.dates))
-
-
-def read(text: str, *, without: Collection[str] = ()) -> Query:
-    """A question, or any talk that memory is looked up for. `without` are terms that say nothing here."""
+    text = f"{message}\n{replied_to}" if replied_to else message
+    brief = len(text) <= LONGEST_REQUEST
+    tokens = tokenise(text[:LONGEST_REQUEST])
+    found = tokens.terms()
+    everything = brief and _wants_everything(text, found)
+    if recent and not _says_something(found):
+        text, brief = f"{text}\n{recent}", False
+    if brief:
+        return _query(text, tokens, found, everything=everything)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
+    tokens = tokenise(text)
+    return _query(text, tokens, tokens.terms(), everything=everything)
+
+
+def in_context(message: str, recent: str) -> str:
+    """The message, with the talk before it where it says next to nothing: the text to embed."""
+    says_something = _says_something(terms(message[:LONGEST_REQUEST]))
+    return message if says_something else f"{message}\n{recent}"
+
+
+def _query(text: str, tokens: Tokens, found: Sequence[str], *, everything: bool) -> Query:
     dates = dates_in(text)
-    left_out = {*without, *_spoken(dates)}
-    found = [term for term in dict.fromkeys(terms(text)) if term not in left_out]
-    other = in_english(text)
-    asked = tuple(found[:MOST_TERMS])
-    return Query(text, asked, dates, {term: other[term] for term in asked if term in other})
+    left_out = _spoken(dates)
+    asked = tuple([term for term in dict.fromkeys(found) if term not in left_out][:MOST_TERMS])
+    other = tokens.in_english()
+    in_english = {term: other[term] for term in asked if term in other}
+    wanted = (*asked, *in_english.values(), *sorted(dates))
+    return Query(asked, dates, in_english, wanted, names_in(text), everything)
+
+
+def _says_something(found: Sequence[str]) -> bool:
+    return len(set(found)) > 1
+
+
+def _wants_everything(text: str, found: Sequence[str]) -> bool:
+    """Whether somebody asks what is remembered about them at all, and about nothing in particular.
+
+    English only; in other languages the model finds the same with its search tool.
+    """
+    if not _MEMORY_WORDS.issuperset(found):
+        return False
+    return _EVERYTHING.search(_OWN_VERB.sub("", text)) is not None
 
 
 def _spoken(dates: Collection[str]) -> set[str]:
     """The terms by which dates were named: as words they would meet any other "8" or "August"."""
+    if not dates:
+        return set()
     parts = {int(part) for date in dates for part in date[2:].split("-")}
     numbers = {f"{part:02}" for part in parts} | {f"{part}{end}" for part in parts for end in ("", *_ENDS)}
     months = {term for name, month in MONTHS.items() if month in parts for term in terms(name)}
-    return numbers | months if dates else set()
+    return numbers | months

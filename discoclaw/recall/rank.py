@@ -13,17 +13,18 @@ deterministic.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
-from discoclaw.core.item import Item, by_newest
+from discoclaw.core.item import Item
 from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Corpus, Signals
+from discoclaw.core.query import Query
+from discoclaw.core.visible import VisibleItems
 from discoclaw.core.words import terms
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document, of_item
 from discoclaw.recall.names import names_in
-from discoclaw.recall.query import Query, read
 from discoclaw.recall.score import MOST_OF_IT, Concept, Index, concepts, score
 from discoclaw.recall.vectors import fuse, outstanding
 
@@ -51,18 +52,23 @@ class Fade:
     idle_days: float = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ranked:
-    """An item with its score (> 0, comparable within one query) and what found it, in a few words.
+    """An item with its score (> 0, comparable within one query), and what found it.
 
     `parts` is what each step gave; `dropped` why it is not returned, "" when it is.
     """
 
     item: Item
     score: float
-    why: str
-    parts: Mapping[str, float] = field(default_factory=dict)
+    found_by: list[str] = field(default_factory=list)
+    parts: dict[str, float] = field(default_factory=dict)
     dropped: str = ""
+
+    @property
+    def why(self) -> str:
+        """What found it, in a few words."""
+        return ", ".join(self.found_by)
 
 
 class Ranker:
@@ -80,67 +86,74 @@ class Ranker:
         self._weights = text_weight, vector_weight
         self._depth = depth
         self._documents: OrderedDict[str, tuple[Item, Document]] = OrderedDict()
-        self._indices: OrderedDict[tuple[int, ...], tuple[Mapping[str, Item], Index]] = OrderedDict()
+        self._indices: OrderedDict[tuple[int, ...], tuple[VisibleItems, Index]] = OrderedDict()
+        self._indexed = 0
 
     def forget(self) -> None:
         """Keep nothing in RAM of what was ranked: somebody's words have to go."""
         self._documents.clear()
         self._indices.clear()
+        self._indexed = 0
 
     def rank(
-        self, query: str, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+        self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All items with real evidence for `query`, best first."""
-        return [one for one in self.consider(query, items, now_ms=now_ms, signals=signals) if not one.dropped]
+        found = self._candidates(query, items, now_ms, signals)
+        return _in_order(one for one in found if not one.dropped)
 
     def consider(
-        self, query: str, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+        self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All candidates, best first, also those that are dropped, with what each step gave."""
-        asked = read(query)
-        if not items or not (asked.wanted or signals.cosines):
+        found = self._candidates(query, items, now_ms, signals)
+        kept = _in_order(one for one in found if not one.dropped)
+        return kept + _in_order(one for one in found if one.dropped)
+
+    def _candidates(
+        self, query: Query, items: Sequence[Item], now_ms: int, signals: Signals
+    ) -> Collection[Ranked]:
+        if not items or not (query.wanted or signals.cosines):
             return []
         known, index = self._known(items, signals.corpus)
-        found = self._by_words(asked, known, index, signals)
-        _by_vectors(found, known, signals.cosines, *self._weights)
+        found = self._by_words(query, known, index, signals)
+        _by_vectors(found, known.by_id, signals.cosines, *self._weights)
         _without_weak(found)
         for _ in range(self._depth):
-            _along_links(found, known)
-        for one in found.values():
-            one.score *= self._freshness(one, signals.accessed, now_ms)
-        return sorted(
-            (one.ranked() for one in found.values()),
-            key=lambda hit: (bool(hit.dropped), -round(hit.score, 9), *by_newest(hit.item)),
-        )
+            _along_links(found, known.by_id)
+        if self._fade.half_life_s or self._fade.idle_days:
+            for one in found.values():
+                one.score *= self._freshness(one, signals.accessed, now_ms)
+        return found.values()
 
     def _by_words(
-        self, asked: Query, known: Mapping[str, Item], index: Index | None, signals: Signals
-    ) -> "dict[str, _Candidate]":
-        corpus = signals.corpus
+        self, query: Query, known: VisibleItems, index: Index | None, signals: Signals
+    ) -> dict[str, Ranked]:
+        by_id, corpus = known.by_id, signals.corpus
         if index is not None:
-            wanted = concepts(asked, index, index.vocabulary)
-            scored = score(wanted, index.best(wanted, MOST_FOUND), index)
+            wanted = concepts(query, index, index.vocabulary)
+            scored = index.search(wanted, MOST_FOUND)
         else:
             assert corpus is not None
             near = corpus if isinstance(corpus, Counted) else None
-            wanted = concepts(asked, corpus, near)
-            scored = score(wanted, map(self._document, known.values()), corpus)
-        strangers = _strangers(asked, wanted, signals.own_name)
-        about_projects = not PROJECT_WORDS.isdisjoint(asked.terms)
+            wanted = concepts(query, corpus, near)
+            scored = score(wanted, map(self._document, by_id.values()), corpus)
+        strangers = _strangers(query, wanted, signals.own_name)
+        about_projects = not PROJECT_WORDS.isdisjoint(query.terms)
         found = {}
         for one in scored:
-            item = known[one.document.id]
-            boost = PROJECT_BOOST if about_projects and item.kind == "project" else 1.0
+            item = by_id[one.document.id]
             parts = {"words": one.score, "coverage": one.coverage}
-            if boost != 1:
-                parts["project"] = boost
-            dropped = "" if one.evident else NO_EVIDENCE
-            if strangers and one.coverage < MOST_OF_IT and _of_others(item, asked):
-                dropped = f"about others than {', '.join(sorted(strangers))}"
-            found[item.id] = _Candidate(item, one.score * boost, list(one.matched), parts, dropped)
+            ranked = Ranked(item, one.score, one.matched, parts, "" if one.evident else NO_EVIDENCE)
+            if about_projects and item.kind == "project":
+                ranked.score *= PROJECT_BOOST
+                parts["project"] = PROJECT_BOOST
+            if strangers and one.coverage < MOST_OF_IT and _of_others(item, query):
+                ranked.dropped = f"about others than {', '.join(sorted(strangers))}"
+            found[item.id] = ranked
         return found
 
-    def _freshness(self, one: "_Candidate", accessed: Mapping[str, int], now_ms: int) -> float:
+    def _freshness(self, one: Ranked, accessed: Mapping[str, int], now_ms: int) -> float:
         item, fade = one.item, self._fade
         factor = 1.0
         if fade.half_life_s:
@@ -162,36 +175,29 @@ class Ranker:
             held = self._documents[item.id] = (item, of_item(item))
         return held[1]
 
-    def _known(self, items: Sequence[Item], corpus: Corpus | None) -> tuple[Mapping[str, Item], Index | None]:
-        """The items by id, and their index, unless they are candidates of a corpus somebody else knows.
+    def _known(self, items: Sequence[Item], corpus: Corpus | None) -> tuple[VisibleItems, Index | None]:
+        """The items, and their index, unless they are candidates of a corpus somebody else knows.
 
         An index is kept for just these items, and made anew when one of them is another.
         """
+        known = VisibleItems.of(items)
         if corpus is not None:
-            return {item.id: item for item in items}, None
-        key = tuple(map(id, items))  # of living objects: what is held here stays alive
-        held = self._indices.get(key)
-        if held is None:
-            by_id = {item.id: item for item in items}
-            held = self._indices[key] = by_id, Index([self._document(item) for item in by_id.values()])
-            while len(self._indices) > 1 and sum(map(len, self._indices)) > MOST_INDEXED:
-                self._indices.popitem(last=False)
-        self._indices.move_to_end(key)
-        return held
+            return known, None
+        kept = self._indices.get(known.identities)
+        if kept is None:
+            index = Index([self._document(item) for item in known.by_id.values()])
+            kept = self._indices[known.identities] = known, index
+            self._indexed += len(known)
+            while len(self._indices) > 1 and self._indexed > MOST_INDEXED:
+                _, (oldest, _) = self._indices.popitem(last=False)
+                self._indexed -= len(oldest)
+        self._indices.move_to_end(known.identities)
+        return kept
 
 
-@dataclass(slots=True)
-class _Candidate:
-    """An item on its way through the steps."""
-
-    item: Item
-    score: float
-    why: list[str]
-    parts: dict[str, float]
-    dropped: str = ""
-
-    def ranked(self) -> Ranked:
-        return Ranked(self.item, self.score, ", ".join(self.why), self.parts, self.dropped)
+def _in_order(found: Iterable[Ranked]) -> list[Ranked]:
+    """Best first; ties are newer first, then by id."""
+    return sorted(found, key=lambda one: (-round(one.score, 9), -one.item.updated_at, one.item.id))
 
 
 def _strangers(asked: Query, wanted: Sequence[Concept], own_name: str | None) -> set[str]:
@@ -199,7 +205,7 @@ def _strangers(asked: Query, wanted: Sequence[Concept], own_name: str | None) ->
     if own_name is None:
         return set()
     unknown = {concept.name for concept in wanted if not concept.spellings}
-    return unknown.intersection(names_in(asked.text)).difference(terms(own_name))
+    return unknown.intersection(asked.names).difference(terms(own_name))
 
 
 def _of_others(item: Item, asked: Query) -> bool:
@@ -209,7 +215,7 @@ def _of_others(item: Item, asked: Query) -> bool:
 
 
 def _by_vectors(
-    found: dict[str, _Candidate],
+    found: dict[str, Ranked],
     known: Mapping[str, Item],
     cosines: Mapping[str, float],
     text_weight: float,
@@ -220,9 +226,9 @@ def _by_vectors(
     if not cosines:
         return
     for key in outstanding(cosines):
-        held = found.setdefault(key, _Candidate(known[key], 0.0, [], {}))
+        held = found.setdefault(key, Ranked(known[key], 0.0))
         held.dropped = ""
-        held.why.append("meaning")
+        held.found_by.append("meaning")
     texts = {key: one.score for key, one in found.items()}
     for key, value in fuse(texts, cosines, text_weight, vector_weight).items():
         found[key].score = value
@@ -230,7 +236,7 @@ def _by_vectors(
             found[key].parts["cosine"] = cosines[key]
 
 
-def _without_weak(found: Mapping[str, _Candidate]) -> None:
+def _without_weak(found: Mapping[str, Ranked]) -> None:
     """Drop what has so little of the best score that it is there by accident."""
     best = max((one.score for one in found.values() if not one.dropped), default=0.0)
     for one in found.values():
@@ -238,12 +244,13 @@ def _without_weak(found: Mapping[str, _Candidate]) -> None:
             one.dropped = "far weaker than the best"
 
 
-def _along_links(found: dict[str, _Candidate], known: Mapping[str, Item]) -> None:
+def _along_links(found: dict[str, Ranked], known: Mapping[str, Item]) -> None:
     """What is linked with something found is found as well, and counts half of it."""
     for one in [one for one in found.values() if not one.dropped]:
-        for other in sorted(one.item.facets.links & known.keys()):
-            held = found.setdefault(other, _Candidate(known[other], 0.0, [], {}, NO_EVIDENCE))
+        links = one.item.facets.links
+        for other in sorted(links & known.keys()) if links else ():
+            held = found.setdefault(other, Ranked(known[other], 0.0, dropped=NO_EVIDENCE))
             if held.score < LINKED * one.score:
                 held.score = held.parts["link"] = LINKED * one.score
-                held.why.append(f"{LINKED_WITH}{one.item.id}")
+                held.found_by.append(f"{LINKED_WITH}{one.item.id}")
                 held.dropped = ""

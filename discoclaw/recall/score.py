@@ -9,14 +9,15 @@ what was asked.
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
 from discoclaw.core.ports import Corpus
+from discoclaw.core.query import Query
 from discoclaw.core.words import is_common, others_for
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document
-from discoclaw.recall.query import Query
 from discoclaw.recall.spelling import Vocabulary
 
 K1 = 0.9
@@ -34,6 +35,8 @@ MARK = 1.0
 DATE_WEIGHT = 0.5
 """When something was said tells which of several is meant, but only the very day tells that any is."""
 A_DAY = len("d:2026-01-31")
+IN_MARKS, IN_DATES = 0, -1
+"""Instead of a count: the text of a document doesn't contain a term, but its marks or its dates do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,31 @@ class Concept:
     specific: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scored:
-    """`score` > 0, comparable within one query; `matched` what was found, `parts` what each counted."""
+    """`score` > 0, comparable within one query; `matched` what was found, `coverage` its share of the query.
+
+    `evident`: it shares something that says something about just this document, or most of the query.
+    """
 
     document: Document
-    score: float
-    matched: tuple[str, ...]
-    coverage: float
-    evident: bool
+    score: float = 0.0
+    matched: list[str] = field(default_factory=list)
+    coverage: float = 0.0
+    evident: bool = False
+
+    def add(self, concept: Concept, best: float) -> None:
+        """Count a concept that the document has; `best` is what its best spelling counts there."""
+        self.score += concept.weight * best
+        self.matched.append(concept.name)
+        if best > DATE_WEIGHT or len(concept.name) == A_DAY:
+            self.coverage += concept.share
+            self.evident = self.evident or concept.specific
+
+    def finish(self, asked: float) -> None:
+        """All that was `asked` has been looked for."""
+        self.coverage /= asked
+        self.evident = self.evident or self.coverage >= MOST_OF_IT
 
 
 def concepts(query: Query, corpus: Corpus, vocabulary: Vocabulary | Counted | None = None) -> list[Concept]:
@@ -81,35 +100,56 @@ def concepts(query: Query, corpus: Corpus, vocabulary: Vocabulary | Counted | No
     return found
 
 
-def score(wanted: Sequence[Concept], documents: Iterable[Document], corpus: Corpus) -> Iterator[Scored]:
+def score(wanted: Sequence[Concept], documents: Iterable[Document], corpus: Corpus) -> list[Scored]:
     """The documents that have anything of what is wanted, with their scores; not sorted."""
-    asked = sum(concept.share for concept in wanted) or 1.0
+    asked, average, found = _asked(wanted), corpus.average, []
     for document in documents:
-        total = covered = 0.0
-        matched, evident = [], False
-        norm = K1 * (1 - B + B * document.length / corpus.average)
+        norm, one = _norm(document, average), None
         bag, marks, dates = document.bag, document.marks, document.dates
         for concept in wanted:
             best = 0.0
             for term, counts in concept.spellings:
-                if count := bag.get(term):
-                    part = count * (K1 + 1) / (count + norm)
+                if term in bag:
+                    count = bag[term]
                 elif term in marks:
-                    part = MARK
+                    count = IN_MARKS
                 elif term in dates:
-                    part = DATE_WEIGHT
+                    count = IN_DATES
                 else:
                     continue
-                best = max(best, counts * part)
+                best = max(best, counts * _part(count, norm))
             if best:
-                total += concept.weight * best
-                matched.append(concept.name)
-                if best > DATE_WEIGHT or len(concept.name) == A_DAY:
-                    covered += concept.share
-                    evident = evident or concept.specific
-        if matched:
-            coverage = covered / asked
-            yield Scored(document, total, tuple(matched), coverage, evident or coverage >= MOST_OF_IT)
+                one = one or Scored(document)
+                one.add(concept, best)
+        if one is not None:
+            one.finish(asked)
+            found.append(one)
+    return found
+
+
+def _asked(wanted: Sequence[Concept]) -> float:
+    """All that was asked, of which a document covers a share."""
+    return sum(concept.share for concept in wanted) or 1.0
+
+
+def _norm(document: Document, average: float) -> float:
+    return K1 * (1 - B + B * document.length / average)
+
+
+def _part(count: int, norm: float) -> float:
+    """What a term counts in a document, whose text has it `count` times, before its weight."""
+    if count > 0:
+        return count * (K1 + 1) / (count + norm)
+    return MARK if count == IN_MARKS else DATE_WEIGHT
+
+
+def _counted(document: Document) -> Iterator[tuple[str, int]]:
+    """All terms of a document, with how often its text has them, or where else they are."""
+    yield from document.bag.items()
+    for term in document.marks - document.bag.keys():
+        yield term, IN_MARKS
+    for term in document.dates - document.marks - document.bag.keys():
+        yield term, IN_DATES
 
 
 def rarity(containing: int, total: int) -> float:
@@ -134,22 +174,53 @@ class Index:
         self.documents = documents
         self.total = len(documents)
         self.average = sum(one.length for one in documents) / max(1, self.total)
-        self._postings: dict[str, list[int]] = {}
+        self._norms = [_norm(one, self.average) for one in documents]
+        self._postings: dict[str, list[tuple[int, int]]] = {}
         for position, document in enumerate(documents):
-            for term in document.bag.keys() | document.marks | document.dates:
-                self._postings.setdefault(term, []).append(position)
+            shared: dict[int, tuple[int, int]] = {}  # nearly every term of a sentence is there once
+            for term, count in _counted(document):
+                posting = shared.setdefault(count, (position, count))
+                self._postings.setdefault(term, []).append(posting)
         self.vocabulary = Vocabulary(self._postings)
 
     def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
         return {term: len(self._postings.get(term, ())) for term in terms}
 
-    def best(self, wanted: Sequence[Concept], limit: int) -> list[Document]:
-        """The documents that have any of what is wanted; of many, those that have most and the rarest."""
+    def search(self, wanted: Sequence[Concept], limit: int) -> list[Scored]:
+        """The documents that have any of what is wanted, scored as `score` does; not sorted.
+
+        Of many, those that have most of it and the rarest. Only terms that a document has are looked at.
+        """
+        parts = [self._parts(concept) for concept in wanted]
+        positions: Collection[int] = dict.fromkeys(chain.from_iterable(parts))
+        if len(positions) > limit:
+            positions = self._best(wanted, limit)
+        found = {position: Scored(self.documents[position]) for position in positions}
+        for concept, part in zip(wanted, parts, strict=True):
+            for position, best in part.items():
+                if position in found:
+                    found[position].add(concept, best)
+        asked = _asked(wanted)
+        for one in found.values():
+            one.finish(asked)
+        return list(found.values())
+
+    def _parts(self, concept: Concept) -> dict[int, float]:
+        """What a concept counts in each document that has it, before its weight."""
+        parts: dict[int, float] = {}
+        for term, counts in concept.spellings:
+            for position, count in self._postings.get(term, ()):
+                part = counts * _part(count, self._norms[position])
+                if part > parts.get(position, 0.0):
+                    parts[position] = part
+        return parts
+
+    def _best(self, wanted: Sequence[Concept], limit: int) -> list[int]:
+        """The positions of those documents that have most of what is wanted, and the rarest of it."""
         scores: dict[int, float] = {}
         for concept in wanted:
             for term, counts in concept.spellings:
                 weight = concept.weight * counts
-                for position in self._postings.get(term, ()):
+                for position, _ in self._postings.get(term, ()):
                     scores[position] = scores.get(position, 0.0) + weight
-        best = scores if len(scores) <= limit else heapq.nlargest(limit, scores, key=scores.__getitem__)
-        return [self.documents[position] for position in best]
+        return heapq.nlargest(limit, scores, key=scores.__getitem__)

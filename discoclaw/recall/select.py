@@ -4,41 +4,22 @@ Standing items say how to answer this person (preferences, constraints) and are 
 else is there for a reason or not at all. Pure.
 """
 
-import heapq
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.core.item import STANDING, Item, by_newest, durable_line
-from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Recall, Signals
-from discoclaw.core.text import utf16_length
-from discoclaw.core.words import fold, terms
+from discoclaw.core.item import Item
+from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
+from discoclaw.core.query import Query
+from discoclaw.core.visible import VisibleItems
 
-_FILLERS = frozenset({"a", "an", "the", "my", "user", "users"})
 FRAME = len("- []  (src: manual, updated 2026-01-01)") + 1
 """What a line has at least around its item's kind and text."""
-CORE = "core"
 MOST_STANDING = 200
 """Standing items that are looked at; far more than any prompt has room for."""
 ALWAYS, EVERYTHING = "standing", "asked for everything"
 """Why an item is there that no word of the talk called for."""
 STANDING_SHARE = 0.5
 """At most this share of the budget goes to standing items while others have evidence."""
-
-LONGEST_WISH = 300
-"""Whoever says more than this, in characters, asks for something in particular."""
-_OWN_VERB = re.compile(
-    r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE
-)
-"""What the person knows ("I don't know", "let me know") is no question of what is known of them."""
-_EVERYTHING = re.compile(
-    r"\b(?:remember|know|recall|learn\w*|memor\w+|stor\w+|notes?)\b[^.!?\n]*\b(?:me|myself|i|my)\b"
-    r"|\bwho am i\b|\bmy (?:memor\w+|notes)\b",
-    re.IGNORECASE,
-)
-_MEMORY_WORDS = frozenset(
-    terms("recall learned memory memories stored notes everything anything facts show list far date")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,85 +36,65 @@ class Chosen:
         return self.why not in (ALWAYS, EVERYTHING) and not self.why.startswith(LINKED_WITH)
 
 
-def is_standing(item: Item) -> bool:
-    """Whether an item is always in the prompt, asked for or not: it says how to answer, or is core."""
-    return item.kind in STANDING or item.facets.category == CORE
-
-
 def choose(
     recall: Recall,
-    message: str,
+    query: Query,
     items: Sequence[Item],
     *,
     max_chars: int,
     now_ms: int,
-    recent: str = "",
     signals: Signals = NO_SIGNALS,
 ) -> tuple[Chosen, ...]:
     """The items to show, best first, as whole lines of together at most `max_chars` UTF-16 units.
 
-    `items` are active and may be shown here. `recent` is what was said just before; it helps when the
-    message alone says next to nothing ("and why?"). A line that does not fit is passed over, not cut.
+    `items` are active and may be shown here. A line that does not fit is passed over, not cut.
     """
-    if asks_for_everything(message):
-        found = {item.id: EVERYTHING for item in items}
-        ranked = sorted(items, key=by_newest)
+    known = VisibleItems.of(items)
+    if query.everything:
+        found: dict[str, Hit | None] = dict.fromkeys(known.by_id)
+        ranked = known.newest
     else:
-        hits = recall.rank(asked(message, recent), items, now_ms=now_ms, signals=signals)
-        found = {hit.item.id: hit.why for hit in hits}
+        hits = recall.rank(query, known, now_ms=now_ms, signals=signals)
+        found = {hit.item.id: hit for hit in hits}
         ranked = [hit.item for hit in hits]
-    standing = heapq.nsmallest(
-        MOST_STANDING,
-        [item for item in items if item.kind in STANDING or item.facets.category == CORE],
-        key=lambda item: (item.id not in found, -item.updated_at, item.id),
-    )
-    relevant = [item for item in ranked if not is_standing(item)]
-    said: set[object] = set()
-    first = _fit(standing, int(max_chars * STANDING_SHARE) if relevant else max_chars, found, said)
-    second = _fit(relevant, max_chars - _size(first), found, said)
-    taken = {chosen.item.id for chosen in first}
-    rest = [item for item in standing if item.id not in taken]
-    third = _fit(rest, max_chars - _size(first) - _size(second), found, said)
-    return (*first, *second, *third)
+    standing = [item for item in known.standing if item.id in found]
+    standing += [item for item in known.standing if item.id not in found]
+    always = {item.id for item in standing}
+    relevant = [item for item in ranked if item.id not in always]
+    page = _Page(known, found, max_chars)
+    page.fill(standing[:MOST_STANDING], int(max_chars * STANDING_SHARE) if relevant else max_chars)
+    page.fill(relevant, page.room)
+    page.fill(standing[:MOST_STANDING], page.room)
+    return tuple(page.chosen)
 
 
-def asked(message: str, recent: str = "") -> str:
-    """What memory is looked up for: the message, with the talk before it where it says next to nothing."""
-    says_something = len(set(terms(message[:LONGEST_WISH]))) > 1
-    return message if says_something else f"{message}\n{recent}"
+class _Page:
+    """The lines chosen so far. `found` maps an item to its hit, or to None when everything was asked for."""
 
+    def __init__(self, known: VisibleItems, found: Mapping[str, Hit | None], room: int) -> None:
+        self.chosen: list[Chosen] = []
+        self.room = room
+        self._known = known
+        self._found = found
+        self._said: set[object] = set()
 
-def asks_for_everything(message: str) -> bool:
-    """Whether somebody asks what is remembered of them at all, and of nothing in particular.
+    def fill(self, items: Sequence[Item], budget: int) -> None:
+        """Add every item, in order, whose line fits into `budget` and says something not yet said."""
+        for item in items:
+            if self._known.shortest + FRAME > budget:
+                return
+            if len(item.text) + len(item.kind) + FRAME > budget:
+                continue  # before anything is built for it
+            line = self._known.line(item)
+            if line.cost > budget or line.gist in self._said:
+                continue
+            self._said.add(line.gist)
+            budget -= line.cost
+            self.room -= line.cost
+            self.chosen.append(Chosen(item, line.text, self._why(item)))
 
-    English only; in other languages the model finds the same with its search tool.
-    """
-    if len(message) > LONGEST_WISH or _EVERYTHING.search(_OWN_VERB.sub("", message)) is None:
-        return False
-    return not set(terms(message)) - _MEMORY_WORDS
-
-
-def _fit(items: Sequence[Item], budget: int, found: dict[str, str], said: set[object]) -> tuple[Chosen, ...]:
-    """Greedy: every item whose line still fits and says something not yet `said`, to which it is added."""
-    chosen: list[Chosen] = []
-    for item in items:
-        if len(item.text) + len(item.kind) + FRAME > budget:
-            continue  # most items of a long memory end here, before anything is built for them
-        line = durable_line(item)
-        cost = utf16_length(line) + 1
-        if cost > budget or (gist := _gist(item)) in said:
-            continue
-        said.add(gist)
-        budget -= cost
-        chosen.append(Chosen(item, line, found.get(item.id) or ALWAYS))
-    return tuple(chosen)
-
-
-def _size(chosen: Sequence[Chosen]) -> int:
-    return sum(utf16_length(one.line) + 1 for one in chosen)
-
-
-def _gist(item: Item) -> tuple[str, ...] | str:
-    """Two items with the same words in the same order say the same. A "not", "from" or "before" counts."""
-    words = re.findall(r"[\w+#]+", re.sub("['’]", "", fold(item.text)))
-    return tuple(word for word in words if word not in _FILLERS) or item.text
+    def _why(self, item: Item) -> str:
+        if item.id not in self._found:
+            return ALWAYS
+        hit = self._found[item.id]
+        return hit.why if hit is not None else EVERYTHING

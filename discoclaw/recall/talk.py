@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.ports import Corpus
+from discoclaw.core.query import Query
 from discoclaw.recall.document import Document, of_entry
-from discoclaw.recall.query import read
 from discoclaw.recall.score import Scored, concepts, score
 
 NEIGHBOUR = 0.5
@@ -32,7 +32,7 @@ class RankedEntry:
 
 
 def rank_talk(
-    query: str,
+    query: Query,
     entries: Sequence[Entry],
     *,
     corpus: Corpus,
@@ -45,9 +45,9 @@ def rank_talk(
     right before and behind it in the same conversation. `corpus` is of all talk that may be seen.
     `documents` are entries as documents, by id, where that is known already.
     """
-    asked, known = read(query), documents or {}
+    known = documents or {}
     documents = {entry.id: known.get(entry.id) or of_entry(entry) for entry in entries}
-    own = {one.document.id: one for one in score(concepts(asked, corpus), documents.values(), corpus)}
+    own = {one.document.id: one for one in score(concepts(query, corpus), documents.values(), corpus)}
     ranked = []
     for entry in entries:
         mine, around = own.get(entry.id), _around(entry.id, own, neighbours)
@@ -55,7 +55,7 @@ def rank_talk(
             continue
         words = mine.score if mine is not None else 0.0
         beside = max((one.score * share for one, share in around), default=0.0)
-        named = SPEAKER if not documents[entry.id].marks.isdisjoint(asked.terms) else 1.0
+        named = SPEAKER if not documents[entry.id].marks.isdisjoint(query.terms) else 1.0
         parts = {"words": words, "neighbours": beside, "speaker": named}
         why = ", ".join(mine.matched) if mine is not None else "beside what matches"
         ranked.append(RankedEntry(entry, (words + beside) * named, why, parts))

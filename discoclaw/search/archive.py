@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
 from discoclaw.memory.disk.database import FAULTS, connect
@@ -43,8 +44,10 @@ CLOSE_S = 5.0
 """So long is waited for whoever uses the file when it is to be closed."""
 
 
-class Archive:
+class Archive(PersonalData):
     """The archive at `path`. Opened when first used; there is no file before the first entry."""
+
+    name = "archive"
 
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
@@ -114,7 +117,7 @@ class Archive:
 
         return self._alone(work) if self._there() else 0
 
-    def erase(self, user_id: str) -> int:
+    def erase_person(self, user_id: str) -> int:
         """Destroy every byte of what a person said, of their direct messages, and of our answers to them.
 
         Returns how many entries there were. Raises MemoryFault when bytes may be left; again is then fine.
@@ -133,13 +136,13 @@ class Archive:
         self._remove_copies()  # of a damaged file nobody can tell whose words it holds
         return gone
 
-    def erase_subject(self, subject: str) -> tuple[int, list[str]]:
-        """A step of an erasing: whether there was anything of a subject (0 or 1), and what stays and why."""
-        user_id = user_of(subject)
+    def erase(self, erasure: Erasure) -> Removed:
+        """Destroy what there is of a person; all of it counts as one note."""
+        user_id = user_of(erasure.subject)
         try:
-            return (min(1, self.erase(user_id)), []) if user_id is not None else (0, [])
+            return Removed(min(1, self.erase_person(user_id))) if user_id is not None else Removed()
         except MemoryFault as fault:
-            return 0, [str(fault)]
+            return Removed(left=(str(fault),))
 
     # ------------------------------------------------------------------ reading
 

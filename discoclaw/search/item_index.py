@@ -3,7 +3,7 @@
 One file for each subject and branch (`item_file`), made from a view in a thread that leaves the interpreter
 to others every few items, and brought in line with later views by what differs. It may be behind, incomplete
 or gone at any time: then it is said, and whoever asks goes on without. Always safe to delete. While a subject
-is erased (`cleared`) nobody has a file of theirs open, and what was begun before comes to nothing.
+is erased (`exclusive`) nobody has a file of theirs open, and what was begun before comes to nothing.
 Knows nothing about queries, ranking, and who may see an item.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import Item
+from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import in_thread, safe_id
@@ -37,18 +38,6 @@ PAUSE_S = 0.001
 
 Words = Callable[[Item], tuple[Sequence[str], int]]
 """What an item is found by: its terms, with repetitions, and its length in terms."""
-
-
-def erase(folder: Path, subject: str) -> tuple[int, list[str]]:
-    """Remove all files of a subject. Blocking. Returns how many there were, and what stays and why.
-
-    Nobody may have one open meanwhile; see `cleared`.
-    """
-    try:
-        files = FileDocuments(folder)
-        return files.remove([name for name in files.names() if name.startswith(_prefix(subject))])
-    except OSError as error:
-        return 0, [f"{folder}: {error}"]
 
 
 def _prefix(subject: str) -> str:
@@ -82,8 +71,10 @@ class _SubjectIndex:
         return self.writing.locked() or self.reading.locked()
 
 
-class ItemIndex:
+class ItemIndex(PersonalData):
     """The indices of all subjects, below `folder`. What is known of them leaves RAM after `idle_ms`."""
+
+    name = "item index"
 
     def __init__(
         self,
@@ -199,9 +190,9 @@ class ItemIndex:
     # ------------------------------------------------------------------ letting go
 
     @asynccontextmanager
-    async def cleared(self, subject: str) -> AsyncIterator[None]:
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """While nobody has a file of the subject open, so that they can be removed for good."""
-        shelf = self._use(subject)
+        shelf = self._use(erasure.subject)
         shelf.epoch += 1
         async with shelf.writing, shelf.reading:
             try:
@@ -210,6 +201,16 @@ class ItemIndex:
                 shelf.known.clear()
                 shelf.damaged.clear()
                 shelf.epoch += 1  # who came meanwhile may have words from before
+
+    def erase(self, erasure: Erasure) -> Removed:
+        """Remove all files of a subject."""
+        try:
+            files = FileDocuments(self._folder)
+            prefix = _prefix(erasure.subject)
+            count, left = files.remove([name for name in files.names() if name.startswith(prefix)])
+            return Removed(count, tuple(left))
+        except OSError as error:
+            return Removed(left=(f"{self._folder}: {error}",))
 
     def stop(self) -> None:
         """Let whoever writes end soon: the files are sound, and are continued at the next use."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.disk.database import FAULTS, connect
 
 log = logging.getLogger(__name__)
@@ -40,8 +41,10 @@ def hash_of(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-class VectorCache:
+class VectorCache(PersonalData):
     """Vectors as bytes (float32 in the machine's order) by their text's hash. `path` None: in RAM alone."""
+
+    name = "vectors"
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -68,9 +71,9 @@ class VectorCache:
         """How often an owner was erased here: a token for `put`. Never blocks."""
         return self._erasings.get(owner, 0)
 
-    def begin_erasing(self, owner: str) -> None:
-        """From here on nothing that was asked for before is kept. Never blocks; `erase` follows."""
-        self._erasings[owner] = self.erasings(owner) + 1
+    def forget(self, erasure: Erasure) -> None:
+        """From here on nothing that was asked for before is kept; `erase` follows."""
+        self._erasings[erasure.subject] = self.erasings(erasure.subject) + 1
 
     def put(self, owner: str, model: str, vectors: Mapping[bytes, bytes], *, erasings: int) -> bool:
         """Keep vectors, all of one length. Those of other models, or of another length, go.
@@ -105,17 +108,17 @@ class VectorCache:
         """Let an owner's vectors go, to be made anew. Raises MemoryFault."""
         self._do(lambda db: db.execute("DELETE FROM vectors WHERE owner = ?", (owner,)).rowcount)
 
-    def erase(self, owner: str) -> tuple[int, list[str]]:
-        """Destroy an owner's vectors, byte for byte. Returns how many there were, what stays, and why.
+    def erase(self, erasure: Erasure) -> Removed:
+        """Destroy an owner's vectors, byte for byte.
 
         A cache from which that can not be done is destroyed as a whole.
         """
         with self._lock:
-            self.begin_erasing(owner)
+            self.forget(erasure)
             try:
-                return self._destroy(owner), []
+                return Removed(self._destroy(erasure.subject))
             except OSError as error:
-                return 0, [f"{self._path}: {error.strerror or error}"]
+                return Removed(left=(f"{self._path}: {error.strerror or error}",))
 
     def close(self) -> None:
         """Give the file back; it is opened again when it is used."""

@@ -17,7 +17,7 @@ from discoclaw.core.text import scrub, speaker
 from discoclaw.core.times import date_of
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document
-from discoclaw.recall.query import read
+from discoclaw.recall.query import parse
 from discoclaw.recall.talk import rank_talk
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Looked, Visible, holding, look
@@ -51,15 +51,15 @@ def find(
 ) -> list[ArchiveHit]:
     """The best `limit` messages for a query. Raises MemoryFault."""
     query = scrub(query)
-    wanted = read(query).wanted
+    asked = parse(query)
 
     def looked(connection: sqlite3.Connection) -> Looked:
-        return look(connection, wanted, visible)
+        return look(connection, asked.wanted, visible)
 
     found = archive.read(looked, Looked())
     entries = [entry for entry in found.entries if keeps(entry)]
     ranked = rank_talk(
-        query,
+        asked,
         entries,
         corpus=Counted(found.total, found.average, found.frequencies),
         neighbours=found.neighbours,

@@ -2,7 +2,7 @@
 
 Kept is what allowed people say where an admin turned that on, and our answers to them; nothing of anybody
 who wants no memory, nothing of guests, who agreed to nothing, and nothing from before an erasing. Nobody
-waits for the writing: of each message the newest change waits in RAM, and a disk that takes nothing is said
+waits for the writing: of each message the newest change waits in RAM, and a disk that takes nothing is logged
 once. What waits there when the process is killed comes back from the chat's history.
 Knows nothing about Discord, and nothing about how talk is ranked.
 """
@@ -11,26 +11,26 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible, present
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
 from discoclaw.session.archive_rules import Rules, entry_of, id_of, joined, people_of, words_of
 from discoclaw.session.archive_search import ArchiveHit, find
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 WAIT_S = 2.0
 """Whoever asks waits this long for the disk."""
-CLOSE_S = 5.0
-"""So long is waited for what is still to be written when we stop."""
 LINGER_S = 0.25
 """Messages that come close together are written together."""
 REST_S = 30.0
@@ -43,9 +43,13 @@ MOST_GONE = 2_000
 """Deleted messages that are remembered, should the chat's history still bring one."""
 MOST_ASKING = 32
 
+_WRITING = "writing"
 
-class Archiving:
+
+class Archiving(PersonalData):
     """Hears what is said, and searches it. `start` begins the writing; without it nothing is kept."""
+
+    name = "talk that waits for the archive"
 
     def __init__(self, archive: Archive, rules: Rules, *, clock: Clock) -> None:
         self._archive = archive
@@ -56,32 +60,29 @@ class Archiving:
         self._asking = 0
         self._swept = False
         self._purged = 0
-        self._failed = False
-        self._wake = asyncio.Event()
-        self._stop = asyncio.Event()
-        self._alone = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._open = False
+        self._closed = False
+        self._worker = Worker("archive", self._work, retry_s=REST_S, longest_s=REST_S)
         self._writer = ThreadPoolExecutor(1, "archive-writer")
         self._reader = ThreadPoolExecutor(1, "archive-reader")
 
-    def start(self) -> None:
-        """Begin to write, in a task."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="archive")
+    async def start(self) -> None:
+        """Begin to write."""
+        self._open = True
+        self._worker.note(_WRITING)
 
-    async def close(self) -> None:
-        """Write what waits, within `CLOSE_S`, and let go of the file."""
-        self._stop.set()
-        self._wake.set()
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=CLOSE_S)
-            self._task.cancel()
+    async def settle(self) -> None:
+        """Wait until all that was heard so far is written, or the disk refused it just now."""
+        self._worker.hurry()
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what waits, within `grace_s`, and let go of the file."""
+        self._open, self._closed = False, True
+        self._worker.hurry()
+        await self._worker.close(grace_s)
         for executor in (self._writer, self._reader):
             executor.shutdown(wait=False, cancel_futures=True)
-
-    async def flush(self) -> None:
-        """Wait until all that was heard so far is written, or the disk refused it."""
-        await self._write()
 
     # ------------------------------------------------------------------ what is heard
 
@@ -109,7 +110,7 @@ class Archiving:
         if self._rules.auto_save:
             self._put(Amend(message_id, author_id, text))
 
-    def forget(self, message_id: str) -> None:
+    def delete(self, message_id: str) -> None:
         """A message was deleted in the chat."""
         if self._rules.auto_save:
             self._gone[message_id] = None
@@ -117,8 +118,12 @@ class Archiving:
                 del self._gone[next(iter(self._gone))]
             self._put(Drop(message_id))
 
-    def erase(self, user_id: str) -> None:
-        """A person had themselves erased: nothing of them waits any more. The file is the eraser's."""
+    def forget(self, erasure: Erasure) -> None:
+        if (user_id := user_of(erasure.subject)) is not None:
+            self._drop_waiting(user_id)
+
+    def _drop_waiting(self, user_id: str) -> None:
+        """Nothing of a person waits any more."""
         self._waiting = {
             key: change
             for key, change in self._waiting.items()
@@ -129,8 +134,8 @@ class Archiving:
 
     async def forget_person(self, user_id: str) -> int:
         """Remove all that a person said, or was answered. Returns how much. Raises MemoryFault."""
-        self.erase(user_id)
-        return await self._in(self._writer, partial(self._archive.erase, user_id))
+        self._drop_waiting(user_id)
+        return await self._in(self._writer, partial(self._archive.erase_person, user_id))
 
     async def forget_channel(self, channel_id: str) -> None:
         """A channel or thread was deleted in the chat, with all that was said there."""
@@ -185,7 +190,7 @@ class Archiving:
         )
 
     async def _soon(self, work: Callable[[], T]) -> T:
-        if self._asking >= MOST_ASKING or self._stop.is_set():
+        if self._asking >= MOST_ASKING or self._closed:
             raise MemoryFault("the archive is asked too much at once, or we are about to stop")
         asking = asyncio.get_running_loop().run_in_executor(self._reader, work)
         self._asking += 1
@@ -210,70 +215,51 @@ class Archiving:
             self._put(Put(entry, fresh))
 
     def _put(self, change: Change) -> None:
-        if self._task is None or self._stop.is_set():
+        if not self._open:
             return
         known = self._waiting.pop(id_of(change), None)
         self._waiting[id_of(change)] = change if known is None else joined(known, change)
         if len(self._waiting) > MOST_WAITING:
             lost = next((key for key, one in self._waiting.items() if isinstance(one, Put)), None)
             del self._waiting[lost if lost is not None else next(iter(self._waiting))]
-        self._wake.set()
+        self._worker.note(_WRITING, LINGER_S)
 
-    async def _run(self) -> None:
-        """Write what comes, until we stop; then what is left."""
-        while not self._stop.is_set():
-            try:
-                await self._look_after()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
-                await self._pause(REST_S if self._failed else LINGER_S)
-                self._wake.clear()
-                await self._write()
-            except Exception:  # a named edge: one batch may fail in any way, and the next one is written
-                log.exception("what was said could not be archived")
-                await self._pause(REST_S)
+    async def _work(self, _: str) -> None:
+        """Look after the file and write what waits. Raises MemoryFault; what was not written waits on."""
+        fault = await self._look_after()
         await self._write()
+        self._worker.note(_WRITING, LOOK_S)
+        if fault is not None:
+            raise fault
 
-    async def _look_after(self) -> None:
-        """Remove what may no longer be there, once after a start, and from time to time what is over age."""
-        with suppress(MemoryFault):
+    async def _look_after(self) -> MemoryFault | None:
+        """Remove what may no longer be there, once after a start, and now and then what is over age.
+
+        Returns what went wrong, which is no reason not to write.
+        """
+        try:
             if not self._swept:
-                await self._tried(partial(self._archive.sweep, self._rules.unwanted_until))
+                await self._in(self._writer, partial(self._archive.sweep, self._rules.unwanted_until))
                 self._swept = True
             if self._clock() - self._purged >= PURGE_EVERY_MS:
-                await self._tried(partial(self._purge, self._clock()))
+                await self.purge(self._clock())
+        except MemoryFault as fault:
+            return fault
+        return None
 
     async def _write(self) -> None:
-        """Write what waits. What the disk does not take waits on."""
-        async with self._alone:
-            batch, self._waiting = self._waiting, {}
-            if not batch:
-                return
-            work = partial(self._archive.write, list(batch.values()), words=words_of, keeps=self._rules.keeps)
-            try:
-                await self._tried(work)
-            except MemoryFault:
-                for key, change in self._waiting.items():
-                    batch[key] = joined(batch.pop(key), change) if key in batch else change
-                self._waiting = batch
-                self._wake.set()
-
-    async def _tried(self, work: Callable[[], object]) -> None:
-        """Do something with the file. A failure is said once, until it works again. Raises MemoryFault."""
+        """Write what waits. Raises MemoryFault; what the disk does not take waits on."""
+        batch, self._waiting = self._waiting, {}
+        if not batch:
+            return
+        work = partial(self._archive.write, list(batch.values()), words=words_of, keeps=self._rules.keeps)
         try:
             await self._in(self._writer, work)
-        except MemoryFault as fault:
-            if not self._failed:
-                log.warning("what is said can not be archived for now: %s", fault)
-            self._failed = True
+        except MemoryFault:
+            for key, change in self._waiting.items():
+                batch[key] = joined(batch.pop(key), change) if key in batch else change
+            self._waiting = batch
             raise
-        if self._failed:
-            log.info("what is said is archived again")
-        self._failed = False
-
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
 
     @staticmethod
     async def _in(executor: Executor, work: Callable[[], T]) -> T:

@@ -9,7 +9,10 @@ not be read is left out with a warning.
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
+
+import aiofiles
 
 from discoclaw.core.message import Place
 from discoclaw.core.text import clip
@@ -51,28 +54,19 @@ class Content:
 
     async def soul(self) -> Soul:
         """The personality, its files read anew."""
-        return await asyncio.to_thread(self._read_soul)
-
-    def _read_soul(self) -> Soul:
         looked_at = {path: _changed(path) for path in self._soul_files}
-        identity, user, philosophy = map(_text, self._soul_files)
+        identity, user, philosophy = [await _text(path) for path in self._soul_files]
         self._soul = (looked_at, Soul(identity, user, philosophy))
         return self._soul[1]
 
     async def of(self, place: Place) -> Texts:
         """The texts, read anew."""
-        return await asyncio.to_thread(self._read, _file_name(place))
-
-    def _read(self, name: str) -> Texts:
-        looked_at = {self._base: _changed(self._base)}
-
-        def texts(paths: list[Path]) -> tuple[str, ...]:
-            for path in paths:
-                looked_at[path] = _changed(path)
-            return tuple(text for path in paths if (text := _text(path)))
-
-        base = texts(sorted(self._base.glob("*.md")))
-        found = base, texts([self._channels / f"{name}.md"] if name else [])
+        name = _file_name(place)
+        looked_at = {self._base: _changed(self._base)}  # before reading: a change meanwhile is seen next time
+        base = await asyncio.to_thread(lambda: sorted(self._base.glob("*.md")))
+        own = [self._channels / f"{name}.md"] if name else []
+        looked_at.update((path, _changed(path)) for path in [*base, *own])
+        found = await _texts(base), await _texts(own)
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[name] = (looked_at, found)
@@ -95,9 +89,16 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def _text(path: Path) -> str:
+async def _texts(paths: Sequence[Path]) -> tuple[str, ...]:
+    """The texts of some files, without the empty ones."""
+    return tuple([text for path in paths if (text := await _text(path))])
+
+
+async def _text(path: Path) -> str:
+    """What a file says, without the spaces around it; "" for one that cannot be read."""
     try:
-        return clip(path.read_text(encoding="utf-8").strip(), MAX_FILE)
+        async with aiofiles.open(path, encoding="utf-8") as file:
+            return clip((await file.read()).strip(), MAX_FILE)
     except FileNotFoundError:
         return ""
     except (OSError, ValueError) as error:

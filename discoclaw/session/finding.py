@@ -16,16 +16,19 @@ from operator import is_
 from types import MappingProxyType
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.item import Item, by_newest
+from discoclaw.core.item import Item
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock, Corpus
+from discoclaw.core.query import Query
+from discoclaw.core.visible import VisibleItems
 from discoclaw.core.words import others_for
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import indexed, of_item
-from discoclaw.recall.query import read
-from discoclaw.recall.select import MOST_STANDING, asked, asks_for_everything, is_standing
+from discoclaw.recall.select import MOST_STANDING
 from discoclaw.recall.spelling import Vocabulary
 from discoclaw.search.item_index import ItemIndex
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,8 @@ MOST_LATELY = 8
 WAIT_S = 2.0
 REST_MS = 60_000
 """After a failure an index is left alone so long."""
+_AT_ONCE = 4
+"""Indices that are brought in line side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +73,18 @@ class _Spellings:
 
 
 @dataclass(frozen=True, slots=True)
-class _VisibleItems:
-    """What somebody may see of a branch, by id, while the index has it as `held`.
+class _Sorted:
+    """What somebody may see of a branch while the index has it as `held`, which lacks the `fresh` items."""
 
-    `fresh` are the items that it does not have as they are, `standing` the newest of those that always are
-    there.
-    """
-
-    items: Sequence[Item]
+    items: VisibleItems
     held: Mapping[str, Item]
-    known: Mapping[str, Item]
     fresh: Sequence[Item]
-    standing: Sequence[Item]
 
 
-class Finder:
+class Finder(PersonalData):
     """Brings indices in line with `memory`, each at its next use, and asks them."""
+
+    name = "sorted items"
 
     def __init__(
         self, memory: Memory, index: ItemIndex, *, clock: Clock, large: int = LARGE, wait_s: float = WAIT_S
@@ -94,35 +95,30 @@ class Finder:
         self._large = large
         self._wait_s = wait_s
         self._looks: set[asyncio.Task[Pool | None]] = set()
-        self._syncs: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._worker = Worker("item index", self._bring, at_once=_AT_ONCE, retry_s=None)
         self._rest_until: dict[tuple[str, str], int] = {}
-        self._lately: deque[_VisibleItems] = deque(maxlen=MOST_LATELY)
+        self._lately: deque[_Sorted] = deque(maxlen=MOST_LATELY)
         self._closed = False
-        memory.eraser.held.append(index.cleared)
-        memory.eraser.told.append(lambda subject, at, sessions: self._lately.clear())
 
     async def pool(
         self,
         subject: str,
         branch: str | None,
         items: Sequence[Item],
-        message: str,
+        query: Query,
         *,
-        recent: str = "",
         cosines: Mapping[str, float] = MappingProxyType({}),
     ) -> Pool:
-        """What to rank for a message among `items`, which are active items of a subject's branch.
+        """What to rank for a query among `items`, which are active items of a subject's branch.
 
-        `recent` is what was said just before, as `choose` has it. `cosines` say, by id, how near items are to
-        what is meant; the nearest are there whatever their words.
+        `cosines` say, by id, how near items are to what is meant; the nearest are there whatever their words.
         """
         if len(items) <= self._large:
             return Pool(items)
-        if branch is None or self._closed or asks_for_everything(message):
+        if branch is None or self._closed or query.everything:
             return self._newest(items)
-        terms = read(asked(message, recent)).wanted
         nearest = heapq.nlargest(NEAREST, cosines, key=lambda one: cosines[one])
-        looking = asyncio.create_task(self._look(subject, branch, items, terms, nearest))
+        looking = asyncio.create_task(self._look(subject, branch, items, query.wanted, nearest))
         self._looks.add(looking)
         looking.add_done_callback(self._looks.discard)
         await asyncio.wait([looking], timeout=self._wait_s)
@@ -130,9 +126,9 @@ class Finder:
         return found or self._newest(items)
 
     def _newest(self, items: Sequence[Item]) -> Pool:
-        newest = sorted(items, key=by_newest)
-        standing = list(filter(is_standing, newest))[:MOST_STANDING]
-        return Pool(list({item.id: item for item in (*newest[: self._large], *standing)}.values()))
+        known = VisibleItems.of(items)
+        first = (*known.newest[: self._large], *known.standing[:MOST_STANDING])
+        return Pool(list({item.id: item for item in first}.values()))
 
     # ------------------------------------------------------------------ looking
 
@@ -152,37 +148,43 @@ class Finder:
     ) -> Pool | None:
         given = self._given(subject, branch, items)
         if given is None:
-            if (syncing := self._sync(subject, branch)) is not None:
-                await asyncio.wait([syncing])
+            self._sync(subject, branch)
+            await self._worker.settle((subject, branch))
             if (given := self._given(subject, branch, items)) is None:
                 return None
         elif given.fresh or self._behind(subject, branch):
             self._sync(subject, branch)
-        spellings, known, fresh = _Spellings(), given.known, given.fresh
+        spellings, known, fresh = _Spellings(), given.items.by_id, given.fresh
         found = await self._index.candidates(subject, branch, terms, among=known, instead=spellings)
         if found is None:
             return None
         linked = (other for item in fresh for other in item.facets.links)
-        ids = (*found.ids, *(item.id for item in (*fresh, *given.standing)), *linked, *also)
+        ids = (
+            *found.ids,
+            *(item.id for item in (*fresh, *given.items.standing[:MOST_STANDING])),
+            *linked,
+            *also,
+        )
         pool = [known[one] for one in dict.fromkeys(ids) if one in known]
         counted = Counter(found.frequencies)  # and what the index does not have yet
         counted.update(term for item in fresh for term in counted.keys() & set(words_of(item)[0]))
         return Pool(pool, Counted(found.total + len(fresh), found.average, counted, spellings.near))
 
-    def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _VisibleItems | None:
+    def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _Sorted | None:
         """The items sorted out; None when the index does not help."""
         held = self._index.indexed(subject, branch)
         if held is None:
             return None
         for given in self._lately:
-            if given.held is held and len(given.items) == len(items) and all(map(is_, given.items, items)):
+            same = given.items is items or (
+                len(given.items) == len(items) and all(map(is_, given.items, items))
+            )
+            if given.held is held and same:
                 return given
         fresh = [item for item in items if held.get(item.id) is not item]
         if len(fresh) > MOST_FRESH * self._large:
             return None
-        known = {item.id: item for item in items}
-        standing = heapq.nsmallest(MOST_STANDING, filter(is_standing, items), key=by_newest)
-        given = _VisibleItems(items, held, known, fresh, standing)
+        given = _Sorted(VisibleItems.of(items), held, fresh)
         self._lately.append(given)
         return given
 
@@ -193,32 +195,39 @@ class Finder:
 
     # ------------------------------------------------------------------ keeping up
 
-    def _sync(self, subject: str, branch: str) -> asyncio.Task[None] | None:
-        """The work on an index, begun if need be; None while it is left alone."""
+    def _sync(self, subject: str, branch: str) -> None:
+        """See to it that an index is brought in line, unless that is under way or it is left alone."""
         key = (subject, branch)
-        if key not in self._syncs and not self._closed and self._clock() >= self._rest_until.get(key, 0):
-            self._syncs[key] = asyncio.create_task(self._bring(subject, branch))
-        return self._syncs.get(key)
+        rests = self._clock() < self._rest_until.get(key, 0)
+        if not rests and not self._closed and not self._worker.busy(key):
+            self._worker.note(key)
 
-    async def _bring(self, subject: str, branch: str) -> None:
-        key = (subject, branch)
+    async def _bring(self, key: tuple[str, str]) -> None:
+        if self._closed:
+            return
+        subject, branch = key
         try:
             await self._index.sync(subject, branch, await self._memory.view(subject, branch))
-            self._rest_until.pop(key, None)
-        except Exception as fault:  # a named edge: nobody needs the index, and nobody else awaits this
+        except Exception:
             self._rest_until[key] = self._clock() + REST_MS
-            expected = isinstance(fault, MemoryFault | OSError)
-            log.warning("%s: no index of the items: %s", subject, fault, exc_info=not expected)
-        finally:
-            del self._syncs[key]
+            raise
+        self._rest_until.pop(key, None)
+
+    async def start(self) -> None:
+        """Nothing to start: an index is made at its first use."""
+
+    def forget(self, erasure: Erasure) -> None:
+        self._lately.clear()
 
     async def settle(self) -> None:
         """Wait until no index is at work."""
-        while tasks := [*self._looks, *self._syncs.values()]:
-            await asyncio.wait(tasks)
+        while self._looks:
+            await asyncio.wait(self._looks)
+        await self._worker.settle()
 
-    async def close(self) -> None:
+    async def close(self, grace_s: float = GRACE_S) -> None:
         """Stop. Indices that are being made are continued at their next use."""
         self._closed = True
         self._index.stop()
+        await self._worker.close(grace_s)
         await self.settle()

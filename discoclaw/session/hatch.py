@@ -16,20 +16,21 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.item import Source
-from discoclaw.core.message import Inbound, Me, Place, Said, with_attachments
+from discoclaw.core.message import Me, Place, Said, with_attachments
 from discoclaw.core.model import Finished, ModelRequest, TextDelta
 from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
 from discoclaw.core.privacy import DmPrivacy
-from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.session.arrival import Arrival
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
 from discoclaw.soul import soul as souls
@@ -37,6 +38,7 @@ from discoclaw.soul import words
 from discoclaw.soul.block import SoulBlock, read
 from discoclaw.soul.hatching import Event, State, step
 from discoclaw.soul.interview import Interview, Line
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
@@ -46,52 +48,96 @@ OFFERED = "hatch-offered"
 
 
 @dataclass(frozen=True, slots=True)
-class HatchingContext:
-    """What hatching works with. `memory` is None when switched off; `remembers` says whom we may remember.
+class HatchingRules:
+    """Who may give the bot a personality, and how. Without `memory` there is nowhere to keep one.
 
     `commands`: whether there is a command by which an interview can be ended.
     """
 
     owners: Collection[str]
-    memory: Memory | None
-    cursors: Cursors
-    model: Model
-    windows: Windows
-    loops: Loops
-    remembers: Callable[[str], bool]
-    clock: Clock
-    me: Callable[[], Me]
-    max_tokens: int
-    dm_privacy: DmPrivacy
+    dm_privacy: DmPrivacy = "balanced"
     commands: bool = True
+    memory: bool = True
+
+
+class Interviewer:
+    """The model that asks the questions, in answers of at most `max_tokens` tokens. `me` is the bot."""
+
+    def __init__(self, model: Model, *, me: Callable[[], Me], max_tokens: int) -> None:
+        self.me = me
+        self._model = model
+        self._max_tokens = max_tokens
+
+    async def ask(self, asked: Interview) -> str:
+        """What the model says next, whole. Raises ModelError."""
+        request = ModelRequest(
+            interviews.system(asked, self.me().name), interviews.turns(asked), max_tokens=self._max_tokens
+        )
+        text: list[str] = []
+        finished: Finished | None = None
+        async with aclosing(self._model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text.append(event.text)
+                else:
+                    finished = event
+        if finished is None:
+            raise ModelError("the model's stream ended without an end")
+        return "".join(text)
 
 
 class Hatchery:
-    """The one interview there can be, and what owners do with our soul. `load` comes first."""
+    """The one interview there can be, and what owners do with the bot's personality. A `Service`."""
 
-    def __init__(self, nest: HatchingContext) -> None:
-        self._nest = nest
+    def __init__(
+        self,
+        rules: HatchingRules,
+        interviewer: Interviewer,
+        memory: Memory,
+        cursors: Cursors,
+        windows: Windows,
+        loops: Loops,
+        consent: Consent,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._rules = rules
+        self._interviewer = interviewer
+        self._store = memory
+        self._cursors = cursors
+        self._windows = windows
+        self._loops = loops
+        self._consent = consent
+        self._clock = clock
         self._state: State = "asleep"
         self._interview: Interview | None = None
-        self._saving: set[asyncio.Task[None]] = set()
+        self._saves = Worker("interview", self._save)
 
-    async def load(self) -> None:
+    async def start(self) -> None:
         """Go on with the interview that a restart interrupted, if there is one."""
         kept = []
-        for owner in self._nest.owners if self._nest.memory is not None else ():
-            kept.append(interviews.from_cursor(owner, await self._nest.cursors.get(_cursor(owner))))
+        for owner in self._rules.owners if self._rules.memory else ():
+            kept.append(interviews.from_cursor(owner, await self._cursors.get(_cursor(owner))))
         found = [one for one in kept if one is not None]
         if found and self._interview is None:
             self._interview = max(found, key=lambda one: one.last_at)
             self._state = step(self._state, "start")
 
-    def takes(self, message: Inbound) -> bool:
+    async def settle(self) -> None:
+        """Wait until the transcript is on disk."""
+        await self._saves.settle()
+
+    async def close(self) -> None:
+        """Save what is left, for as long as the next message would have waited."""
+        await self._saves.close(SAVE_WAIT_S)
+
+    def takes(self, arrival: Arrival) -> bool:
         """Whether a message belongs to the interview."""
-        one = self._interview
+        one, message = self._interview, arrival.message
         return (
             one is not None
             and (one.human, one.session_key) == (message.author.id, message.session_key)
-            and not one.idle(self._nest.clock())
+            and not one.idle(self._clock())
         )
 
     # ------------------------------------------------------------------ what owners ask for
@@ -102,9 +148,9 @@ class Hatchery:
         `message_id` is the message that will show it, if it is known. Raises Refused.
         """
         self._memory(user_id)
-        if not self._nest.remembers(user_id):
+        if self._consent.opted_out(user_id):
             raise Refused(words.OPTED_OUT)
-        now = self._nest.clock()
+        now = self._clock()
         if self._interview is not None and self._interview.idle(now):
             await self._end("idle")
         self._state = step(self._state, "start")
@@ -134,93 +180,75 @@ class Hatchery:
         """What our own memory says. Raises Refused and MemoryFault."""
         return await self._memory(user_id).view(BOT)
 
-    async def offer(self, message: Inbound, *, hatched: bool) -> HatchOffer | None:
-        """The offer of a personality, once ever: for an owner who was answered in a DM while we have none."""
-        nest, author = self._nest, message.author
-        wanted = author.is_owner and author.id in nest.owners and message.place.kind == "dm" and nest.commands
+    async def offer(self, arrival: Arrival, *, hatched: bool) -> tuple[HatchOffer, ...]:
+        """The offer of a personality, once ever, to an owner who is answered in a DM while there is none."""
+        author, rules = arrival.message.author, self._rules
+        wanted = author.is_owner and author.id in rules.owners and arrival.in_dm and rules.commands
         if hatched or not wanted or self._interview is not None:
-            return None
-        if nest.memory is None or not nest.remembers(author.id):
-            return None
-        return HatchOffer(author.id) if await self._note_offer() else None
+            return ()
+        if not rules.memory or arrival.permission.opted_out:
+            return ()
+        return (HatchOffer(author.id),) if await self._note_offer() else ()
 
     async def _note_offer(self) -> bool:
         """Note that no offer is to be made again. Returns whether this is the first time."""
-        now = self._nest.clock()
-        return await _soon(self._nest.cursors.update(OFFERED, lambda known: None if known else {"at": now}))
+        now = self._clock()
+        return await _soon(self._cursors.update(OFFERED, lambda known: None if known else {"at": now}))
 
     def _memory(self, user_id: str) -> Memory:
         """The store, for an owner. Raises Refused."""
-        if user_id not in self._nest.owners:
+        if user_id not in self._rules.owners:
             raise Refused(words.ONLY_OWNERS)
-        if self._nest.memory is None:
+        if not self._rules.memory:
             raise Refused(words.MEMORY_OFF)
-        return self._nest.memory
+        return self._store
 
     # ------------------------------------------------------------------ the interview
 
-    async def take(self, message: Inbound, reply: Reply) -> None:
+    async def take(self, arrival: Arrival, reply: Reply) -> None:
         """Answer a message of the interview. Raises ModelError and ChatError; it goes on then."""
         if self._interview is None:
             return
-        if not self._nest.remembers(message.author.id):
+        message = arrival.message
+        if arrival.permission.opted_out:
             await self._end("cancel")
             await reply.fail(words.OPTED_OUT[:1].upper() + words.OPTED_OUT[1:] + ".")
             return
         said = with_attachments(message.text, message.attachments)
-        asked = self._interview.with_line(Line(message.id, said), self._nest.clock())
+        asked = self._interview.with_line(Line(message.id, said), self._clock())
         self._interview = asked
         await self._save(asked.human)
-        answer = asked.unsaved or await self._ask(asked)
+        answer = asked.unsaved or await self._interviewer.ask(asked)
         if not self._goes_on(asked):
             await reply.fail(words.OVER_MEANWHILE)
             return
         found = read(answer)
         if found.soul is not None:
-            await self._hatch(found.soul, found.text, answer, message, reply)
+            await self._hatch(found.soul, found.text, answer, arrival, reply)
         elif found.fault:
             log.warning("the soul of an interview can not be used: %s", found.fault)
-            await self._say(f"{found.text}\n\n{words.MALFORMED}", answer, message, reply, fault=found.fault)
+            await self._say(f"{found.text}\n\n{words.MALFORMED}", answer, arrival, reply, fault=found.fault)
         elif asked.answers() >= interviews.MOST_ANSWERS:
             await self._end("cancel")
             await reply.fail(words.ENDLESS)
         elif found.text:
-            await self._say(found.text, answer, message, reply)
+            await self._say(found.text, answer, arrival, reply)
         else:
             await reply.fail(words.NO_WORDS)
 
-    async def let_go(self, message: Inbound) -> str:
+    async def let_go(self, arrival: Arrival) -> str:
         """End an interview that lay idle, when its owner talks there again. Returns a word about it."""
         one = self._interview
-        if one is None or (one.human, one.session_key) != (message.author.id, message.session_key):
+        if one is None or (one.human, one.session_key) != (arrival.message.author.id, arrival.session_key):
             return ""
         await self._end("idle")
         return words.IDLE
-
-    async def _ask(self, asked: Interview) -> str:
-        """What the model says next, whole. Raises ModelError."""
-        request = ModelRequest(
-            interviews.system(asked, self._nest.me().name),
-            interviews.turns(asked),
-            max_tokens=self._nest.max_tokens,
-        )
-        text: list[str] = []
-        finished: Finished | None = None
-        async with aclosing(self._nest.model.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    text.append(event.text)
-                else:
-                    finished = event
-        if finished is None:
-            raise ModelError("the model's stream ended without an end")
-        return "".join(text)
 
     async def _say(
         self,
         text: str,
         answer: str,
-        message: Inbound,
+        arrival: Arrival,
         reply: Reply,
         *,
         fault: str = "",
@@ -229,28 +257,28 @@ class Hatchery:
         """Show what the model said, without its block, and keep it in the transcript as it was said."""
         await reply.push(text.strip())
         answer_id = await reply.finish() or ""
-        if self._interview is None or not self.takes(message):
+        if self._interview is None or not self.takes(arrival):
             return  # it was ended meanwhile
         step(self._state, "malformed" if fault else "answer")
-        kept = self._interview.with_line(Line(answer_id, answer, ours=True), self._nest.clock())
+        kept = self._interview.with_line(Line(answer_id, answer, ours=True), self._clock())
         self._interview = replace(kept, fault=fault, unsaved=unsaved)
-        nest, me = self._nest, self._nest.me()
+        me, author = self._interviewer.me(), arrival.message.author
         if answer_id:
-            window = nest.windows.use(message.session_key)
-            ours = Said(answer_id, me.id, me.name, text.strip(), nest.clock(), by_us=True)
-            window.remember(ours)
-            nest.loops.hear(ours, message.place, message.session_key, window=window.capacity)
-        nest.loops.nudge(message.session_key, message.author.id)
-        await self._save(message.author.id)
+            ours = Said(answer_id, me.id, me.name, text.strip(), self._clock(), by_us=True)
+            arrival.window.remember(ours)
+            capacity = arrival.window.capacity
+            self._loops.hear(ours, arrival.place, arrival.session_key, window=capacity)
+        self._loops.nudge(arrival.session_key, author.id)
+        await self._save(author.id)
 
-    async def _hatch(self, soul: SoulBlock, text: str, answer: str, message: Inbound, reply: Reply) -> None:
+    async def _hatch(self, soul: SoulBlock, text: str, answer: str, arrival: Arrival, reply: Reply) -> None:
         """Make a soul ours, and end the interview; or say that it could not be stored."""
         asked = self._interview
         try:
-            await self._store(soul, message)
+            await self._keep(soul, arrival)
         except MemoryFault as fault:
             log.warning("a soul could not be stored: %s", fault)
-            await self._say(f"{text}\n\n{words.NOT_STORED}", answer, message, reply, unsaved=answer)
+            await self._say(f"{text}\n\n{words.NOT_STORED}", answer, arrival, reply, unsaved=answer)
             return
         except Refused:
             await reply.fail(words.OVER_MEANWHILE)
@@ -259,14 +287,13 @@ class Hatchery:
             await self._end("soul")
         await reply.push(f"{text}\n\n{words.HATCHED}".strip())
         await reply.finish()
-        self._nest.loops.nudge(message.session_key, message.author.id)
-        self._nest.loops.force(message.author.id)
+        self._loops.nudge(arrival.session_key, arrival.message.author.id)
+        self._loops.force(arrival.message.author.id)
 
-    async def _store(self, soul: SoulBlock, message: Inbound) -> None:
-        """One commit in our own memory. Raises MemoryFault, and Refused when the interview is over."""
-        memory, human, place = self._nest.memory, message.author.id, message.place
-        if memory is None:
-            raise Refused(words.MEMORY_OFF)
+    async def _keep(self, soul: SoulBlock, arrival: Arrival) -> None:
+        """One commit in the bot's own memory. Raises MemoryFault, and Refused when the interview is over."""
+        message, place = arrival.message, arrival.place
+        human = message.author.id
         asked = self._interview
         origin = Origin(
             "stated",
@@ -274,19 +301,19 @@ class Hatchery:
             said_at=message.sent_at,
             private=place.private,
             evidence="an interview",
-            dm_privacy=self._nest.dm_privacy,
+            dm_privacy=self._rules.dm_privacy,
         )
 
         def wish(draft: Draft) -> None:
             if asked is None or not self._goes_on(asked):
                 raise Refused(words.OVER_MEANWHILE)
-            if memory.erased_at(user_subject(human)) >= message.sent_at or not self._nest.remembers(human):
+            if arrival.permission.erased or arrival.permission.opted_out:
                 raise Refused(words.OVER_MEANWHILE)
             souls.keep(draft, soul, human, origin)
 
         at = f"{place.channel_id}/{message.id}"
         about: dict[str, Any] = {"by": "hatching", "at": at, HUMAN: human}
-        await memory.change(BOT, "hatched", wish, **about)
+        await self._store.change(BOT, "hatched", wish, **about)
 
     # ------------------------------------------------------------------ what happens to it
 
@@ -305,9 +332,7 @@ class Hatchery:
         if changed is self._interview:
             return
         self._interview = changed
-        task = asyncio.create_task(self._save(changed.human), name="interview")
-        self._saving.add(task)
-        task.add_done_callback(self._saving.discard)
+        self._saves.note(changed.human)
 
     def erase(self, user_id: str) -> None:
         """A person's memory was erased: nothing of their interview is left. Its cursor goes with the rest."""
@@ -326,7 +351,7 @@ class Hatchery:
         self._state = step(self._state, event)
         self._interview = None
         if one is not None:
-            window = self._nest.windows.use(one.session_key)
+            window = self._windows.use(one.session_key)
             for line in one.lines:
                 window.forget(line.id)
             await self._save(one.human)
@@ -339,7 +364,7 @@ class Hatchery:
             wanted = interviews.to_cursor(one) if one is not None and one.human == human else {}
             return None if wanted == known else wanted
 
-        await _soon(self._nest.cursors.update(_cursor(human), now))
+        await _soon(self._cursors.update(_cursor(human), now))
 
 
 def _cursor(user_id: str) -> str:

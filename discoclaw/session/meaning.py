@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Embedder
+from discoclaw.core.service import Passive
 from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
 from discoclaw.search.matrix import Matrix
 
@@ -91,8 +92,8 @@ class Meaning:
         """Whether the provider answers in time, as far as is known: only then are questions asked."""
         return self._trying is not None and not self._out.is_set()
 
-    def start(self) -> None:
-        """From here on see to it, in the background, that it is known whether the provider answers."""
+    async def start(self) -> None:
+        """From here on find out, in the background, whether the provider answers."""
         self._out.set()
         self._trying = asyncio.create_task(self._keep_trying(), name="embedding-try")
 
@@ -107,6 +108,10 @@ class Meaning:
             return None
         matrix = self._begin(self.embedding.matrix(subject))
         return Question(self, self._begin(self._vector(text, matrix)), matrix, subject)
+
+    def want(self, subject: str, items: Iterable[Item]) -> None:
+        """These items are in use, and need vectors some time. Never blocks."""
+        self.embedding.want(subject, items)
 
     async def cosines(
         self, subject: str, text: str, items: Collection[Item], *, private: bool
@@ -188,6 +193,22 @@ class Meaning:
                 said = ""
                 log.info("items are found by their meaning too: %s", self._embedder.name)
             first = False
+
+
+class NoMeaning(Passive):
+    """In place of `Meaning` where there are no vectors: items are found by their words alone."""
+
+    def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> None:
+        """Nothing is asked."""
+
+    def want(self, subject: str, items: Iterable[Item]) -> None:
+        """Nothing is embedded."""
+
+    async def cosines(
+        self, subject: str, text: str, items: Collection[Item], *, private: bool
+    ) -> Mapping[str, float]:
+        """No cosines."""
+        return {}
 
 
 def without_names(text: str, names: Iterable[str]) -> str:

@@ -6,10 +6,12 @@ A reply does not wait long for it; what comes late is there for the next one.
 import asyncio
 import logging
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError
-from discoclaw.core.message import Inbound
-from discoclaw.session.parts import Parts, erased_at
-from discoclaw.session.window import Window
+from discoclaw.core.ports import Clock, History
+from discoclaw.loops.schedule import Loops
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.arrival import Arrival
 
 log = logging.getLogger(__name__)
 
@@ -18,32 +20,46 @@ HISTORY_WAIT_S = 2.0
 HISTORY_PAUSE_MS = 60_000
 
 
-async def refill(parts: Parts, message: Inbound) -> None:
-    """Fill a conversation's window, unless that was done; waits `HISTORY_WAIT_S` at most."""
-    window = parts.windows.use(message.session_key)
-    if window.refilled or parts.clock() < window.refill_after:
-        return
-    if window.refill is None:
-        window.refill = asyncio.create_task(_refill(parts, message, window))
-    await asyncio.wait([window.refill], timeout=HISTORY_WAIT_S)
+class Refill:
+    """Fills windows from `history`, and lets loops and archive catch up with what it brings."""
 
+    def __init__(
+        self, history: History, consent: Consent, loops: Loops, archive: Archiving, *, clock: Clock
+    ) -> None:
+        self._history = history
+        self._consent = consent
+        self._loops = loops
+        self._archive = archive
+        self._clock = clock
 
-async def _refill(parts: Parts, message: Inbound, window: Window) -> None:
-    try:
-        past = await parts.history.before(message.place, message.id, window.capacity)
-        dm_of = message.author.id if message.place.kind == "dm" else None  # there, our answers go too
-        past = [said for said in past if said.sent_at > erased_at(parts, dm_of or said.author_id)]
-        for said in past:
-            window.remember(said)
-        if parts.archiving is not None:
-            parts.archiving.catch_up(past, message.place, message.session_key)
-        await parts.loops.catch_up(past, message.place, message.session_key, window=window.capacity)
-        window.refilled = True
-    except ChatError as error:
-        window.refill_after = parts.clock() + HISTORY_PAUSE_MS
-        log.warning("%s: no history: %s", message.session_key, error)
-    except Exception:  # a named edge: nobody awaits this task, and the turn goes on without
-        window.refill_after = parts.clock() + HISTORY_PAUSE_MS
-        log.exception("%s: no history", message.session_key)
-    finally:
-        window.refill = None
+    async def fill(self, arrival: Arrival) -> None:
+        """Fill a conversation's window, unless that was done; waits `HISTORY_WAIT_S` at most."""
+        window = arrival.window
+        if window.refilled or self._clock() < window.refill_after:
+            return
+        if window.refill is None:
+            window.refill = asyncio.create_task(self._fill(arrival))
+        await asyncio.wait([window.refill], timeout=HISTORY_WAIT_S)
+
+    async def _fill(self, arrival: Arrival) -> None:
+        message, place, window = arrival.message, arrival.place, arrival.window
+        try:
+            past = await self._history.before(place, message.id, window.capacity)
+            # In a DM the bot's answers were for the person too, so they go with the person's words.
+            dm_of = message.author.id if arrival.in_dm else None
+            past = [
+                said for said in past if not self._consent.ask(dm_of or said.author_id, said.sent_at).erased
+            ]
+            for said in past:
+                window.remember(said)
+            self._archive.catch_up(past, place, arrival.session_key)
+            await self._loops.catch_up(past, place, arrival.session_key, window=window.capacity)
+            window.refilled = True
+        except ChatError as error:
+            window.refill_after = self._clock() + HISTORY_PAUSE_MS
+            log.warning("%s: no history: %s", arrival.session_key, error)
+        except Exception:  # a named edge: nobody awaits this task, and the turn goes on without
+            window.refill_after = self._clock() + HISTORY_PAUSE_MS
+            log.exception("%s: no history", arrival.session_key)
+        finally:
+            window.refill = None

@@ -21,6 +21,8 @@ from discoclaw.show.words import ACTS, PRIVATE, acts, count, line, quoted, short
 
 _SIGNS = {"add": "+", "modify": "~", "forget": "-", "observe": "?"}
 _CHANGE_SIGNS = {"added": "+", "removed": "-", "deprecated": "-", "restored": "+", "changed": "~"}
+_STATUS = {"deprecated": "forgotten"}
+"""What people call the status of an item, or a change of it, where that is another word."""
 _NOTHING = "nothing is remembered yet"
 _LONGEST_SIDE = 600
 """Of one side of a conflict, in UTF-16 units: a question fits into a message, with its links."""
@@ -41,25 +43,36 @@ def log(
 
     `limit` is the most commits shown. Raises Refused when there is no such branch.
     """
-    records = _records(history, branch)
-    commits = [record for record in records if isinstance(record, Commit)]
-    left = len(commits) if limit is None else min(max(0, limit), len(commits))
-    first = commits[-left] if 0 < left < len(commits) else None
     heads = _heads(history.branches)
-    secrets = _Secrets(history, in_private=in_private)
+    secrets = Secrets(history, in_private=in_private)
     lines: list[str] = []
-    for record in reversed(records if left else []):
+    records, earlier = newest(history, branch, limit)
+    for record in records:
         if oneline:
             lines += [_one_line(record)] if isinstance(record, Commit) else []
         elif isinstance(record, Commit):
             lines += ["", *_commit(history, record, heads.get(record.id, ()), secrets)]
         else:
             lines += ["", _ref(record, in_private=in_private)]
-        if record is first:
-            break
-    if earlier := len(commits) - left:
+    if earlier:
         lines += ([] if oneline else [""]) + [f"… {count(earlier, 'earlier commit')}"]
     return "\n".join(lines).lstrip("\n") or "there are no commits yet"
+
+
+def newest(
+    history: History, branch: str | None = None, limit: int | None = None
+) -> tuple[Sequence[Record], int]:
+    """The records of a branch, or all, newest first, and how many earlier commits are left out.
+
+    `limit` is the most commits. Raises Refused when there is no such branch.
+    """
+    records = _records(history, branch)
+    commits = [record for record in records if isinstance(record, Commit)]
+    left = len(commits) if limit is None else min(max(0, limit), len(commits))
+    if left == 0:
+        return (), len(commits)
+    start = next((place for place, one in enumerate(records) if one is commits[-left]), 0)
+    return records[start if left < len(commits) else 0 :][::-1], len(commits) - left
 
 
 def _records(history: History, branch: str | None) -> Sequence[Record]:
@@ -92,7 +105,7 @@ def _one_line(commit: Commit) -> str:
     return f"{commit.id} {when(commit.timestamp)} [{', '.join(marks)}] {line(commit.message)}"
 
 
-def _commit(history: History, commit: Commit, heads: Sequence[str], secrets: "_Secrets") -> list[str]:
+def _commit(history: History, commit: Commit, heads: Sequence[str], secrets: "Secrets") -> list[str]:
     marks = f" ({', '.join(heads)})" if heads else ""
     lines = [
         f"commit {commit.id} [{word(commit.branch)}]{marks}",
@@ -143,25 +156,25 @@ def _ref(ref: Ref, *, in_private: bool) -> str:
     return f"-- {when(ref.timestamp)} {told}{_made_by(ref.metadata)}"
 
 
-def _event(event: Event, secrets: "_Secrets") -> str:
+def _event(event: Event, secrets: "Secrets") -> str:
     sign = _SIGNS[event.event_type]
     start = f"{sign} {event.event_type:<7} {short(secrets.target(event))}{_marks(event)}"
     return f"{start} {secrets.words(event)} ({word(event.source)})"
 
 
 def _marks(event: Event) -> str:
-    """` [preference, deprecated, private]`: an event's kind and what else is not as usual."""
+    """` [preference, forgotten, private]`: an event's kind and what else is not as usual."""
     body = event.ext.get("item", {})
     kind = body.get("kind", event.predicate)
     marks = [kind] if kind in KINDS else []
     if event.event_type == "modify" and "status" in body:
-        marks.append(body["status"])
+        marks.append(_STATUS.get(body["status"], body["status"]))
     if event.sensitivity != "normal":
         marks.append(event.sensitivity)
     return f" [{', '.join(marks)}]" if marks else ""
 
 
-def _text(event: Event) -> str:
+def text_of(event: Event) -> str:
     """What an item says with an event; a bare triple speaks for itself."""
     text = event.ext.get("item", {}).get("text")
     if isinstance(text, str):
@@ -179,10 +192,10 @@ def _words(event: Event) -> str:
         text = noted.get("text")
         told = quoted(text) if isinstance(text, str) and text else "it no longer holds"
         return f"settled, {word(noted['settled'])}: {told}" if "settled" in noted else f"against it: {told}"
-    return quoted(_text(event))
+    return quoted(text_of(event))
 
 
-class _Secrets:
+class Secrets:
     """Which item an event is about, and whether its words may be shown here."""
 
     def __init__(self, history: History, *, in_private: bool) -> None:
@@ -226,19 +239,19 @@ def _targets_of_bare(history: History) -> Mapping[str, str]:
 
 def hidden(history: History) -> frozenset[str]:
     """The items that are shown in private only, in their past too: what `view` and `changes` are given."""
-    return _Secrets(history, in_private=False).hidden
+    return Secrets(history, in_private=False).hidden
 
 
 # ---------------------------------------------------------------------- items, diffs, conflicts
 
 
 def view(view: View, *, in_private: bool = True, hidden: Collection[str] = ()) -> str:
-    """What holds at a point, newest first; what is deprecated last; then what is to be settled.
+    """What holds at a point, newest first; what was forgotten last; then what is to be settled.
 
     `hidden` are ids of items that became private later: an earlier point does not know of it.
     """
     items = sorted(view.items.values(), key=lambda item: (not item.active, by_newest(item)))
-    shown = [item for item in items if _open(item, in_private=in_private, hidden=hidden)]
+    shown = [item for item in items if is_open(item, in_private=in_private, hidden=hidden)]
     lines = [_item(item) for item in shown]
     if left_out := len(items) - len(shown):
         lines.append(f"({count(left_out, 'private item')}, not shown here)")
@@ -255,15 +268,15 @@ def view(view: View, *, in_private: bool = True, hidden: Collection[str] = ()) -
 
 def _item(item: Item) -> str:
     """`3720777d 2026-02-09 [preference, private] text`."""
-    return f"{short(item.id)} {date_of(item.updated_at)} [{', '.join(_traits(item))}] {line(item.text)}"
+    return f"{short(item.id)} {date_of(item.updated_at)} [{', '.join(traits(item))}] {line(item.text)}"
 
 
-def _traits(item: Item) -> list[str]:
+def traits(item: Item) -> list[str]:
     secret = [] if item.facets.sensitivity == "normal" else [item.facets.sensitivity]
-    return [item.kind, *([] if item.active else ["deprecated"]), *secret]
+    return [item.kind, *([] if item.active else [_STATUS["deprecated"]]), *secret]
 
 
-def _open(item: Item | None, *, in_private: bool, hidden: Collection[str] = ()) -> bool:
+def is_open(item: Item | None, *, in_private: bool, hidden: Collection[str] = ()) -> bool:
     if in_private or item is None:
         return True
     return item.facets.sensitivity == "normal" and item.id not in hidden
@@ -284,7 +297,7 @@ def _change_lines(
     left_out = 0
     for change in changes:
         sides = (change.before, change.after)
-        if all(_open(item, in_private=in_private, hidden=hidden) for item in sides):
+        if all(is_open(item, in_private=in_private, hidden=hidden) for item in sides):
             lines.append(_change(change))
         else:
             left_out += 1
@@ -293,9 +306,9 @@ def _change_lines(
 
 def _change(change: ItemChange) -> str:
     item, before = change.item, change.before
-    start = f"{_CHANGE_SIGNS[change.kind]} {short(item.id)} [{', '.join(_traits(item))}]"
+    start = f"{_CHANGE_SIGNS[change.kind]} {short(item.id)} [{', '.join(traits(item))}]"
     if change.kind != "changed" or before is None:
-        told = "" if change.kind in ("added", "removed") else f" ({change.kind})"
+        told = "" if change.kind in ("added", "removed") else f" ({_STATUS.get(change.kind, change.kind)})"
         words = quoted(item.text) if before is None or before.text == item.text else _from_to(before, item)
         return f"{start} {words}{told}"
     if before.text != item.text:
@@ -335,7 +348,7 @@ def conflict(view: View, conflict: Conflict, *, in_private: bool = True) -> str:
     """
     item, other = view.items.get(conflict.item_id), view.items.get(conflict.other_id)
     secret = not in_private and conflict.sensitivity != "normal"
-    if secret or not all(_open(one, in_private=in_private) for one in (item, other)):
+    if secret or not all(is_open(one, in_private=in_private) for one in (item, other)):
         return PRIVATE
     stated = item is not None and item.facets.author == "stated"
     reason = line(conflict.reason, 200)
@@ -393,12 +406,12 @@ def stats(history: History, *, in_private: bool = True) -> str:
     found = _figures(history)
     items = list(found.view.items.values())
     secret = sum(item.facets.sensitivity != "normal" for item in items)
-    shown = [item for item in items if _open(item, in_private=in_private)]
+    shown = [item for item in items if is_open(item, in_private=in_private)]
     active = sum(item.active for item in items)
     tags = Counter(word(tag) for item in shown if item.active for tag in item.tags)
     times = [commit.timestamp for commit in history.commits.values()]
     rows = [
-        ("items", f"{active} active, {len(items) - active} deprecated, {secret} private"),
+        ("items", f"{active} active, {len(items) - active} forgotten, {secret} private"),
         ("kinds", _told(Counter(item.kind for item in shown if item.active))),
         ("tags", _told(tags, 10)),
         ("to settle", count(len(found.view.conflicts), "question")),
@@ -468,22 +481,22 @@ def why(
     `link` makes an address of a Discord message. `branch` leaves out what other branches did; without it
     all of them count. Raises Refused when there is no such branch.
     """
-    secrets = _Secrets(history, in_private=in_private)
-    words = line(item.text) if _open(item, in_private=in_private) else PRIVATE
-    lines = [f"{short(item.id)} [{', '.join(_traits(item))}] {words}"]
-    for commit in _of_branch(history, branch):
+    secrets = Secrets(history, in_private=in_private)
+    words = line(item.text) if is_open(item, in_private=in_private) else PRIVATE
+    lines = [f"{short(item.id)} [{', '.join(traits(item))}] {words}"]
+    for commit in commits_of(history, branch):
         for event in commit.events:
             if secrets.target(event) == item.id:
                 lines += ["", *_reason(commit, event, secrets, link)]
     return "\n".join(lines if len(lines) > 1 else [*lines, "", "the history does not say where it came from"])
 
 
-def _of_branch(history: History, branch: str | None) -> Iterator[Commit]:
+def commits_of(history: History, branch: str | None) -> Iterator[Commit]:
     kept = None if branch is None else history.ancestors(history.branch(branch).head)
     return (commit for commit in history.commits.values() if kept is None or commit.id in kept)
 
 
-def _reason(commit: Commit, event: Event, secrets: _Secrets, link: Callable[[Source], str]) -> Iterator[str]:
+def _reason(commit: Commit, event: Event, secrets: Secrets, link: Callable[[Source], str]) -> Iterator[str]:
     author = event.ext.get("facets", {}).get("author")
     yield f"{when(event.timestamp)} commit {commit.id} [{word(commit.branch)}]{_made_by(commit.metadata)}"
     yield f"  {_SIGNS[event.event_type]} {event.event_type}{_marks(event)} {secrets.words(event)}"
@@ -513,16 +526,21 @@ def brought(brought: Brought, *, in_private: bool = True) -> str:
     else:
         done = count(len(brought.changes), "change") if brought.changes else "no item changed"
         lines.append(f"{quoted(brought.commit.message)}: {done}, commit {brought.commit.id}")
-    lines += _change_lines(brought.changes, in_private=in_private)
+    return "\n".join([*lines, *brought_lines(brought, in_private=in_private)])
+
+
+def brought_lines(brought: Brought, *, in_private: bool = True) -> list[str]:
+    """What it changed, and where both sides had changed the same; one line each."""
+    lines = _change_lines(brought.changes, in_private=in_private)
     hidden = 0
     for clash in brought.clashes:
-        if all(_open(item, in_private=in_private) for item in (clash.ours, clash.theirs)):
+        if all(is_open(item, in_private=in_private) for item in (clash.ours, clash.theirs)):
             lines.append(_clash(clash))
         else:
             hidden += 1
     if hidden:
         lines.append(f"! changed on both sides, ours stays: {count(hidden, 'private item')}, not shown here")
-    return "\n".join(lines)
+    return lines
 
 
 def _clash(clash: Clash) -> str:
@@ -535,4 +553,4 @@ def _clash(clash: Clash) -> str:
 def _side(item: Item | None) -> str:
     if item is None:
         return "removed"
-    return quoted(item.text) if item.active else f"deprecated {quoted(item.text)}"
+    return quoted(item.text) if item.active else f"forgotten {quoted(item.text)}"

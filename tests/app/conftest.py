@@ -10,8 +10,13 @@ import pytest
 import simcord
 
 from discoclaw.app import App, build
+from discoclaw.app.learning import Learning
+from discoclaw.app.mirror import Mirror
 from discoclaw.core.ports import Model
+from discoclaw.loops.hygiene import Hygiene
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.models.offline.model import OfflineModel
+from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.settings import Settings
 
 GUILD_ID = 100_000_000_000_000_001
@@ -69,6 +74,21 @@ class World:
 
     async def end(self) -> None:
         await self._running.aclose()
+
+    @property
+    def memory(self) -> Memory:
+        return self.app.storage.memory
+
+    @property
+    def hygiene(self) -> Hygiene:
+        return self.app.feature(Learning).hygiene
+
+    @property
+    def mirror(self) -> NostrAdapter:
+        """The mirror on relays, where there is one."""
+        adapter = self.app.feature(Mirror).adapter
+        assert isinstance(adapter, NostrAdapter)
+        return adapter
 
     def durable(self, person: Any) -> Path:
         return self.folder / "data" / "memory" / "durable" / f"{person.id}.json"

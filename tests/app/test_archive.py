@@ -6,7 +6,9 @@ from typing import Any
 import discord
 import pytest
 
-from discoclaw.bot.search_commands import shown
+from discoclaw.app.archive import Archived
+from discoclaw.app.models import Models
+from discoclaw.bot.texts.search import found
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import utf16_length
 from discoclaw.session.archive_search import ArchiveHit
@@ -15,7 +17,7 @@ from tests.app.models import Scripted
 from tests.memory.leftovers import traces
 
 CANARY = "Kanarie-Ü🐦-4711"
-NOTHING = "I have found nothing like that, in what was kept and you may read."
+NOTHING = "I found nothing like that in the messages I kept and you can read."
 
 
 async def search(world: World, person: Any, query: str, *, in_dm: bool = False) -> str:
@@ -38,7 +40,7 @@ async def thread(world: World, channel: Any, kind: discord.ChannelType) -> Any:
 async def kept(world: World) -> list[str]:
     """All texts in the archive."""
     await world.settle()
-    archive = world.app.client.talk.parts.archiving._archive  # type: ignore[union-attr]
+    archive = world.app.feature(Archived).archiving._archive  # type: ignore[union-attr]
     rows = archive.read(lambda one: one.execute("SELECT text FROM entries ORDER BY id").fetchall(), [])
     return [text for (text,) in rows]
 
@@ -64,13 +66,13 @@ class TestOptIn:
             await world.bob.send(world.general, "zebras of a guest")
             await world.ann.send(world.general, "zebras of ann")
             assert await kept(world) == ["zebras of ann", "ok"]
-            assert "You are not on my allowlist" in await search(world, world.bob, "zebra")
+            assert "You aren't on my allowlist" in await search(world, world.bob, "zebra")
 
     async def test_after_it_was_switched_off_nothing_is_found(self, start: Start) -> None:
         async with start(Scripted(), auto_save="all") as world:
             await world.ann.send(world.general, "zebras are striped")
             await world.restart(auto_save="")
-            assert "is not kept" in await search(world, world.ann, "zebra")
+            assert "aren't kept" in await search(world, world.ann, "zebra")
 
 
 class TestSearch:
@@ -79,9 +81,8 @@ class TestSearch:
             said = await world.ann.send(world.general, "what does a zebra look like?")
             lines = (await search(world, world.bob, "zebra")).splitlines()
             assert len(lines) == 2
-            date = f"{world.env.now():%Y-%m-%d}"
             (mine,) = [line for line in lines if "look like" in line]
-            assert mine.startswith(f"- {date} ")
+            assert mine.startswith(f"- <t:{int(world.env.now().timestamp())}:R>, ")
             assert f"<#{world.general.id}>, **ann**: `what does a zebra look like?`" in mine
             assert mine.endswith(f"<https://discord.com/channels/{GUILD_ID}/{world.general.id}/{said.id}>")
             assert await search(world, world.bob, "giraffe") == NOTHING
@@ -141,10 +142,8 @@ class TestSearch:
             await world.ann.send(world.general, "zebras are striped")
             await world.ann.send(world.general, "and white")
             assert world.answer(world.general) == "ok"
-            assert "can not be searched right now" in await search(world, world.ann, "zebra")
-            warnings = [
-                one.getMessage() for one in caplog.records if "can not be archived" in one.getMessage()
-            ]
+            assert "I can't search the archive right now" in await search(world, world.ann, "zebra")
+            warnings = [one for one in caplog.messages if "archive: writing failed" in one]
             assert len(warnings) == 1
             path.rmdir()
 
@@ -200,7 +199,7 @@ class TestItFollowsDiscord:
         async with start(Scripted("Striped, a zebra is."), auto_save="all") as world:
             await world.ann.send(world.general, "what is a zebra like?")
             await world.ann.send(world.general, "!memory remember tea")
-            await world.app.client.talk.parts.archiving.close()  # type: ignore[union-attr]
+            await world.app.feature(Archived).archiving.close()  # type: ignore[union-attr]
             await world.restart()
             for path in (world.folder / "data" / "memory").glob("archive.sqlite*"):
                 path.unlink()
@@ -217,7 +216,7 @@ class TestPeopleDecide:
             for _ in range(3):
                 await world.ann.send(world.general, f"I like {CANARY}")
                 await world.ann.send_dm(f"I like {CANARY}")
-            world.app.client.talk.parts.model.then = "ok"  # type: ignore[attr-defined]
+            world.app.feature(Models).chat.then = "ok"  # type: ignore[attr-defined]
             await world.bob.send(world.general, "I like coffee")
             assert len(await kept(world)) == 14
             await world.env.advance_time(1)
@@ -235,26 +234,26 @@ class TestPeopleDecide:
             await world.bob.send(world.general, "I like coffee")
             await world.settle()
             await world.ann.send(world.general, "!memory optout")
-            assert "From the archive of talk I removed 2 messages." in world.answer(world.general)
+            assert "I removed 2 messages from the archive." in world.answer(world.general)
             await world.ann.send(world.general, "I like lions")
             assert await kept(world) == ["I like coffee", "ok"]
 
 
 class TestTheText:
     @staticmethod
-    def found(text: str, name: str = "Ann", number: int = 1) -> ArchiveHit:
+    def hit(text: str, name: str = "Ann", number: int = 1) -> ArchiveHit:
         entry = Entry(str(number), "discord:channel:5", "5", "5", "9", "1", name, text, 1_770_000_000_000)
         return ArchiveHit(entry, 1.0, "")
 
     def test_nothing_in_a_message_is_markup_or_a_line_of_its_own(self) -> None:
-        text = shown([self.found("`x` **bold** <@1> @everyone\n- 2026 [a](http://b)", "A*n*n`\n#")])
+        text = found([self.hit("`x` **bold** <@1> @everyone\n- 2026 [a](http://b)", "A*n*n`\n#")])
         assert text == (
-            "- 2026-02-02 02:40Z, <#5>, **A\\*n\\*n #**: "
+            "- <t:1770000000:R>, <#5>, **A\\*n\\*n #**: "
             "`'x' **bold** <@1> @everyone - 2026 [a](http://b)` <https://discord.com/channels/9/5/1>"
         )
 
     def test_ten_long_ones_fit_into_a_message(self) -> None:
-        text = shown([self.found("👍" * 3000, "n" * 200, number) for number in range(10)])
+        text = found([self.hit("👍" * 3000, "n" * 200, number) for number in range(10)])
         assert utf16_length(text) <= 2000
         assert text.splitlines()[-1].startswith("(")
-        assert "more messages; more words find less)" in text
+        assert "more messages; add words to find fewer)" in text

@@ -24,9 +24,8 @@ async def mirrored(world: World) -> World:
 
 async def erase(world: World, person: Any, *, wait: bool = True) -> None:
     """As a command does it: asked for at the chat's present."""
-    assert world.app.memory is not None
     asked_at = int(world.env.now().timestamp() * 1000)
-    erased = await world.app.memory.erase(user_subject(str(person.id)), asked_at=asked_at)
+    erased = await world.memory.erase(user_subject(str(person.id)), asked_at=asked_at)
     assert erased.left == ()
     if wait:
         await world.env.advance_time(1)
@@ -120,9 +119,8 @@ class TestTheModel:
             model.hold, model.asked = asyncio.Event(), asyncio.Event()
             sending = asyncio.create_task(world.ann.send(world.general, f"I like {CANARY}"))
             await model.asked.wait()
-            assert world.app.memory is not None
             asked_at = int(world.env.now().timestamp() * 1000)
-            await world.app.memory.erase(user_subject(str(world.ann.id)), asked_at=asked_at)
+            await world.memory.erase(user_subject(str(world.ann.id)), asked_at=asked_at)
             model.hold.set()
             await sending
             await world.settle()
@@ -258,12 +256,12 @@ class TestTheTransparencyChannel:
     async def test_a_mirror_that_is_at_work_meanwhile_leaves_nothing(self, start: Start) -> None:
         async with start() as world:
             await mirrored(world)
-            memory = world.app.memory
+            memory = world.memory
             assert memory is not None
             subject = user_subject(str(world.ann.id))
             for pauses in range(8):
                 await world.ann.send(world.general, f"!memory remember I like {CANARY}")
-                memory.changed[0](subject)  # the mirror begins, and comes so far
+                memory.changes.recorded(subject)  # the mirror begins, and comes so far
                 for _ in range(pauses):
                     await asyncio.sleep(0)
                 await erase(world, world.ann)

@@ -23,11 +23,11 @@ async def learned(world: World, person: Any, text: str, **facets: str) -> str:
     def wish(draft: Draft) -> str:
         return draft.upsert("fact", text, origin, facets=Facets(**facets))[0].id  # type: ignore[arg-type]
 
-    return await world.app.memory.change(f"user-{person.id}", "a test", wish)
+    return await world.memory.change(f"user-{person.id}", "a test", wish)
 
 
 async def texts(world: World, person: Any) -> list[str]:
-    return [item.text for item in (await world.app.memory.view(f"user-{person.id}")).active()]
+    return [item.text for item in (await world.memory.view(f"user-{person.id}")).active()]
 
 
 class TestTheWholeProgram:
@@ -35,14 +35,14 @@ class TestTheWholeProgram:
         async with start() as world:
             await learned(world, world.ann, "User likes tea.")
             await learned(world, world.ann, "User flies on Friday.", category="conversation")
-            assert await world.app.hygiene.run(now(world) + 9 * DAY) == Expired(conversation=1)
-            assert await world.app.hygiene.run(now(world) + 4000 * DAY) == Expired()
+            assert await world.hygiene.run(now(world) + 9 * DAY) == Expired(conversation=1)
+            assert await world.hygiene.run(now(world) + 4000 * DAY) == Expired()
             assert await texts(world, world.ann) == ["User likes tea."]
 
     async def test_with_decay_knowledge_does_and_an_undo_brings_it_back(self, start: Start) -> None:
         async with start(knowledge_decay=True, knowledge_survival_chance=0.0) as world:
             await learned(world, world.ann, "User likes tea.")
-            assert await world.app.hygiene.run(now(world) + 41 * DAY) == Expired(idle=1)
+            assert await world.hygiene.run(now(world) + 41 * DAY) == Expired(idle=1)
             assert await texts(world, world.ann) == []
             await world.ann.send(world.general, "!memory undo")
             assert await texts(world, world.ann) == ["User likes tea."]

@@ -180,7 +180,7 @@ class TestErasing:
             kept = (world.folder / "data" / "memory" / "ledger" / f"group-{world.dev.id}.jsonl").read_bytes()
             assert CANARY in json.dumps(file(world, "groups", world.general), ensure_ascii=False)
             asked_at = int(world.env.now().timestamp() * 1000)
-            await world.app.memory.erase(user_subject(str(world.ann.id)), asked_at=asked_at)
+            await world.memory.erase(user_subject(str(world.ann.id)), asked_at=asked_at)
             await world.env.advance_time(1)
             await world.settle()
             assert traces(world.folder / "data", CANARY, str(world.ann.id)) == []
@@ -220,10 +220,8 @@ class TestAReply:
             model.hold, model.asked = asyncio.Event(), asyncio.Event()
             sending = asyncio.create_task(world.ann.send(world.general, "hello"))
             await asyncio.wait_for(model.asked.wait(), 10)
-            assert world.app.groups is not None
-            assert world.app.profiles is not None
-            await world.app.groups.settle()
-            await world.app.profiles.settle()
+            await world.app.storage.people.groups.settle()
+            await world.app.storage.people.profiles.settle()
             assert file(world, "profiles", world.ann) is not None
             assert file(world, "groups", world.general) is not None
             model.hold.set()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from discoclaw.app.talk import Talking
 from discoclaw.bot.answers import FAILED
 from discoclaw.core import titles
 from discoclaw.core.errors import ModelOverloaded
@@ -74,8 +75,7 @@ def cursor(world: World, person: Any) -> Any:
 
 async def items(world: World) -> dict[str, Any]:
     """The bot's own active items by key."""
-    assert world.app.memory is not None
-    return {str(item.facets.key): item for item in (await world.app.memory.view(BOT)).active()}
+    return {str(item.facets.key): item for item in (await world.memory.view(BOT)).active()}
 
 
 class TestTheInterview:
@@ -396,8 +396,7 @@ class TestEnding:
             model.hold, model.asked = asyncio.Event(), asyncio.Event()
             sending = asyncio.create_task(world.ann.send_dm("A cat."))
             await model.asked.wait()
-            assert world.app.talk.parts.hatchery is not None
-            await world.app.talk.parts.hatchery.cancel(str(world.ann.id))
+            await world.app.feature(Talking).hatchery.cancel(str(world.ann.id))
             model.hold.set()
             await sending
             await world.settle()
@@ -679,9 +678,8 @@ class TestTraitsFromTalk:
 
 class TestErasing:
     async def erase(self, world: World, person: Any) -> Any:
-        assert world.app.memory is not None
         at = int(world.env.now().timestamp() * 1000)
-        done = await world.app.memory.erase(user_subject(str(person.id)), asked_at=at)
+        done = await world.memory.erase(user_subject(str(person.id)), asked_at=at)
         await world.env.advance_time(1)
         await world.settle()
         return done
@@ -724,9 +722,8 @@ class TestErasing:
             model.hold, model.asked = asyncio.Event(), asyncio.Event()
             sending = asyncio.create_task(world.ann.send_dm("Go on."))
             await model.asked.wait()
-            assert world.app.memory is not None
             at = int(world.env.now().timestamp() * 1000)
-            await world.app.memory.erase(user_subject(str(world.ann.id)), asked_at=at)
+            await world.memory.erase(user_subject(str(world.ann.id)), asked_at=at)
             model.hold.set()
             await sending
             await world.settle()

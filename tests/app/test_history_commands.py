@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from discord.ext import commands
 from hypothesis import given
 
-from discoclaw.bot.history_commands import DiffOptions, LogOptions, ViewOptions
+from discoclaw.bot.commands.parsing import Misused, options_of
+from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.core.draft import Draft, Origin
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
@@ -32,10 +32,11 @@ class TestLog:
         async with start() as world:
             await tea_then_coffee(world)
             log = await says(world, world.ann, "log")
-            assert log.startswith("```\ncommit ")
+            assert re.match(
+                r"- <t:\d+:R> “edited”: by you, with a command, persona main, id `[0-9a-f]{8}`\n", log
+            )
             assert log.index("“edited”") < log.index("“remembered by command”")
-            assert "~ modify" in log
-            assert "“I like coffee”" in log
+            assert re.search(r"\n  - changed [0-9a-f]{8}: “I like coffee”\n", log)
 
     @pytest.mark.parametrize(
         "words", ["log --oneline", "log —oneline", "log --ONELINE --limit 5", "log main --oneline"]
@@ -44,36 +45,39 @@ class TestLog:
         async with start() as world:
             await tea_then_coffee(world)
             lines = (await says(world, world.ann, words)).splitlines()
-            assert len(lines) == 4
-            assert re.fullmatch(r"[0-9a-f]{16} .* \[main\] edited", lines[1])
+            assert len(lines) == 2
+            assert re.fullmatch(r"- `[0-9a-f]{8}` <t:\d+:R> “edited” \(main\)", lines[0])
 
     async def test_a_limit_says_how_many_more_there_are(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            assert "… 1 earlier commit" in await says(world, world.ann, "log --limit=1")
+            assert "(and 1 earlier change)" in await says(world, world.ann, "log --limit=1")
 
     async def test_what_can_not_be_meant_is_answered_with_the_usage(self, start: Start) -> None:
         async with start() as world:
-            for words in ("log --colour", "log --limit", "log --limit many"):
+            for words, why in (
+                ("log --colour", "There is no option `--colour`."),
+                ("log --limit", "`--limit` needs a value."),
+                ("log --limit many", "`--limit` is a number from 1 to 1000."),
+            ):
                 usage = "Please use it like this: `!memory log [--oneline] [--limit n] [persona]`"
-                assert await says(world, world.ann, words) == usage
-            assert len(world.env.errors) == 3
-            assert all(isinstance(error, commands.UserInputError) for error in world.env.errors)
+                assert await says(world, world.ann, words) == f"{why} {usage}"
+            assert world.env.errors == []
 
     async def test_private_texts_are_not_shown_in_the_open(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send_dm("!memory remember I live in Oslo")
             assert "Oslo" not in await says(world, world.ann, "log")
             assert "(private)" in world.answer(world.general)
-            unseen = await world.ann.slash(world.general, "memory log")
+            unseen = await world.ann.slash(world.general, "memory history log")
             assert unseen.ephemeral
             assert "Oslo" in unseen.response.content
 
     async def test_somebody_elses_history_is_not_to_be_seen(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            log = await world.ann.slash(world.general, "memory log", oneline=True)
-            commit = log.response.content.splitlines()[1].split()[0]
+            log = await world.ann.slash(world.general, "memory history log", oneline=True)
+            commit = log.response.content.splitlines()[0].split("`")[1]
             for words in ("log", f"view {commit}", f"diff {commit}", f"revert {commit}", "stats", "graph"):
                 answer = await says(world, world.bob, words)
                 assert "tea" not in answer
@@ -85,27 +89,31 @@ class TestOptions:
     @MODEST
     @given(ANY_TEXT)
     def test_any_text_is_parsed_or_refused_in_words(self, text: str) -> None:
-        for options in (LogOptions, ViewOptions, DiffOptions):
-            with suppress(commands.UserInputError):
-                parsed = options.parse_flags(text)
-                assert parsed.keys() <= options.get_flags().keys()
-                assert all(value for (value,) in parsed.values())
+        for name in ("log", "view", "diff"):
+            params = CATALOGUE.command(f"memory history {name}").params
+            with suppress(Misused):
+                parsed = options_of(params, text)
+                assert parsed.keys() <= {param.name for param in params}
+                assert all(parsed.values())
 
     @pytest.mark.parametrize(
         ("text", "parsed"),
         [
             ("", {}),
-            ("a b", {"old": ["a"], "new": ["b"]}),
-            ("--new b a", {"new": ["b"], "old": ["a"]}),
-            ("a b c", {"old": ["a"], "new": ["b c"]}),
+            ("a b", {"start": "a", "end": "b"}),
+            ("--new b a", {"end": "b", "start": "a"}),
+            ("--end b --start a", {"end": "b", "start": "a"}),
+            ("a b c", {"start": "a", "end": "b c"}),
         ],
     )
-    def test_plain_words_fill_the_places_in_order(self, text: str, parsed: dict[str, list[str]]) -> None:
-        assert DiffOptions.parse_flags(text) == parsed
+    def test_plain_words_fill_the_places_in_order(self, text: str, parsed: dict[str, str]) -> None:
+        assert options_of(CATALOGUE.command("memory history diff").params, text) == parsed
 
     def test_a_phrase_ends_at_the_next_option(self) -> None:
-        parsed = ViewOptions.parse_flags("--at 2026-02-01 10:00 --branch coding")
-        assert parsed == {"at": ["2026-02-01 10:00"], "branch": ["coding"]}
+        params = CATALOGUE.command("memory history view").params
+        for name in ("branch", "persona"):
+            parsed = options_of(params, f"--at 2026-02-01 10:00 --{name} coding")
+            assert parsed == {"at": "2026-02-01 10:00", "persona": "coding"}
 
 
 class TestViewAndDiff:
@@ -115,17 +123,17 @@ class TestViewAndDiff:
             assert "I like coffee" in await says(world, world.ann, "view")
             assert "I like tea" in await says(world, world.ann, "view --at HEAD~1")
             assert "I like tea" in await says(world, world.ann, "view HEAD~1")
-            assert "nothing is remembered yet" in await says(world, world.ann, "view --at 2015-02-01")
+            assert "I remember nothing yet" in await says(world, world.ann, "view --at 2015-02-01")
             assert "I like coffee" in await says(world, world.ann, "view --at 2999-01-01 --branch main")
 
     @pytest.mark.parametrize(
         ("words", "says_"),
         [
             ("view --at 2026-02-31", "is no time"),
-            ("view --at HEAD~9", "goes back beyond the first commit"),
+            ("view --at HEAD~9", "goes back beyond the first change"),
             ("view --branch codign", "there are: main"),
-            ("diff HEAD nonsense", "there is no commit or branch"),
-            ("revert nonsense", "there is no commit or branch"),
+            ("diff HEAD nonsense", "there is no change or persona"),
+            ("revert nonsense", "there is no change or persona"),
         ],
     )
     async def test_a_point_that_is_not_there_is_refused_with_the_way_out(
@@ -156,7 +164,7 @@ class TestViewAndDiff:
             await says(world, world.ann, "remember I see a therapist")
             await says(world, world.ann, "private I see a therapist")
             answer = await says(world, world.ann, words)
-            assert "With that I use outside our DMs again: " in answer
+            assert "Now I use outside our DMs again: " in answer
             assert "`!memory private <id>`" in answer
             assert "outside" not in await says(world, world.ann, "undo")
 
@@ -167,13 +175,14 @@ class TestViewAndDiff:
             assert last.startswith("```diff\n~ ")
             assert "“I like tea” → “I like coffee”" in last
             assert await says(world, world.ann, "diff HEAD~1 HEAD") == last
-            assert "no difference" in await says(world, world.ann, "diff HEAD HEAD")
+            assert "There is no difference." in await says(world, world.ann, "diff HEAD HEAD")
 
     async def test_a_text_can_not_break_out_of_its_block(self, start: Start) -> None:
         async with start() as world:
             await says(world, world.ann, "remember ```@everyone``` is loud")
             view = await says(world, world.ann, "view")
-            assert view.count("```") == 2
+            assert "```" not in view
+            assert view.count("\\`") == 6
 
 
 class TestGraph:
@@ -195,8 +204,8 @@ class TestGraph:
         async with start() as world:
             for number in range(60):
                 wish = partial(Draft.upsert, kind="fact", text=f"number {number}", origin=Origin("stated"))
-                await world.app.memory.change(f"user-{world.ann.id}", f"a message {number}", wish)
-            result = await world.ann.slash(world.general, "memory graph")
+                await world.memory.change(f"user-{world.ann.id}", f"a message {number}", wish)
+            result = await world.ann.slash(world.general, "memory history graph")
             names = [file.filename for file in result.response.attachments]
             assert names == ["memory.png", "memory.mmd"]
 
@@ -220,27 +229,27 @@ class TestWhy:
             assert f"({place}/{answered.id})" in why.replace("<", "").replace(">", "")
             assert f"said in <{place}/{said.id}>" in why
             assert "my teapot is blue" in why
-            assert "said by command" in why
+            assert "from your command" in why
             assert re.search(r"\d+ recent messages?", why)
 
     async def test_after_a_restart_it_is_not_known(self, start: Start) -> None:
         async with start(Scripted()) as world:
             await world.ann.send(world.general, "hello")
             await world.restart()
-            assert "I do not know any more" in await says(world, world.ann, "why")
+            assert "I no longer know" in await says(world, world.ann, "why")
 
     async def test_of_an_item_says_every_event_that_touched_it(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
             why = await says(world, world.ann, "why I like coffee")
-            assert why.count("source: by hand, stated") == 2
+            assert why.count("you told me directly, in <https://discord.com/channels/") == 2
             assert "“I like tea”" in why
 
     async def test_of_a_private_item_says_nothing_in_the_open(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send_dm("!memory remember I live in Oslo")
             assert "I remember nothing that matches" in await says(world, world.ann, "why I live in Oslo")
-            unseen = await world.ann.slash(world.general, "memory why", item="I live in Oslo")
+            unseen = await world.ann.slash(world.general, "memory why", memory="I live in Oslo")
             assert "I live in Oslo" in unseen.response.content
             assert f"{world.ann_dm.id}/" in unseen.response.content
 
@@ -259,7 +268,7 @@ class TestGoingBack:
         async with start() as world:
             await tea_then_coffee(world)
             log = (await says(world, world.ann, "log --oneline")).splitlines()
-            first = log[2].split()[0]
+            first = log[1].split("`")[1]
             answer = await says(world, world.ann, f"revert {first[:8]}")
             assert "changed on both sides" in answer
             assert "I like coffee" in await says(world, world.ann, "show")
@@ -276,24 +285,24 @@ class TestGoingBack:
     async def test_commits_complete_by_id_and_message(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            choices = await world.ann.autocomplete(world.general, "memory revert", "commit", "edit")
-            assert [choice["name"].split(" ", 2)[2] for choice in choices] == ["edited"]
-            result = await world.ann.slash(world.general, "memory revert", commit=choices[0]["value"])
+            choices = await world.ann.autocomplete(world.general, "memory history revert", "change", "edit")
+            assert [choice["name"].split(",")[0] for choice in choices] == ["edited"]
+            result = await world.ann.slash(world.general, "memory history revert", change=choices[0]["value"])
             assert "“I like coffee” → “I like tea”" in result.response.content
-            assert await world.bob.autocomplete(world.general, "memory revert", "commit", "") == []
+            assert await world.bob.autocomplete(world.general, "memory history revert", "change", "") == []
 
 
 class TestFigures:
     async def test_stats_and_verify_are_of_oneself(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            assert "1 active" in await says(world, world.ann, "stats")
-            assert "All is well: 2 commits" in await says(world, world.ann, "verify")
-            assert "nothing is remembered yet" in await says(world, world.bob, "stats")
+            assert "**Memories**: 1, of these 0 private; 0 forgotten" in await says(world, world.ann, "stats")
+            assert "Your history is intact: 2 changes checked." in await says(world, world.ann, "verify")
+            assert "I remember nothing yet" in await says(world, world.bob, "stats")
 
     async def test_verify_finds_what_was_changed_on_disk(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
             path = world.folder / "data" / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
             path.write_text(path.read_text().replace("I like tea", "I like war"))
-            assert "not as it should be" in await says(world, world.ann, "verify")
+            assert "Your history is damaged." in await says(world, world.ann, "verify")

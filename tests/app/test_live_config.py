@@ -23,7 +23,7 @@ class Hand:
     """What the owner signs while a bot runs. Each event is a second newer than the one before."""
 
     def __init__(self, world: World) -> None:
-        self.config = world.app.live
+        self.config = world.app.storage.live
         self.config.names = NAMES
         self.events = OwnerEvents(OWNER.public, BOT, self.config)
         self.at = int(world.env.now().timestamp())
@@ -168,7 +168,7 @@ class TestTheLocalFile:
     async def test_in_a_database_counts_as_well(self, start: Start) -> None:
         model = Scripted()
         async with start(model, store="sqlite") as world:
-            documents = world.app.memory.disk.documents("") if world.app.memory is not None else None
+            documents = world.memory.disk.documents("")
             assert documents is not None
             documents.write(FILE, b'{"global": {"respond_mode": "none"}}')
             await world.restart()
@@ -195,5 +195,5 @@ async def test_what_was_signed_holds_after_a_restart_and_an_older_event_does_not
 
 async def test_the_settings_hold_where_nothing_is_wished(start: Start) -> None:
     async with start(Scripted(), respond_mode="owner", context_history=7) as world:
-        assert world.app.live.explain()["respond_mode"].by == "settings"
+        assert world.app.storage.live.explain()["respond_mode"].by == "settings"
         assert world.app.client.settings.wishes == Layer("owner", 7)

@@ -22,8 +22,7 @@ async def fill(world: World) -> None:
         for text in texts:
             draft.upsert("fact", text, Origin("stated"))
 
-    assert world.app.memory is not None
-    await world.app.memory.change(user_subject(str(world.ann.id)), "a test", wish)
+    await world.memory.change(user_subject(str(world.ann.id)), "a test", wish)
 
 
 def files(world: World) -> list[Path]:
@@ -69,9 +68,8 @@ class TestManyItems:
             model.hold = asyncio.Event()
             sending = asyncio.create_task(world.ann.send(world.general, "how is my zebra?"))
             await model.asked.wait()  # the index is made, or in the making
-            assert world.app.memory is not None
             asked_at = int(world.env.now().timestamp() * 1000)
-            erased = await world.app.memory.erase(user_subject(str(world.ann.id)), asked_at=asked_at)
+            erased = await world.memory.erase(user_subject(str(world.ann.id)), asked_at=asked_at)
             model.hold.set()
             await sending
             await world.settle()

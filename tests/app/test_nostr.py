@@ -62,8 +62,7 @@ async def lived(world: World) -> None:
     await world.ann.send(world.general, "What do I prefer?")
     await world.bob.send(world.general, "!memory optout")
     await world.settle()
-    assert world.app.door is not None
-    await world.app.door.pushed(10)
+    await world.mirror.pushed(10)
 
 
 class TestADiskThatBurnt:
@@ -77,8 +76,7 @@ class TestADiskThatBurnt:
             shutil.rmtree(world.folder / "data")
             await world.restart(nostr_mode="canonical")
             assert files(world) == before
-            assert world.app.door is not None
-            await world.app.door.pushed(10)
+            await world.mirror.pushed(10)
             assert {event["id"] for event in relay.sent} == ids  # nothing is published under another id
             await world.ann.send(world.general, "!memory show")
             assert "Zanzibar" in world.answer(world.general)
@@ -92,8 +90,7 @@ class TestADiskThatBurnt:
             old = [event for event in relay.events if event["kind"] != 5]
             await world.ann.send(world.general, "!memory erase --yes")
             await world.settle()
-            assert world.app.door is not None
-            await world.app.door.pushed(10)
+            await world.mirror.pushed(10)
             ledger = {event["id"] for event in old if ":ledger:" in event["tags"][0][1]}
             assert ledger
             assert not ledger & {event["id"] for event in relay.events}
@@ -155,7 +152,7 @@ class TestTheOwner:
                     await out.publish(keys.sign(30078, json.dumps({"respond_mode": mode}), scope, at))
                 for _ in range(500):  # until it has come round; the next lines fail if it does not
                     await asyncio.sleep(0.01)
-                    if world.app.live.policy(here, "1").respond_mode != "mention":
+                    if world.app.storage.live.policy(here, "1").respond_mode != "mention":
                         break
             await world.ann.send(world.general, "Are you there?")
             assert len(model.requests) == 0

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from discoclaw.app.talk import Talking
 from discoclaw.core import titles
 from discoclaw.settings import Settings
 from tests.app.conftest import Start, World
@@ -223,7 +224,7 @@ class TestTheCache:
             for _ in range(2):
                 await world.ann.send(world.general, "What colour is it?")
                 await world.settle()
-            window = world.app.talk.parts.windows.use(f"discord:channel:{world.general.id}").recent()
+            window = world.app.feature(Talking).windows.use(f"discord:channel:{world.general.id}").recent()
             assert [said.text for said in window if said.by_us] == ["It is blue."] * 2
 
     async def test_gives_nobody_what_was_said_to_somebody_else(self, start: Start) -> None:
@@ -245,9 +246,8 @@ class TestTheCache:
             await world.settle()
             folder = world.folder / "data" / "cache" / "responses"
             assert len(files(folder)) == 2
-            assert world.app.memory is not None
             asked_at = int(world.env.now().timestamp() * 1000)
-            assert (await world.app.memory.erase(f"user-{world.ann.id}", asked_at=asked_at)).left == ()
+            assert (await world.memory.erase(f"user-{world.ann.id}", asked_at=asked_at)).left == ()
             assert [path.name for path in files(folder)] == [f"user-{world.bob.id}.json"]
             await world.env.advance_time(1)
             await world.ann.send(world.general, "What do I like?")

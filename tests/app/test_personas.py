@@ -21,7 +21,7 @@ class TestBranches:
             ann = world.ann
             await says(world, ann, "remember I like tea")
             created = await says(world, ann, "create-branch Coding how I write code")
-            assert created.startswith("Created the persona `coding`; it knows what `main` knows now.")
+            assert created.startswith("Created the persona `coding`. It knows what `main` knows now.")
             assert "It is about: how I write code" in await says(world, ann, "checkout coding")
             await says(world, ann, "remember I use tabs")
             assert "persona `coding`" in await says(world, ann, "show")
@@ -30,8 +30,8 @@ class TestBranches:
             assert "I like tea" in shown
             assert "tabs" not in shown
             listed = await says(world, ann, "branches")
-            assert "* main" in listed
-            assert "coding" in listed
+            assert "- **main** (current): 1 memory" in listed
+            assert "- **coding**: 2 memories" in listed
             assert "“how I write code”" in listed
 
     async def test_begin_with_what_the_place_knows_also_where_its_own_has_not_begun(
@@ -47,7 +47,7 @@ class TestBranches:
             ):
                 await says(world, ann, words)
             created = await says(world, ann, "create-branch side", world.dev)
-            assert "it knows what `work` knows now" in created
+            assert "It knows what `work` knows now" in created
             await says(world, ann, "checkout side")
             shown = await says(world, ann, "show")
             assert "tea" in shown
@@ -73,7 +73,7 @@ class TestBranches:
             shown = await says(world, ann, "show")
             assert "I like cocoa" in shown
             assert "**To settle**" in shown
-            assert "nothing to do" in await says(world, ann, "merge work")
+            assert "Nothing to do" in await says(world, ann, "merge work")
 
     async def test_one_commit_can_be_picked(self, start: Start) -> None:
         async with start() as world:
@@ -82,7 +82,7 @@ class TestBranches:
                 await says(world, ann, words)
             log = (await says(world, ann, "log --oneline work")).splitlines()
             await says(world, ann, "checkout main")
-            await says(world, ann, f"cherry-pick {log[2].split()[0]}")
+            await says(world, ann, f"cherry-pick {log[1].split('`')[1]}")
             shown = await says(world, ann, "show")
             assert "I use tabs" in shown
             assert "vim" not in shown
@@ -91,27 +91,29 @@ class TestBranches:
         async with start() as world:
             ann = world.ann
             await says(world, ann, "create-branch coding")
-            assert await says(world, ann, "create-branch coding") == "The branch 'coding' exists already."
+            assert await says(world, ann, "create-branch coding") == "The persona 'coding' exists already."
             assert "did you mean 'coding'?" in await says(world, ann, "checkout codnig")
-            assert "can not name a branch" in await says(world, ann, "create-branch so/what")
-            assert await says(world, ann, "delete-branch main") == "'main' can not be deleted."
-            assert await says(world, ann, "checkout main") == "You are on `main` already."
+            assert "can't name a persona" in await says(world, ann, "create-branch so/what")
+            assert await says(world, ann, "delete-branch main") == "'main' can't be deleted."
+            assert await says(world, ann, "checkout main") == "`main` is your persona already."
             assert "There is no `!memory branch lst`. Did you mean `!memory branch list`?" in await says(
                 world, ann, "branch lst"
             )
-            assert "`coding` is gone" in await says(world, ann, "delete-branch coding")
+            assert "Deleted the persona `coding`" in await says(world, ann, "delete-branch coding")
 
     async def test_the_same_as_slash_commands_with_completion(self, start: Start) -> None:
         async with start() as world:
             ann = world.ann
-            made = await ann.slash(world.general, "memory branch create", name="coding", persona="my code")
+            made = await ann.slash(
+                world.general, "memory persona create", name="coding", description="my code"
+            )
             assert "Created the persona `coding`" in made.response.content
-            choices = await ann.autocomplete(world.general, "memory branch switch", "name", "code")
+            choices = await ann.autocomplete(world.general, "memory persona switch", "name", "code")
             assert choices == [{"name": "coding – my code", "value": "coding"}]
-            switched = await ann.slash(world.general, "memory branch switch", name="coding")
-            assert "You are on `coding` now" in switched.response.content
-            listed = await ann.slash(world.general, "memory branch list")
-            assert "* coding" in listed.response.content
+            switched = await ann.slash(world.general, "memory persona switch", name="coding")
+            assert "Your persona is now `coding`" in switched.response.content
+            listed = await ann.slash(world.general, "memory persona list")
+            assert "**coding** (current)" in listed.response.content
             assert world.shown(world.general) == []
 
     async def test_what_was_said_of_one_in_private_is_not_shown_or_used_in_the_open(
@@ -121,8 +123,8 @@ class TestBranches:
         async with start(model) as world:
             await world.ann.send_dm("!memory create-branch work my secret plan to leave")
             assert "in our DMs only" in world.answer(world.ann_dm)
-            quiet = {"name": "evening", "persona": "my divorce"}
-            await world.ann.slash(world.general, "memory branch create", **quiet)
+            quiet = {"name": "evening", "description": "my divorce"}
+            await world.ann.slash(world.general, "memory persona create", **quiet)
             for words in ("checkout work", "branches", "log", "checkout evening", "branches"):
                 answer = await says(world, world.ann, words)
                 assert "plan" not in answer
@@ -149,7 +151,7 @@ class TestBranches:
             assert "by myself" in await says(world, world.ann, "autoswitch on")
             choices = world.folder / "data" / "memory" / "choices.json"
             assert '"auto_switch": true' in choices.read_text()
-            result = await world.ann.slash(world.general, "memory branch auto", state="off")
+            result = await world.ann.slash(world.general, "memory persona autoswitch", state="off")
             assert "I ask before" in result.response.content
             assert "auto_switch" not in choices.read_text()
 
@@ -165,13 +167,13 @@ class TestAPlaceWithAPersona:
             assert "tabs" not in await says(world, ann, "show")
             await says(world, ann, "create-branch home")
             answer = await says(world, ann, "checkout home", dev)
-            assert "You are on `home` now" in answer
+            assert "Your persona is now `home`" in answer
             assert "This channel always uses the persona `coding`." in answer
             assert "tabs" in await says(world, ann, "view", dev)
             await says(world, ann, "edit I use tabs => I use spaces", dev)
             assert "I use spaces" in await says(world, ann, "undo", dev)
             assert "I use tabs" in await says(world, ann, "show", dev)
-            choices = await ann.autocomplete(dev, "memory forget", "text", "tabs")
+            choices = await ann.autocomplete(dev, "memory forget", "memory", "tabs")
             assert [choice["name"] for choice in choices] == ["I use tabs"]
 
     async def test_before_its_first_change_there_is_nothing_to_go_back_in(self, start: Start) -> None:
@@ -198,9 +200,9 @@ class TestTheOffer:
             await world.restart()
             result = await world.ann.click(message, label="Switch to coding")
             assert result.acknowledged
-            assert world.answer(world.general) == "-# You are on your persona **coding** now."
+            assert world.answer(world.general) == "-# Your persona is now **coding**."
             assert world.general.last_message.components == []
-            assert "* coding" in await says(world, world.ann, "branches")
+            assert "**coding** (current)" in await says(world, world.ann, "branches")
 
     async def test_others_are_refused_unseen(self, start: Start) -> None:
         async with start() as world:
@@ -210,8 +212,8 @@ class TestTheOffer:
             result = await world.bob.click(message, label="Switch to coding")
             assert result.ephemeral
             assert result.response.content == "These buttons are for somebody else."
-            assert "* main" in await says(world, world.bob, "branches")
-            assert "* main" in await says(world, world.ann, "branches")
+            assert "**main** (current)" in await says(world, world.bob, "branches")
+            assert "**main** (current)" in await says(world, world.ann, "branches")
 
     async def test_a_persona_that_is_gone_says_so_and_the_button_goes(self, start: Start) -> None:
         async with start() as world:
@@ -219,5 +221,5 @@ class TestTheOffer:
             result = await world.ann.click(message, label="Switch to coding")
             (told,) = result.followups
             assert told.ephemeral
-            assert told.content.startswith("There is no branch 'coding'")
+            assert told.content.startswith("There is no persona 'coding'")
             assert world.general.last_message.components == []

@@ -16,7 +16,7 @@ from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
 TABS = "I use tabs"
-QUESTION = "You told me “I use tabs”; later talk suggests “User uses spaces.”. Which holds?"
+QUESTION = "You told me “I use tabs”; later talk suggests “User uses spaces.”. Which is right?"
 
 
 async def says(world: World, person: Any, text: str) -> str:
@@ -49,7 +49,7 @@ async def contradict(world: World, stated: str, said: str) -> None:
     source = Source("discord", str(world.general.id), "1")
     origin = Origin("inferred", source, said_at=4_000_000_000_000)
     wish = partial(Draft.upsert, kind="fact", text=said, origin=origin, given_id=item_id("fact", stated))
-    await world.app.memory.change(f"user-{world.ann.id}", "learned from talk", wish)
+    await world.memory.change(f"user-{world.ann.id}", "learned from talk", wish)
 
 
 def labels(message: Any) -> list[str]:
@@ -63,9 +63,9 @@ class TestAsking:
             lines = message.content.splitlines()
             assert lines[1] == QUESTION
             place = f"https://discord.com/channels/{world.guild.id}/{world.general.id}/"
-            assert lines[2].startswith(f"-# the first: said by command; the second: <{place}")
+            assert lines[2].startswith(f"-# the first: from your command; the second: <{place}")
             assert len(lines) == 3
-            assert labels(message) == ["Keep the old", "Use the new", "Both hold"]
+            assert labels(message) == ["Keep the old", "Use the new", "Keep both"]
             assert world.shown(world.general)[-1] == "ok"
 
     async def test_long_words_leave_room_for_the_question_and_its_links(self, start: Start) -> None:
@@ -75,14 +75,14 @@ class TestAsking:
             await contradict(world, old, new)
             await world.settle()
             _, question, places, *_ = world.answer(world.ann_dm).splitlines()
-            assert question.endswith("…”. Which holds?")
-            assert places.startswith("-# the first: said by command; the second: <https://")
-            assert (await says(world, world.ann, "settle")).endswith("Which holds?")
+            assert question.endswith("…”. Which is right?")
+            assert places.startswith("-# the first: from your command; the second: <https://")
+            assert (await says(world, world.ann, "settle")).endswith("Which is right?")
 
     async def test_the_small_model_may_give_a_hint(self, start: Start) -> None:
         hint = '{"how": "use_new", "reason": "It was said later."}'
         async with contradicted(start, hint=hint) as world:
-            assert "my guess: use the second (“It was said later.”)" in world.answer(world.ann_dm)
+            assert "my guess: use the new (“It was said later.”)" in world.answer(world.ann_dm)
 
     async def test_what_is_settled_is_no_talk_after_a_restart(self, start: Start) -> None:
         async with contradicted(start) as world:
@@ -153,7 +153,7 @@ class TestAsking:
             await world.env.advance_time(60)
             await world.ann.send(world.general, "I use spaces")
             await world.settle()
-            assert "not mirrored; next try in 30 s" in caplog.text
+            assert "next try in 30 s" in caplog.text
             await world.env.advance_time(40)
             await world.settle()
             assert len(world.ann_dm.history()) == 1
@@ -164,7 +164,7 @@ class TestAsking:
             await says(world, world.ann, "optout")
             await contradict(world, TABS, "User uses spaces.")
             await world.settle()
-            assert len((await world.app.memory.view(f"user-{world.ann.id}")).conflicts) == 1
+            assert len((await world.memory.view(f"user-{world.ann.id}")).conflicts) == 1
             assert world.ann_dm.history() == []
 
     async def test_who_may_not_talk_to_us_is_not_written_to(self, start: Start) -> None:
@@ -181,10 +181,10 @@ class TestTheButtons:
         ("label", "outcome", "remembered"),
         [
             ("Keep the old", "Settled: I keep “I use tabs”.", [TABS]),
-            ("Use the new", "Settled: I use “User uses spaces.” now.", ["User uses spaces."]),
+            ("Use the new", "Settled: from now on I use “User uses spaces.”.", ["User uses spaces."]),
             (
-                "Both hold",
-                "Settled: both hold, “I use tabs” and “User uses spaces.”.",
+                "Keep both",
+                "Settled: I keep both, “I use tabs” and “User uses spaces.”.",
                 [TABS, "User uses spaces."],
             ),
         ],
@@ -198,7 +198,7 @@ class TestTheButtons:
             await world.settle()
             assert world.answer(world.ann_dm) == f"-# {outcome}"
             assert world.ann_dm.last_message.components == []
-            view = await world.app.memory.view(f"user-{world.ann.id}")
+            view = await world.memory.view(f"user-{world.ann.id}")
             assert [item.text for item in view.active()] == remembered
             assert view.conflicts == ()
 
@@ -208,7 +208,7 @@ class TestTheButtons:
             await says(world, world.ann, "optout")
             result = await world.ann.user.click(world.ann_dm.last_message, label="Use the new")
             assert result.followups[0].content.startswith("You have opted out of memory")
-            view = await world.app.memory.view(f"user-{world.ann.id}")
+            view = await world.memory.view(f"user-{world.ann.id}")
             assert [item.text for item in view.active()] == [TABS]
 
     async def test_a_second_press_says_that_it_is_done(self, start: Start) -> None:
@@ -223,7 +223,7 @@ class TestTheButtons:
             assert world.general.last_message.components == []
             await world.settle()
             assert world.answer(world.ann_dm).endswith("-# settled meanwhile")
-            view = await world.app.memory.view(f"user-{world.ann.id}")
+            view = await world.memory.view(f"user-{world.ann.id}")
             assert [item.text for item in view.active()] == [TABS]
 
     async def test_what_they_know_fits_into_a_custom_id(self) -> None:
@@ -243,9 +243,9 @@ class TestTheButtons:
             await world.ann.send(world.general, "no more tabs")
             await world.settle()
             message = world.ann_dm.last_message
-            assert labels(message) == ["It still holds", "Forget it"]
+            assert labels(message) == ["Still true", "Forget it"]
             await world.ann.user.click(message, label="Forget it")
-            assert world.answer(world.ann_dm) == "-# Settled: “I use tabs” is forgotten."
+            assert world.answer(world.ann_dm) == "-# Settled: I forgot “I use tabs”."
 
     async def test_others_can_not_press_what_a_text_command_shows(self, start: Start) -> None:
         async with contradicted(start) as world:
@@ -253,7 +253,7 @@ class TestTheButtons:
             result = await world.bob.click(world.general.last_message, label="Use the new")
             assert result.ephemeral
             assert result.response.content == "These buttons are for somebody else."
-            assert (await world.app.memory.view(f"user-{world.ann.id}")).conflicts != ()
+            assert (await world.memory.view(f"user-{world.ann.id}")).conflicts != ()
 
     async def test_a_disk_that_fails_is_said_and_the_buttons_stay(self, start: Start) -> None:
         async with contradicted(start) as world:
@@ -261,7 +261,7 @@ class TestTheButtons:
             ledger = world.folder / "data" / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
             ledger.write_bytes(ledger.read_bytes() + b"x")  # somebody else wrote: nothing is appended
             result = await world.ann.user.click(message, label="Use the new")
-            assert result.followups[0].content.startswith("I could not change my memory just now")
+            assert result.followups[0].content.startswith("I couldn't save or read your memory")
             assert labels(world.ann_dm.last_message) == labels(message)
 
 
@@ -273,7 +273,7 @@ class TestTheCommand:
             result = await world.ann.slash(world.general, "memory settle")
             assert result.ephemeral
             await world.ann.click(result.response, label="Use the new")
-            assert result.response.content == "-# Settled: I use “User uses spaces.” now."
+            assert result.response.content == "-# Settled: from now on I use “User uses spaces.”."
 
     async def test_a_question_that_is_taken_back_is_nothing_to_settle(self, start: Start) -> None:
         async with contradicted(start) as world:
@@ -303,7 +303,7 @@ class TestTidying:
             answer = await says(world, world.ann, "consolidate")
             assert answer.startswith("Tidied: 1 question.")
             assert "Oslo" not in answer
-            assert answer.endswith("`!memory settle` has the questions.")
+            assert answer.endswith("To answer the questions, use `!memory settle`.")
 
     async def test_a_model_that_fails_changes_nothing(self, start: Start) -> None:
         model = Scripted()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.bot.buttons import GONE
+from discoclaw.bot.presses import GONE
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
 from tests.app.conftest import Start, World
@@ -97,10 +97,10 @@ class TestTheLine:
         async with start(receipts=True) as world:
             origin = Origin("inferred", Source("discord", "1", "2"))
             wish = partial(Draft.upsert, kind="fact", text="User likes tea.", origin=origin)
-            await world.app.memory.change(f"user-{world.ann.id}", "learned", wish, by="extraction")
+            await world.memory.change(f"user-{world.ann.id}", "learned", wish, by="extraction")
             await world.settle()
             assert "a receipt could not be sent" in caplog.text
-            assert "likes tea" in (await world.app.memory.view(f"user-{world.ann.id}")).active()[0].text
+            assert "likes tea" in (await world.memory.view(f"user-{world.ann.id}")).active()[0].text
 
 
 class TestUndo:
@@ -112,7 +112,7 @@ class TestUndo:
             await world.ann.click(message, label="Undo")
             assert world.answer(world.general) == "-# taken back"
             assert world.general.last_message.components == []
-            view = await world.app.memory.view(f"user-{world.ann.id}")
+            view = await world.memory.view(f"user-{world.ann.id}")
             assert view.active() == []
 
     async def test_is_for_the_person_alone(self, start: Start) -> None:
@@ -121,7 +121,7 @@ class TestUndo:
             message = await talk(world, model, learned("User likes tea."))
             result = await world.bob.click(message, label="Undo")
             assert result.ephemeral
-            view = await world.app.memory.view(f"user-{world.ann.id}")
+            view = await world.memory.view(f"user-{world.ann.id}")
             assert len(view.active()) == 1
 
     async def test_what_was_undone_by_command_is_done_already(self, start: Start) -> None:
@@ -139,7 +139,7 @@ class TestUndo:
             await world.ann.send(world.general, "!memory edit User likes tea. => I love tea")
             result = await world.ann.click(message, label="Undo")
             assert [told.content for told in result.followups] == ["It has changed since, so it stays."]
-            view = await world.app.memory.view(f"user-{world.ann.id}")
+            view = await world.memory.view(f"user-{world.ann.id}")
             assert [item.text for item in view.active()] == ["I love tea"]
 
     async def test_goes_to_the_persona_it_was_learned_for(self, start: Start) -> None:
@@ -150,7 +150,7 @@ class TestUndo:
             message = await talk(world, model, learned("User likes tea."))
             await world.ann.send(world.general, "!memory checkout main")
             await world.ann.click(message, label="Undo")
-            view = await world.app.memory.view(f"user-{world.ann.id}", "work")
+            view = await world.memory.view(f"user-{world.ann.id}", "work")
             assert view.active() == []
 
     async def test_says_in_words_that_memory_or_persona_are_gone(self, start: Start) -> None:
@@ -165,7 +165,7 @@ class TestUndo:
             second = await talk(world, model, learned("User likes cocoa."))
             await world.env.advance_time(60)
             result = await world.ann.click(first, label="Undo")
-            assert [told.content for told in result.followups] == [f"W{GONE[1:]}."]
+            assert [told.content for told in result.followups] == [f"{GONE}."]
             await world.ann.send(world.general, "!memory erase --yes")
             result = await world.ann.click(second, label="Undo")
-            assert [told.content for told in result.followups] == [f"W{GONE[1:]}."]
+            assert [told.content for told in result.followups] == [f"{GONE}."]

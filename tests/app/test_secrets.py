@@ -159,5 +159,4 @@ async def test_without_a_key_of_ours_it_is_as_before(start: Start) -> None:
 
 
 async def items(world: World) -> list[Item]:
-    assert world.app.memory is not None
-    return (await world.app.memory.view(f"user-{world.ann.id}")).active()
+    return (await world.memory.view(f"user-{world.ann.id}")).active()

@@ -38,9 +38,8 @@ class TestTheDatabase:
             assert "zsh" in world.answer(world.dev)
             await world.ann.send(world.general, "!memory")
             assert CANARY in world.answer(world.general)
-            assert world.app.rolling is not None
             key = f"discord:channel:{world.general.id}"
-            assert CANARY in (await world.app.rolling.get(key)).summary
+            assert CANARY in (await world.app.storage.summaries.get(key)).summary
             await world.ann.send(world.general, "!memory verify")
             assert "All is well" in world.answer(world.general)
         assert kept(world) == ["memory.sqlite"]
@@ -48,8 +47,7 @@ class TestTheDatabase:
     async def test_an_erasing_leaves_no_byte(self, start: Start) -> None:
         async with start(store="sqlite", memory_channel=None) as world:
             await talk(world)
-            assert world.app.memory is not None
-            erased = await world.app.memory.erase(f"user-{world.ann.id}")
+            erased = await world.memory.erase(f"user-{world.ann.id}")
             assert erased.left == ()
             assert traces(world.folder / "data", CANARY, "zsh") == []
             await world.ann.send(world.general, "!memory remember I use fish")
@@ -85,8 +83,8 @@ class TestNone:
             assert "DISCOCLAW_STORE" in world.answer(world.general)
             await world.ann.send(world.general, "hello")
             assert world.shown(world.general)[-1] != "hello"
-            assert world.app.memory is None
-            assert world.app.rolling is None
+            assert not world.app.storage.remembers
+            assert not world.app.storage.sums_up
         assert [name for name in kept(world) if not name.startswith("cursors/")] == []
         assert traces(world.folder / "data", CANARY, "zsh", str(world.ann.id)) == []
 

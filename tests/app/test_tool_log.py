@@ -26,8 +26,7 @@ class Storing(Scripted):
 
 
 def noted(world: World) -> list[Call]:
-    assert world.app.memory is not None
-    return tool_log.read(tool_log.log_of(world.app.memory.disk, f"user-{world.ann.id}"))
+    return tool_log.read(tool_log.log_of(world.memory.disk, f"user-{world.ann.id}"))
 
 
 async def test_a_call_is_noted_kept_for_thirty_days_and_erased_with_its_person(start: Start) -> None:
@@ -41,8 +40,8 @@ async def test_a_call_is_noted_kept_for_thirty_days_and_erased_with_its_person(s
         ]
         assert all(WORD in one.content for one in noted(world))
         now = int(world.env.now().timestamp() * 1000)
-        assert (await world.app.hygiene.run(now + KEPT_MS)).lines == 0
-        assert (await world.app.hygiene.run(now + KEPT_MS + 2 * 86_400_000)).lines == 2
+        assert (await world.hygiene.run(now + KEPT_MS)).lines == 0
+        assert (await world.hygiene.run(now + KEPT_MS + 2 * 86_400_000)).lines == 2
         assert noted(world) == []
         await world.ann.send(world.general, "please")
         await world.settle()
@@ -57,7 +56,6 @@ async def test_a_reset_summary_is_noted_with_who_wanted_it(start: Start) -> None
         await world.ann.send(world.general, "we talk about boats")
         await world.settle()
         await world.ann.send(world.general, "!memory reset rolling")
-        assert world.app.memory is not None
-        (one,) = clears.read(world.app.memory.disk.log(clears.FILE))
+        (one,) = clears.read(world.memory.disk.log(clears.FILE))
         assert (one.session, one.by) == (f"discord:channel:{world.general.id}", str(world.ann.id))
-        assert await world.app.clears.hidden(one.session, one.at)
+        assert await world.app.storage.conversations.clears.hidden(one.session, one.at)

@@ -1,5 +1,7 @@
 """The transparency channel: one pinned message a person, edited in place."""
 
+import re
+
 from tests.app.conftest import Start, World
 
 
@@ -58,7 +60,7 @@ class TestTheMirror:
             await world.ann.send(world.general, "I prefer tomatoes")
             await world.settle()
             (text,) = [message.content for message in world.dev.pinned_messages()]
-            assert "**Conversation memory** (#general" in text
+            assert "**Summary of the conversation** (#general" in text
             assert "garden" in text
 
     async def test_what_does_not_fit_is_counted_and_never_split(self, start: Start) -> None:
@@ -69,7 +71,7 @@ class TestTheMirror:
             await world.settle()
             (text,) = [message.content for message in world.dev.pinned_messages()]
             assert len(text) <= 2000
-            assert text.endswith(" more items on disk)")
+            assert re.search(r"\n\(and \d+ more memories\)$", text)
             assert "39 many words" in text
 
     async def test_the_message_is_found_again_when_our_notes_of_it_are_lost(self, start: Start) -> None:

@@ -9,10 +9,12 @@ import pytest
 
 from discoclaw import settings
 from discoclaw.app import build
+from discoclaw.app.finding import Finding
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.subject import user_subject
 from discoclaw.embed import local
 from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.session.meaning import Meaning, NoMeaning
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.servers.embeddings_api import EmbeddingsServer, failure, stall
@@ -47,7 +49,7 @@ def far(server: EmbeddingsServer, **changes: Any) -> dict[str, Any]:
 
 async def ready(world: World) -> None:
     """Wait until the provider is known to answer, and all is embedded."""
-    meaning = world.app.meaning
+    meaning = world.app.feature(Finding).meaning
     assert meaning is not None
     await until(lambda: meaning.in_time, seconds=20)
     await meaning.settle()
@@ -58,8 +60,7 @@ async def remember(world: World, *texts: str, private: bool = False, marked: str
         for one in texts:
             draft.upsert("fact", one, Origin("stated", private=private, dm_privacy="strict"), marked=marked)  # type: ignore[arg-type]
 
-    assert world.app.memory is not None
-    await world.app.memory.change(user_subject(str(world.ann.id)), "a test", wish)
+    await world.memory.change(user_subject(str(world.ann.id)), "a test", wish)
 
 
 class TestRecall:
@@ -85,7 +86,7 @@ class TestRecall:
     ) -> None:
         model = Scripted()
         async with start(model, openai_key="sk-chat") as world:
-            assert world.app.meaning is None
+            assert isinstance(world.app.feature(Finding).meaning, NoMeaning)
             await remember(world, CAT, *OTHERS)
             await world.ann.send(world.general, "my feline?")
             assert CAT not in model.prompt
@@ -219,7 +220,7 @@ class TestErasing:
             await remember(world, CAT, *OTHERS)
             await ready(world)
             await world.ann.send(world.general, "my feline?")
-            memory, subject = world.app.memory, user_subject(str(world.ann.id))
+            memory, subject = world.memory, user_subject(str(world.ann.id))
             assert memory is not None
             cache = world.folder / "data" / "cache"
             assert subject.encode() in b"".join(path.read_bytes() for path in cache.glob("vectors*"))
@@ -259,8 +260,8 @@ class TestSettings:
         caplog.set_level(logging.WARNING, "discoclaw")
         for variable, value in environment.items():
             monkeypatch.setenv(variable, value)
-        meaning = build(settings.load(), model=Scripted()).meaning
-        assert (meaning._embedder.name if meaning is not None else None) == name
+        meaning = build(settings.load(), model=Scripted()).feature(Finding).meaning
+        assert (meaning._embedder.name if isinstance(meaning, Meaning) else None) == name
         wanted = "EMBEDDING_PROVIDER" in environment and name is None
         assert caplog.text.count("vectors are switched off") == wanted
 

@@ -210,7 +210,7 @@ class TestSetByHand:
     @pytest.mark.parametrize("store", ["files", "sqlite", "none"])
     def test_works_in_every_store_while_the_bot_runs(self, shell: Shell, store: str) -> None:
         stores = disks(store, shell.root)  # type: ignore[arg-type]
-        bot = Memory(shell.root, clock=Clock(), disks=stores)
+        bot = Memory(stores, clock=Clock())
         bot.open()
         try:
             config = LiveConfig(stores.used.documents(""), clock=Clock())

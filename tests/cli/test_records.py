@@ -190,7 +190,7 @@ def test_all_of_it_works_on_the_database(empty: Shell) -> None:
     sqlite = {"DISCOCLAW_STORE": "sqlite"}
 
     async def live() -> None:
-        memory = Memory(empty.memory_folder, clock=Clock(), disks=disks("sqlite", empty.memory_folder))
+        memory = Memory(disks("sqlite", empty.memory_folder), clock=Clock())
         memory.open()
         await memory.change(ANN, "why", remember("User has a boat."))
         memory.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.vectors import VectorCache
 from tests.memory.kit import ANN, BOB, Clock, remember
 from tests.servers.embeddings_api import Cut, EmbeddingsServer, Held, Raw, Shaped, failure, stall
 from tests.session.scene import until
@@ -25,7 +27,10 @@ class Bench:
     def __init__(self, root: Path, server: EmbeddingsServer, stack: AsyncExitStack) -> None:
         self.server = server
         self.memory = Memory(root, clock=Clock())
+        self.vectors = VectorCache(root.parent / "cache" / "vectors.sqlite")
+        self.memory.join(self.vectors)
         self.memory.open()
+        stack.callback(self.vectors.close)
         stack.callback(self.memory.close)
         self._stack = stack
         self.opted_out: set[str] = set()
@@ -36,11 +41,12 @@ class Bench:
         embedding = Embedding(
             embedder,
             self.memory,
-            self.memory.vectors,
+            self.vectors,
             skip=lambda subject: subject in self.opted_out,
             rest_s=0.01,
             timeout_s=timeout_s,
         )
+        self.memory.join(embedding)
         self._stack.push_async_callback(door.close)
         self._stack.push_async_callback(embedding.close)
         return embedding
@@ -120,7 +126,7 @@ class TestKeepingUp:
         (request,) = [request for request in bench.server.requests if request.model == "new"]
         assert sorted(request.texts) == ["User has a cat.", "User likes tea."]
         assert len(await bench.known(second, ANN)) == 2
-        assert bench.memory.vectors.load(ANN, "ollama/old") == {}
+        assert bench.vectors.load(ANN, "ollama/old") == {}
 
     async def test_a_provider_whose_vectors_change_their_length_is_asked_for_all_anew(
         self, bench: Bench
@@ -133,14 +139,14 @@ class TestKeepingUp:
         await embedding.settle()
         assert len(await bench.known(embedding, ANN)) == 3
         assert (await embedding.matrix(ANN)).dims == 16
-        assert {len(one) for one in bench.memory.vectors.load(ANN, "ollama/m").values()} == {64}
+        assert {len(one) for one in bench.vectors.load(ANN, "ollama/m").values()} == {64}
 
     async def test_the_cache_can_be_deleted_at_any_time(self, bench: Bench, tmp_path: Path) -> None:
         first = bench.begin()
         await bench.add(ANN, "User likes tea.")
         await first.settle()
         await first.close()
-        bench.memory.vectors.close()
+        bench.vectors.close()
         (tmp_path / "cache" / "vectors.sqlite").unlink()
         second = bench.begin()
         second.want(ANN, await bench.items(ANN))
@@ -152,7 +158,7 @@ class TestKeepingUp:
     ) -> None:
         embedding = bench.begin()
         await embedding.matrix(ANN)  # read before the disk fails
-        bench.memory.vectors.close()
+        bench.vectors.close()
         for path in (tmp_path / "cache").glob("vectors*"):
             path.unlink()
         (tmp_path / "cache" / "vectors.sqlite").mkdir()
@@ -222,7 +228,7 @@ class TestErasing:
         assert erased.left == ()
         held.set()
         await embedding.settle()
-        assert bench.memory.vectors.load(ANN, "ollama/m") == {}
+        assert bench.vectors.load(ANN, "ollama/m") == {}
         assert len(await embedding.matrix(ANN)) == 0
 
     async def test_lets_go_of_what_waits_and_of_what_is_in_ram(self, bench: Bench) -> None:
@@ -232,7 +238,7 @@ class TestErasing:
         await bench.memory.erase(ANN)
         await embedding.settle()
         assert len(await embedding.matrix(ANN)) == 0
-        assert bench.memory.vectors.load(ANN, "ollama/m") == {}
+        assert bench.vectors.load(ANN, "ollama/m") == {}
 
     async def test_what_is_learned_afterwards_gets_vectors_again(self, bench: Bench) -> None:
         embedding = bench.begin()
@@ -298,13 +304,15 @@ class TestFaults:
     async def test_a_provider_that_fails_for_good_is_asked_less_and_less(
         self, bench: Bench, caplog: pytest.LogCaptureFixture
     ) -> None:
-        caplog.set_level(logging.WARNING)
+        caplog.set_level(logging.DEBUG, "discoclaw.work")
         bench.server.default = failure(429)
         embedding = bench.begin()
         await bench.add(ANN, "User likes tea.")
-        await until(lambda: caplog.text.count("no vectors for") >= 5)
-        rests = [record.args[0] for record in caplog.records if record.msg.startswith("no vectors for")]  # type: ignore[index]
-        assert rests[:5] == [0.01, 0.02, 0.04, 0.08, 0.16]
+        await until(lambda: caplog.text.count("making vectors failed") >= 5)
+        rests = re.findall(r"making vectors failed, next try in ([0-9.]+) s", caplog.text)
+        assert rests[:5] == ["0.01", "0.02", "0.04", "0.08", "0.16"]
+        levels = [record.levelno for record in caplog.records if "making vectors" in record.getMessage()]
+        assert levels.count(logging.WARNING) == 1  # that it fails is no news the second time
         bench.server.default = None
         await bench.server.wait_for_requests(6)
         await embedding.settle()
@@ -316,7 +324,7 @@ class TestFaults:
         bench.server.script(failure(429, retry_after="99999"))
         bench.begin()
         await bench.add(ANN, "User likes tea.")
-        await until(lambda: "no vectors for 600 s" in caplog.text)
+        await until(lambda: "making vectors failed, next try in 600 s" in caplog.text)
 
     async def test_closing_does_not_wait_for_a_provider(self, bench: Bench) -> None:
         bench.server.default = stall()

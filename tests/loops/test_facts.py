@@ -10,6 +10,8 @@ from discoclaw.core.errors import ModelBadOutput, ModelOverloaded, ModelTimeout
 from discoclaw.core.message import Author
 from discoclaw.core.patch import Patch
 from discoclaw.core.subject import user_subject
+from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.heard import Backlog, Heard
 from tests.loops.builders import catch_up, count_of, deprecation, hear, upsert
 from tests.prompt.builders import assert_golden
 from tests.prompt.reader import FACTS_TITLES, sections
@@ -104,6 +106,82 @@ class TestCadence:
         home.model.gate.set()
         await home.loops.settle()
         assert home.model.most_at_once == 1
+
+    async def test_a_turn_that_ends_during_a_run_is_followed_by_another_run(self, tmp_path: Path) -> None:
+        """Else what was said then waits for the next turn, which may never come."""
+        home = house(tmp_path, facts_every=1)
+        home.model.gate = asyncio.Event()
+        for number in (1, 2, 3):
+            hear(home.loops, [said(number)])
+            home.loops.nudge(GENERAL.session_key(ANN.id), ANN.id)
+            await until(lambda: home.model.at_once == 1)
+        home.model.gate.set()
+        await home.loops.settle()
+        first, second = map(own_lines, home.model.extractions)
+        assert (first, second) == (
+            ["(discord:10/1) line 1"],
+            ["(discord:10/2) line 2", "(discord:10/3) line 3"],
+        )
+
+    async def test_turns_during_a_run_count_for_the_next_one(self, tmp_path: Path) -> None:
+        home = house(tmp_path, facts_every=2)
+        home.model.gate = asyncio.Event()
+        for number in range(1, 4):  # the run begins with the second, and there are too few for another one
+            hear(home.loops, [said(number)])
+            home.loops.nudge(GENERAL.session_key(ANN.id), ANN.id)
+            await asyncio.sleep(0)
+        await until(lambda: home.model.at_once == 1)
+        home.model.gate.set()
+        await home.loops.settle()
+        assert len(home.model.extractions) == 1
+        home.model.gate = None
+        await turn(home, 4)
+        assert len(home.model.extractions) == 2
+
+    async def test_words_of_a_turn_that_has_not_ended_wait_for_it(self, tmp_path: Path) -> None:
+        home = house(tmp_path, facts_every=1)
+        home.model.gate = asyncio.Event()
+        hear(home.loops, [said(1)])
+        home.loops.nudge(GENERAL.session_key(ANN.id), ANN.id)
+        await until(lambda: home.model.at_once == 1)
+        hear(home.loops, [said(2)])
+        home.model.gate.set()
+        await home.loops.settle()
+        assert len(home.model.extractions) == 1
+        home.loops.nudge(GENERAL.session_key(ANN.id), ANN.id)
+        await home.loops.settle()
+        assert own_lines(home.model.extractions[1]) == ["(discord:10/2) line 2"]
+
+    async def test_a_lot_of_talk_during_a_run_is_taken_early_too(self, tmp_path: Path) -> None:
+        home = house(tmp_path)
+        home.model.gate = asyncio.Event()
+        for number in (1, 2):
+            hear(home.loops, [said(number, text=f"<{number}>" + "x" * 9000)])
+            home.loops.nudge(GENERAL.session_key(ANN.id), ANN.id)
+            await until(lambda: home.model.at_once == 1)
+        hear(home.loops, [said(3)])
+        home.loops.nudge(GENERAL.session_key(ANN.id), ANN.id)
+        home.model.gate.set()
+        await home.loops.settle()
+        own = ["\n".join(own_lines(prompt)) for prompt in home.model.extractions]
+        assert [(f"<{number}>" in text) for text, number in zip(own, (1, 2), strict=True)] == [True, True]
+
+    async def test_messages_that_are_deleted_during_a_run_are_no_reason_for_another_one(
+        self, tmp_path: Path
+    ) -> None:
+        home = house(tmp_path)
+        backlog = Backlog()
+        backlog.hear(Heard(said(1), GENERAL, GENERAL.session_key(ANN.id)))
+        backlog.hear(Heard(said(2), DM, DM.session_key(ANN.id)))
+
+        def meanwhile(prompt: str) -> Patch:
+            backlog.forget("2")
+            return Patch()
+
+        home.model.patches.append(meanwhile)
+        loop = FactsLoop(home.model, home.memory, home.cursors, dm_privacy="balanced")
+        assert not await loop.run(ANN.id, backlog, [])
+        assert not backlog.waiting
 
     async def test_a_dead_model_is_not_hammered(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=10)

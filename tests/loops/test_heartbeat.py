@@ -307,8 +307,8 @@ class TestTheTask:
         home = Home(tmp_path, every_minutes=OFTEN)
         keep, drop = await home.fill()
         home.model.always = lambda prompt: same(keep, drop)
-        home.heartbeat.start()
-        home.heartbeat.start()
+        await home.heartbeat.start()
+        await home.heartbeat.start()
         await until(lambda: any("consolidated" in commit.metadata for commit in home.commits()))
         await home.heartbeat.close()
         asked = len(home.model.prompts)
@@ -319,7 +319,7 @@ class TestTheTask:
     async def test_zero_minutes_are_never(self, tmp_path: Path) -> None:
         home = Home(tmp_path, every_minutes=0)
         before = asyncio.all_tasks()
-        home.heartbeat.start()
+        await home.heartbeat.start()
         assert asyncio.all_tasks() == before
         await home.heartbeat.close()
 
@@ -334,7 +334,7 @@ class TestTheTask:
 
         home = Home(tmp_path, every_minutes=OFTEN, skip=broken)
         await home.fill()
-        home.heartbeat.start()
+        await home.heartbeat.start()
         await until(lambda: len(looks) >= 2)
         await home.heartbeat.close()
         assert all(record.exc_info for record in caplog.records if record.levelno >= logging.ERROR)
@@ -345,7 +345,7 @@ class TestTheTask:
         await home.fill(BOB)
         home.model.gate = asyncio.Event()
         home.model.answers = [same(keep, drop)]
-        home.heartbeat.start()
+        await home.heartbeat.start()
         await until(lambda: bool(home.model.prompts))
         closing = asyncio.create_task(home.heartbeat.close(grace_s=5))
         await asyncio.sleep(0)
@@ -357,7 +357,7 @@ class TestTheTask:
         home = Home(tmp_path, every_minutes=OFTEN)
         await home.fill()
         home.model.gate = asyncio.Event()
-        home.heartbeat.start()
+        await home.heartbeat.start()
         await until(lambda: bool(home.model.prompts))
         await home.heartbeat.close(grace_s=0.01)
         again = home.restarted()
@@ -383,13 +383,13 @@ class TestTheTask:
     async def test_a_bot_that_starts_often_still_beats(self, tmp_path: Path) -> None:
         home = Home(tmp_path, every_minutes=30)
         await home.fill()
-        home.heartbeat.start()
+        await home.heartbeat.start()
         await until(lambda: (tmp_path / "memory" / "cursors" / "heartbeat.json").exists())
         await home.heartbeat.close()
         assert home.model.prompts == []  # nothing at the very first start
         home.clock.forward(31 * 60_000)
         again = home.restarted()
-        again.heartbeat.start()
+        await again.heartbeat.start()
         await until(lambda: bool(home.model.prompts))
         await again.heartbeat.close()
 
@@ -397,7 +397,7 @@ class TestTheTask:
         home = Home(tmp_path, every_minutes=OFTEN)
         await home.fill()
         await home.cursors.put("heartbeat", {"at": home.clock() + 10**12})
-        home.heartbeat.start()
+        await home.heartbeat.start()
         await until(lambda: bool(home.model.prompts))
         await home.heartbeat.close()
 

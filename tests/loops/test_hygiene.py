@@ -59,6 +59,7 @@ class Home:
         self.cursors = Cursors(self.folder / "memory" / "cursors")
         self.memory = Memory(self.folder / "memory", clock=self.clock, cursors=self.cursors)
         self.access = LastUsed(self.memory, self.cursors, clock=self.clock)
+        self.memory.join(self.access)
         self.hygiene = Hygiene(
             self.memory,
             self.access,

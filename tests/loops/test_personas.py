@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from discoclaw.core.message import Place
+from discoclaw.core.personal import Erasure
 from discoclaw.core.policy import Personas, Policy
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.subjects import verbs
@@ -101,16 +102,14 @@ class TestThePersonaItWasSaidTo:
 class TestNobodyWhoOptedOut:
     async def test_is_extracted_or_summarised(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=1, summary_every=1)
-        assert home.parts.choices is not None
-        await home.parts.choices.choose("1", opted_out=True)
+        await home.choose("1", opted_out=True)
         hear(home.loops, [said(1, text="I have a cat")])
         await learn(home, "User has a cat.")
         assert (home.model.extractions, home.model.summarised) == ([], [])
 
     async def test_is_learned_from_the_chats_past_in_their_dms(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=1, summary_every=1)
-        assert home.parts.choices is not None
-        await home.parts.choices.choose("1", opted_out=True)
+        await home.choose("1", opted_out=True)
         past = [said(1, text="I have a cat")]
         await home.loops.catch_up(past, DM, DM.session_key("1"), window=20)
         await learn(home, "User has a cat.")
@@ -118,9 +117,8 @@ class TestNobodyWhoOptedOut:
 
     async def test_is_learned_from_what_they_said_before_that(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=1, summary_every=1)
-        assert home.parts.choices is not None
         hear(home.loops, [said(1, text="I have a cat"), said(2, BOB, text="I have a dog")])
-        await home.parts.choices.choose("1", opted_out=True)
+        await home.choose("1", opted_out=True)
         await learn(home, "User has a cat.")
         home.loops.nudge(GENERAL.session_key("2"), "2")
         await home.loops.settle()
@@ -130,12 +128,11 @@ class TestNobodyWhoOptedOut:
 
     async def test_is_learned_from_by_an_extraction_that_was_under_way(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=1)
-        assert home.parts.choices is not None
         hear(home.loops, [said(1, text="I have a cat")])
         home.model.gate = asyncio.Event()
         learning = asyncio.create_task(learn(home, "User has a cat."))
         await until(lambda: bool(home.model.extractions))
-        await home.parts.choices.choose("1", opted_out=True)
+        await home.choose("1", opted_out=True)
         home.model.gate.set()
         await learning
         assert await home.texts(ANN) == []
@@ -143,9 +140,8 @@ class TestNobodyWhoOptedOut:
     async def test_is_learned_from_when_they_opt_in_again(self, tmp_path: Path) -> None:
         """Neither in a channel nor in their DM; what they say from then on is."""
         home = house(tmp_path, facts_every=1)
-        assert home.parts.choices is not None
-        await home.parts.choices.choose("1", opted_out=True)
-        await home.parts.choices.choose("1", opted_out=False, since=NOW + 10)
+        await home.choose("1", opted_out=True)
+        await home.choose("1", opted_out=False, since=NOW + 10)
         for place, number in ((GENERAL, 9), (DM, 8)):
             past = [said(number, text="I have a cat"), said(number + 10, text="I have a dog")]
             await home.loops.catch_up(past, place, place.session_key("1"), window=20)
@@ -157,13 +153,13 @@ class TestNobodyWhoOptedOut:
 class TestAfterAnErasure:
     async def test_what_waited_is_not_learned(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=2, summary_every=2)
-        home.talk.hear(inbound(1, "I have a cat"), Policy("all"))
-        home.talk.erase("1", [], NOW + 10)
+        home.hear(inbound(1, "I have a cat"), Policy("all"))
+        home.personal.forget(Erasure("user-1", NOW + 10))
         await learn(home, "User has a cat.")
         home.loops.nudge(GENERAL.session_key("1"), "1")
         await home.loops.settle()
         assert (home.model.extractions, home.model.summarised) == ([], [])
-        assert home.parts.windows.use(GENERAL.session_key("1")).recent() == ()
+        assert home.windows.use(GENERAL.session_key("1")).recent() == ()
 
     def test_ids_of_its_time_are_known(self) -> None:
         # Discord's documentation: the id 175928847299117063 was made at 2016-04-30 11:18:25.796 UTC.

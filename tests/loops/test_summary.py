@@ -125,9 +125,50 @@ class TestCadence:
             await until(lambda: home.model.at_once == 1)
         home.model.gate.set()
         await home.loops.settle()
+        first, second = home.model.summarised
+        assert "line 20" in first and "line 30" not in first
+        assert all(f"line {number}" in second for number in (30, 40))
         home.model.gate = None
         await turn(home, 50)
-        assert "line 50" in home.model.summarised[-1]
+        assert len(home.model.summarised) == 2
+        await turn(home, 60)
+        assert "line 50" in home.model.summarised[2]
+
+    async def test_turns_that_end_during_a_run_that_fails_still_count(self, tmp_path: Path) -> None:
+        home = house(tmp_path, ScriptedModel(summaries=[ModelOverloaded("down")]), summary_every=1)
+        home.model.gate = asyncio.Event()
+        for number in (10, 20, 30):
+            hear(home.loops, [said(number)])
+            home.loops.nudge(GENERAL_KEY, ANN.id)
+            await until(lambda: home.model.at_once == 1)
+        home.model.gate.set()
+        await home.loops.settle()
+        _, second = home.model.summarised
+        assert all(f"line {number}" in second for number in (10, 20, 30))
+
+    async def test_messages_that_are_deleted_during_a_run_are_no_reason_for_another_one(
+        self, tmp_path: Path
+    ) -> None:
+        home = house(tmp_path, summary_every=1)
+        backlog = Backlog()
+        for number in (1, 2):
+            backlog.hear(Heard(said(number, text="x" * 15_000), GENERAL, GENERAL_KEY))
+
+        def meanwhile(prompt: str) -> Summary:
+            backlog.forget("2")
+            return Summary(summary="Talk so far.")
+
+        home.model.summaries.append(meanwhile)
+        loop = SummaryLoop(
+            home.model,
+            home.rolling,
+            home.cursors,
+            me=lambda: ME,
+            max_chars=2000,
+            erased_at=lambda user_id: -1,
+        )
+        assert not await loop.run(GENERAL_KEY, backlog)
+        assert not backlog.waiting
 
 
 class TestEarlyRuns:
@@ -142,6 +183,30 @@ class TestEarlyRuns:
         seen = "\n".join(home.model.summarised)
         # Of 18 messages, a window of 10 holds the newest; all others have been seen.
         assert all(f": line {number}\n" in seen + "\n" for number in (1, 2, *range(10, 16)))
+
+    async def test_also_those_that_fill_the_window_during_a_run(self, tmp_path: Path) -> None:
+        home = house(tmp_path)
+        await turn(home, 1)
+        home.model.gate = asyncio.Event()
+        hear(home.loops, [said(number, BOB) for number in range(10, 20)], window=10)
+        await until(lambda: len(home.model.summarised) == 1)
+        hear(home.loops, [said(number, BOB) for number in range(20, 30)], window=10)
+        home.model.gate.set()
+        await home.loops.settle()
+        first, second = home.model.summarised
+        assert "line 19" in first and "line 20" not in first
+        assert "line 20" in second and "line 29" in second
+
+    async def test_but_not_what_the_run_has_taken_itself(self, tmp_path: Path) -> None:
+        home = house(tmp_path)
+        await turn(home, 1)
+        home.model.gate = asyncio.Event()
+        hear(home.loops, [said(number, BOB) for number in range(10, 20)], window=10)
+        await until(lambda: len(home.model.summarised) == 1)
+        hear(home.loops, [said(number, BOB) for number in range(20, 29)], window=10)  # one less than it holds
+        home.model.gate.set()
+        await home.loops.settle()
+        assert len(home.model.summarised) == 1
 
     async def test_a_conversation_we_have_no_part_in_is_not_summarised(self, tmp_path: Path) -> None:
         home = house(tmp_path)

@@ -284,6 +284,29 @@ class TestBeforeWordsLeaveTheWindow:
             await home.loops.settle()
         assert len(home.model.extractions) == 1
 
+    async def test_also_when_they_leave_during_a_run(self, tmp_path: Path) -> None:
+        home = await self.joined(tmp_path)
+        home.model.gate = asyncio.Event()
+        self.talk(home, range(3, 7))  # the first of Ann's words has left
+        await until(lambda: len(home.model.extractions) == 1)
+        self.talk(home, range(7, 9), ANN)
+        self.talk(home, range(9, 14))  # and the last of them
+        home.model.gate.set()
+        await home.loops.settle()
+        first, second = map(own, home.model.extractions)
+        assert ") line 7" not in first and ") line 7" in second and ") line 8" in second
+
+    async def test_but_not_for_what_the_run_has_taken_itself(self, tmp_path: Path) -> None:
+        home = await self.joined(tmp_path)
+        home.model.gate = asyncio.Event()
+        self.talk(home, range(3, 7))
+        await until(lambda: len(home.model.extractions) == 1)
+        self.talk(home, range(7, 8), ANN)  # what Ann says now stays in the window
+        self.talk(home, range(8, 10))
+        home.model.gate.set()
+        await home.loops.settle()
+        assert len(home.model.extractions) == 1
+
     async def test_not_of_people_who_never_talk_with_us(self, tmp_path: Path) -> None:
         home = await self.joined(tmp_path)
         self.talk(home, range(3, 30))

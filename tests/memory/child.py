@@ -27,7 +27,7 @@ from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import repair
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import ANN, NOW, STAMP, Clock, ledger_of, lines_of, remember, texts
+from tests.memory.kit import ANN, NOW, STAMP, Clock, ledger_of, lines_of, listening, remember, texts
 
 
 @contextlib.contextmanager
@@ -99,7 +99,7 @@ def commit_for_ever(store: Store, root: str) -> None:
     """Commit item after item; say each one's id when the memory has acknowledged it."""
 
     async def work() -> None:
-        memory = Memory(Path(root), clock=Clock(), max_items=100_000, disks=disks(store, Path(root)))
+        memory = Memory(disks(store, Path(root)), clock=Clock(), max_items=100_000)
         memory.open()
         for number in range(sys.maxsize):
             say(await memory.change(ANN, "a test", remember(f"{os.getpid()} {number}")))
@@ -117,17 +117,16 @@ def live_for_ever(store: Store, root: str, people: str) -> None:
     async def work() -> None:
         dice = random.Random(os.getpid())
         subject = f"user-{dice.randrange(int(people))}"
-        memory = Memory(Path(root), clock=Clock(), max_items=20, disks=disks(store, Path(root)))
+        memory = Memory(disks(store, Path(root)), clock=Clock(), max_items=20)
         memory.open()
-        made: list[str] = []
-        memory.committed.append(lambda subject, commit: made.append(commit.id))
+        made = listening(memory).commits
         say(subject)
         for number in range(sys.maxsize):
             with contextlib.suppress(Refused):
                 await _live(memory, subject, dice, f"{os.getpid()} {number}")
             branches = await memory.branches(subject)
             heads = {name: branch.head for name, branch in branches.all.items()}
-            say([branches.last_ms, branches.current, heads, made])
+            say([branches.last_ms, branches.current, heads, [commit.id for _, commit in made]])
             made.clear()
 
     asyncio.run(work())
@@ -159,7 +158,7 @@ def commit_full(store: Store, folder: str, *rooms: str) -> None:
 
 
 async def _commit_full(store: Store, root: Path, room: int) -> dict[str, Any]:
-    memory = Memory(root, clock=Clock(), disks=disks(store, root))
+    memory = Memory(disks(store, root), clock=Clock())
     grows = ledger_of(memory) if store == "files" else root / "memory.sqlite-wal"
     for number in range(5):
         await memory.change(ANN, "a test", remember(f"before {number}"))

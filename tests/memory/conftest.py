@@ -42,7 +42,7 @@ def fresh(root: Path, store: Store) -> Callable[[], Disks]:
 
 @pytest.fixture
 def memory(root: Path, clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Memory]:
-    opened = Memory(root, clock=clock, disks=fresh())
+    opened = Memory(fresh(), clock=clock)
     opened.open()
     yield opened
     opened.close()
@@ -51,4 +51,4 @@ def memory(root: Path, clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Mem
 @pytest.fixture
 def restart(root: Path, clock: Clock, fresh: Callable[[], Disks]) -> Callable[[], Memory]:
     """A memory that has just started on the same folder and knows only what is on disk."""
-    return lambda: Memory(root, clock=clock, disks=fresh())
+    return lambda: Memory(fresh(), clock=clock)

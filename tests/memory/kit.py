@@ -16,6 +16,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.view import EMPTY
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.port import Log
 from discoclaw.memory.subjects.durable_file import render
 from discoclaw.memory.subjects.ledger import read
@@ -45,6 +46,31 @@ class Clock:
 
     def forward(self, *, minutes: float) -> None:
         self.now += int(minutes * 60_000)
+
+
+class Ear(Listener):
+    """Notes what it hears: subjects whose ledger changed, commits, and units of which a file changed."""
+
+    def __init__(self) -> None:
+        self.subjects: list[str] = []
+        self.commits: list[tuple[str, Commit]] = []
+        self.units: list[str] = []
+
+    def recorded(self, subject: str) -> None:
+        self.subjects.append(subject)
+
+    def committed(self, subject: str, commit: Commit) -> None:
+        self.commits.append((subject, commit))
+
+    def written(self, unit: str) -> None:
+        self.units.append(unit)
+
+
+def listening(memory: Memory) -> Ear:
+    """An ear that hears what changes from now on."""
+    ear = Ear()
+    memory.join(ear)
+    return ear
 
 
 def remember(text: str, kind: str = "fact", origin: Origin | None = None) -> Callable[[Draft], str]:

@@ -11,6 +11,7 @@ from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import SummaryLoop
+from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import keep_aside, session_file, session_name
@@ -60,7 +61,8 @@ def shelves(data: Path, clock: Clock | None = None, *, store: Store = "files") -
     kept = disks(store, root)
     rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
     cursors = Cursors(kept.used.documents(CURSORS))
-    memory = Memory(root, clock=clock, disks=kept, rolling=rolling, cursors=cursors)
+    memory = Memory(kept, clock=clock, cursors=cursors)
+    memory.join(rolling, Responses(data / "cache" / "responses", clock=clock))
     return Shelves(data, clock, store, memory, rolling, cursors)
 
 

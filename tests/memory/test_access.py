@@ -25,6 +25,7 @@ class Home:
         self.cursors = Cursors(folder / "memory" / "cursors")
         self.memory = Memory(folder / "memory", clock=self.clock, cursors=self.cursors)
         self.access = LastUsed(self.memory, self.cursors, clock=self.clock)
+        self.memory.join(self.access)
 
     def restarted(self) -> "Home":
         return Home(self.folder, self.clock)
@@ -141,6 +142,7 @@ class TestOnDisk:
 
     async def test_it_is_bounded_and_the_newest_stay(self, home: Home) -> None:
         home.access = LastUsed(home.memory, home.cursors, clock=home.clock, most_items=2)
+        home.memory.join(home.access)
         ids = [await home.remember(text) for text in ("likes tea", "has a cat", "has a dog")]
         for number, one in enumerate(ids):
             home.access.touch(ANN, [one], at=NOW + 10 + number)

@@ -29,6 +29,7 @@ from tests.memory.kit import (
     heard,
     ledger_of,
     lines_of,
+    listening,
     remember,
     run_child,
     texts,
@@ -80,10 +81,7 @@ class TestAnAct:
         assert await known.act(ANN, work) == "0 200"
 
     async def test_its_records_are_appended_and_told(self, known: Memory, restart: Restart) -> None:
-        changed: list[str] = []
-        committed: list[tuple[str, str]] = []
-        known.changed.append(changed.append)
-        known.committed.append(lambda subject, commit: committed.append((subject, commit.message)))
+        ear = listening(known)
 
         def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], int]:
             first = empty(history, now_ms, "one")
@@ -92,15 +90,14 @@ class TestAnAct:
 
         assert await known.act(ANN, work) == 7
         assert [one.message for one in commits_of(known)][-2:] == ["one", "two"]
-        assert changed == [ANN]
-        assert committed == [(ANN, "one"), (ANN, "two")]
+        assert ear.subjects == [ANN]
+        assert [(whose, commit.message) for whose, commit in ear.commits] == [(ANN, "one"), (ANN, "two")]
         assert await restart().view(ANN) == await known.view(ANN)
 
     async def test_without_records_it_writes_nothing_and_tells_nobody(
         self, known: Memory, root: Path
     ) -> None:
-        told: list[str] = []
-        known.changed.append(told.append)
+        told = listening(known).subjects
         before = fingerprint(root)
         await known.act(ANN, lambda history, now_ms, most: ([], None))
         assert (fingerprint(root), told) == (before, [])
@@ -129,13 +126,10 @@ class TestATurn:
         assert fingerprint(root) == before
 
     async def test_says_how_the_branches_are_then_and_followers_hear_of_it(self, known: Memory) -> None:
-        changed: list[str] = []
-        committed: list[Commit] = []
-        known.changed.append(changed.append)
-        known.committed.append(lambda subject, commit: committed.append(commit))
+        ear = listening(known)
         branches = await known.turn(ANN, lambda branches, now_ms: branches.switch("coding", now_ms=now_ms))
         assert branches.current == "coding"
-        assert (changed, committed) == ([ANN], [])
+        assert (ear.subjects, ear.commits) == ([ANN], [])
 
     @pytest.mark.parametrize(
         ("verb", "said"),
@@ -373,8 +367,7 @@ class TestAllAtOnce:
     ) -> None:
         await verbs.create_branch(known, ANN, "games")
         dice = random.Random(5)
-        done: list[str] = []
-        known.committed.append(lambda subject, commit: done.append(commit.id))
+        ear = listening(known)
         ways: list[Callable[[int], Awaitable[Any]]] = [
             lambda number: known.change(ANN, "why", remember(f"on head {number}")),
             lambda number: known.change(ANN, "why", remember(f"on {number}"), branch=self.NAMES[number % 3]),
@@ -389,7 +382,7 @@ class TestAllAtOnce:
         assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {Refused}
         merges = [one.commit for one in outcomes if isinstance(one, Brought) and one.commit is not None]
         assert len(merges) > 10
-        history = await known.history(ANN)
+        history, done = await known.history(ANN), [commit.id for _, commit in ear.commits]
         assert set(done) | {one.id for one in merges} <= set(history.commits)
         assert len(done) == len(set(done)) == len(history.commits) - 4
         times = [record.timestamp for record in read(lines_of(known)).records]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault, NewerSchema
+from discoclaw.core.personal import Erasure
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Looked, Visible, holding, look, present
@@ -83,10 +84,19 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
     made.close()
 
 
+def with_archive(folder: Path) -> tuple[Memory, Archive]:
+    """An open memory, and the archive that goes with an erasing."""
+    memory = Memory(folder / "memory", clock=Clock())
+    archive = Archive(folder / "memory" / "archive.sqlite", clock=Clock())
+    memory.join(archive)
+    memory.open()
+    return memory, archive
+
+
 class TestRowsAndIndex:
     def test_there_is_no_file_before_the_first_entry_and_nothing_is_found(self, archive: Archive) -> None:
         assert found(archive, "tea") == []
-        assert archive.purge(NOW) == archive.erase(ANN) == archive.drop_channel("55") == 0
+        assert archive.purge(NOW) == archive.erase_person(ANN) == archive.drop_channel("55") == 0
         assert archive.sweep(lambda user: NOW) == 0
         assert not archive.path.exists()
 
@@ -203,7 +213,7 @@ class TestRowsAndIndex:
                 archive.drop_channel("55")
                 kept = {}
             else:
-                archive.erase(ANN) if batch == "erase" else archive.sweep(
+                archive.erase_person(ANN) if batch == "erase" else archive.sweep(
                     lambda user: NOW * 2 * (user == ANN) - 1
                 )
                 kept = {key: one for key, one in kept.items() if one.author_id != ANN}
@@ -324,7 +334,7 @@ class TestBytes:
         if reopened:
             archive.close()
             archive = Archive(archive.path, clock=Clock())
-        assert archive.erase(ANN) > 300
+        assert archive.erase_person(ANN) > 300
         assert files_with(folder, CANARY) == []
         assert files_with(folder, ANN) == []
         kept = {f"other words {n}" for n in range(3, 601, 3) if n > 300 or n % 5 != 1}
@@ -335,9 +345,9 @@ class TestBytes:
 
     def test_again_is_fine_and_nothing_more(self, archive: Archive) -> None:
         self.full(archive)
-        archive.erase(ANN)
+        archive.erase_person(ANN)
         before = sound(archive.path)
-        assert archive.erase(ANN) == 0
+        assert archive.erase_person(ANN) == 0
         assert sound(archive.path) == before
 
     def test_one_cut_off_behind_its_deleting_is_completed(self, archive: Archive) -> None:
@@ -349,7 +359,7 @@ class TestBytes:
             )
             connection.commit()
         assert files_with(archive.path.parent, CANARY)
-        archive.erase(ANN)
+        archive.erase_person(ANN)
         assert files_with(archive.path.parent, CANARY) == []
 
     def test_purging_takes_words_out_of_the_index_too(self, archive: Archive) -> None:
@@ -359,32 +369,31 @@ class TestBytes:
         assert found(archive, "word") == ["new words"]
 
     async def test_a_whole_erasing_takes_the_archive_along(self, tmp_path: Path) -> None:
-        memory = Memory(tmp_path / "memory", clock=Clock())
-        memory.open()
+        memory, archive = with_archive(tmp_path)
         try:
-            write(memory.archive, Put(said(1, CANARY)), Put(said(2, "marbles", BOB)))
+            write(archive, Put(said(1, CANARY)), Put(said(2, "marbles", BOB)))
             erased = await memory.erase(f"user-{ANN}")
             assert (erased.left, erased.removed) == ((), 1)
             assert files_with(tmp_path, CANARY) == files_with(tmp_path, ANN) == []
-            assert found(memory.archive, "marbl") == ["marbles"]
+            assert found(archive, "marbl") == ["marbles"]
         finally:
+            archive.close()
             memory.close()
 
     async def test_one_that_is_locked_is_erased_at_the_next_start(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        memory = Memory(tmp_path / "memory", clock=Clock())
-        memory.open()
-        write(memory.archive, Put(said(1, CANARY)))
-        memory.archive.close()
-        with closing(sqlite3.connect(memory.archive.path, isolation_level=None)) as other:
+        memory, archive = with_archive(tmp_path)
+        write(archive, Put(said(1, CANARY)))
+        archive.close()
+        with closing(sqlite3.connect(archive.path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             (left,) = (await memory.erase(f"user-{ANN}")).left
             assert "archive.sqlite can not be used: database is locked" in left
+        archive.close()
         memory.close()
-        again = Memory(tmp_path / "memory", clock=Clock())
-        again.open()
-        again.close()
+        for one in with_archive(tmp_path):
+            one.close()
         assert files_with(tmp_path, CANARY) == []
 
     def test_sweeping_removes_what_was_said_until_then(self, archive: Archive) -> None:
@@ -437,7 +446,7 @@ class TestFaults:
         write(archive, Put(said(1, "zebra")))
         archive.close()
         content = archive.path.read_bytes().replace(b"CREATE TABLE", b"CR\xc8ATE TABLE")
-        for act in (lambda: archive.sweep(lambda user: -1), lambda: archive.erase(ANN)):
+        for act in (lambda: archive.sweep(lambda user: -1), lambda: archive.erase_person(ANN)):
             archive.path.write_bytes(content)
             act()
             archive.close()
@@ -451,7 +460,7 @@ class TestFaults:
     def test_damaged_copies_go_with_an_erasing_and_with_age(self, tmp_path: Path) -> None:
         archive = Archive(tmp_path / "archive.sqlite", clock=Clock())
         copy = tmp_path / "archive.sqlite.corrupt-20260203-162935"
-        for act in (lambda: archive.erase(ANN), lambda: archive.purge(2**45)):
+        for act in (lambda: archive.erase_person(ANN), lambda: archive.purge(2**45)):
             copy.write_text(f"damaged {CANARY}")
             archive.write([Put(said(1, "zebra"))], words=words_of, keeps=lambda entry: True)
             act()
@@ -471,7 +480,7 @@ class TestFaults:
             write(archive, Put(said(2, "zebra")))
         with pytest.raises(NewerSchema):
             found(archive, "zebra")
-        assert archive.erase_subject(f"user-{ANN}")[1] != []
+        assert archive.erase(Erasure(f"user-{ANN}", NOW)).left != ()
         assert archive.path.read_bytes() == before
 
     def test_a_folder_that_is_none_is_a_fault(self, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -21,6 +21,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.patch import Summary
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.subject import dm_of
 from discoclaw.core.times import ms_of_iso, snowflake_at
 from discoclaw.loops.consolidate import Consolidator
@@ -32,7 +33,7 @@ from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
-from tests.memory.kit import NOW, REPOSITORY, files_only, fingerprint, lines_of, remember, texts
+from tests.memory.kit import NOW, REPOSITORY, files_only, fingerprint, lines_of, listening, remember, texts
 from tests.memory.leftovers import (
     ANN,
     BOB,
@@ -53,6 +54,21 @@ from tests.session.scene import ScriptedModel, until
 
 ANN_ID = "910000000000000177"
 BOTH_STORES = True
+
+
+class Part(PersonalData):
+    """One that knows further conversations, or has steps outside for every erasing."""
+
+    name = "a part"
+
+    def __init__(
+        self, sessions: Callable[[str], Iterable[str]] = lambda subject: (), *, steps: Collection[str] = ()
+    ) -> None:
+        self.sessions_of = sessions  # type: ignore[method-assign]
+        self._steps = steps
+
+    def outside(self, subject: str) -> Collection[str]:
+        return self._steps
 
 
 def restarted(house: Shelves) -> Shelves:
@@ -416,7 +432,7 @@ class TestSummaries:
 
     async def test_somebody_who_knows_more_conversations_is_asked(self, house: Shelves) -> None:
         await house.rolling.put(GENERAL_KEY, CANARY, generation=await house.rolling.generation(GENERAL_KEY))
-        house.memory.eraser.asked.append(lambda subject: [GENERAL_KEY] if subject == ANN else [])
+        house.memory.join(Part(lambda subject: [GENERAL_KEY] if subject == ANN else []))
         await house.memory.erase(BOB)
         assert (await house.rolling.get(GENERAL_KEY)).summary == CANARY
         await house.memory.erase(ANN)
@@ -555,7 +571,7 @@ class TestTwoThingsAtOnce:
             await erasing
             if pauses == 0:
                 assert GENERAL_KEY in (await erasing).sessions
-                full.memory.eraser.asked.append(lambda subject: [GENERAL_KEY])
+                full.memory.join(Part(lambda subject: [GENERAL_KEY]))
             assert traces(full.data, CANARY) == []
 
     async def test_cursors_that_are_written_meanwhile_are_complete(self, full: Shelves) -> None:
@@ -601,25 +617,30 @@ class TestWhoIsTold:
     async def test_before_the_files_go_and_once_the_erasing_stands(self, full: Shelves) -> None:
         told = []
 
-        def tell(subject: str, at: int, sessions: frozenset[str]) -> None:
-            told.append((subject, at, sessions, full.memory.erased_at(subject)))
-            assert traces(full.data, CANARY)
+        class Told(PersonalData):
+            name = "who is told"
 
-        full.memory.eraser.told.append(tell)
+            def forget(self, erasure: Erasure) -> None:
+                told.append((erasure.subject, erasure.at, erasure.sessions, full.memory.erased_at(ANN)))
+                assert traces(full.data, CANARY)
+
+        full.memory.join(Told())
         erased = await full.memory.erase(ANN)
         assert told == [(ANN, erased.at, frozenset(erased.sessions), erased.at)]
 
     async def test_a_listener_that_fails_stops_nothing(self, full: Shelves) -> None:
-        def fail(*_: object) -> None:
-            raise ValueError("a bug")
+        class Failing(PersonalData):
+            name = "a part with a bug"
 
-        full.memory.eraser.told.append(fail)
+            def forget(self, erasure: Erasure) -> None:
+                raise ValueError("a bug")
+
+        full.memory.join(Failing())
         assert (await full.memory.erase(ANN)).left == ()
         assert traces(full.data, CANARY) == []
 
     async def test_followers_hear_of_it(self, full: Shelves) -> None:
-        changed: list[str] = []
-        full.memory.changed.append(changed.append)
+        changed = listening(full.memory).subjects
         await full.memory.erase(ANN)
         assert changed == [ANN]
 
@@ -644,7 +665,7 @@ class TestStepsOutside:
         assert await texts(restarted(full).memory, ANN) == ["anew"]
 
     async def test_a_step_can_belong_to_every_erasing(self, house: Shelves) -> None:
-        house.memory.eraser.outside.add("transparency")
+        house.memory.join(Part(steps=("transparency",)))
         assert (await house.memory.erase(ANN)).todo == ("transparency",)
         assert (await house.memory.erase(ANN)).todo == ("transparency",)
         await house.memory.finish_step(ANN, "something else")

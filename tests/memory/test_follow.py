@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.stores import Disks
@@ -53,7 +54,8 @@ def follow(memory: Memory) -> Follow:
             cursors=Cursors(memory.disk.documents(CURSORS)),
             retry_s=retry_s,
         )
-        memory.changed[:] = [follower.touch]
+        memory.changes = Changes()  # another one before it hears nothing any more
+        memory.join(follower)
         return follower
 
     return start
@@ -96,7 +98,7 @@ class TestWhatChangesIsMirrored:
 
         cursors = Cursors(memory.disk.documents(CURSORS))
         follower = Follower("board", slow, ledgers=memory.ledgers, cursors=cursors)
-        memory.changed.append(follower.touch)
+        memory.join(follower)
         await memory.change(ANN, "why", remember("likes tea"))
         await follower.settle()
         assert board.shown == {ANN: ["likes tea", "likes mate"]}
@@ -163,7 +165,7 @@ class TestARestartCatchesUp:
         await memory.change(BOB, "why", remember("likes mate"))
         await follower.settle()
         await follower.close()
-        memory.changed.clear()
+        memory.changes = Changes()
 
     @pytest.mark.usefixtures("mirrored")
     async def test_nothing_changed_nothing_to_do(self, memory: Memory, follow: Follow) -> None:
@@ -216,7 +218,7 @@ class TestARestartCatchesUp:
         await follower.catch_up()
         await follower.settle()
         await follower.close()
-        memory.changed.clear()
+        memory.changes = Changes()
         return board.subjects
 
 

@@ -37,7 +37,7 @@ from discoclaw.memory.subjects.inspect import held, subjects
 from discoclaw.memory.subjects.store import Memory
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
-from tests.memory.kit import NOW, STAMP, Clock, asides, files_only, lines_of, remember, texts
+from tests.memory.kit import NOW, STAMP, Clock, asides, files_only, lines_of, listening, remember, texts
 from tests.memory.leftovers import ANN, BOB, CANARY, ME, Shelves, backlog, said, shelves, traces
 from tests.memory.test_erase import Forge
 from tests.session.scene import ScriptedModel, until
@@ -53,7 +53,9 @@ DM = Place("dm", "66", None, "direct message", private=True)
 
 
 def groups_of(memory: Memory, clock: Clock, **given: Any) -> Groups:
-    return Groups(memory.disk.documents(GROUPS), memory, clock=clock, **given)
+    groups = Groups(memory.disk.documents(GROUPS), memory, clock=clock, **given)
+    memory.join(groups)
+    return groups
 
 
 @pytest.fixture
@@ -120,9 +122,8 @@ class TestWhoTalksThere:
     async def test_nothing_is_written_while_nothing_is_new(
         self, memory: Memory, clock: Clock, groups: Groups
     ) -> None:
-        told: list[str] = []
+        told = listening(memory).units
         for one in (groups, again := groups_of(memory, clock)):
-            one.changed.append(told.append)
             await spoke(one, ("1", "Ann"), ("2", "Bob"), ("1", "Ann"), ("2", "Bob"))
         assert told == ["group-55"]
         assert (await again.get("55")).members == (("1", "Ann"), ("2", "Bob"))
@@ -137,10 +138,11 @@ class TestWhoTalksThere:
         assert [one for one, _ in file["members"]][-3:] == ["249", "50", "1000"]
         assert file["members"][0] == ["52", "person 52"]
 
-    async def test_a_crowd_is_not_written_anew_with_each_message(self, groups: Groups, clock: Clock) -> None:
+    async def test_a_crowd_is_not_written_anew_with_each_message(
+        self, memory: Memory, groups: Groups, clock: Clock
+    ) -> None:
         await spoke(groups, *((str(n), f"person {n}") for n in range(200)))
-        told: list[str] = []
-        groups.changed.append(told.append)
+        told = listening(memory).units
         for number in range(300, 310):
             await spoke(groups, (str(number), "new"))
         assert told == []
@@ -430,8 +432,7 @@ class TestErasingAPerson:
         groups, untouched = groups_of(full.memory, full.clock), content_of(full, "70")
         lines = content_of(full, "55")[0].splitlines()
         assert CANARY in await groups.notes(GENERAL)
-        changed: list[str] = []
-        full.memory.changed.append(changed.append)
+        changed = listening(full.memory).subjects
         erased = await full.memory.erase(ANN)
         assert erased.groups == ("group-55", "group-60")
         assert changed == [ANN, "group-55", "group-60"]

@@ -18,6 +18,7 @@ from tests.memory.kit import (
     durable_of,
     edit,
     heard,
+    listening,
     remember,
     set_first,
     texts,
@@ -125,8 +126,7 @@ class TestItsCommitSaysWhoSpoke:
         assert (item.text, item.facets.sensitivity) == ("is ill again", "private")
 
     async def test_followers_are_told(self, memory: Memory) -> None:
-        told: list[str] = []
-        memory.changed.append(told.append)
+        told = listening(memory).subjects
         edit(durable_of(memory), set_first(text="likes mate"))
         for _ in range(3):
             await memory.view(ANN)

@@ -23,10 +23,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
+from discoclaw.core.personal import Erasure, Removed
 from discoclaw.core.view import View
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.item_file import SPOT_CHECK, VERSION, ItemFile, Unusable
-from discoclaw.search.item_index import Candidates, ItemIndex, erase
+from discoclaw.search.item_index import Candidates, ItemIndex
 from discoclaw.search.item_rows import Row, telling
 from discoclaw.session.finding import words_of
 from tests.core.builders import item
@@ -241,6 +242,7 @@ class TestKilled:
 import asyncio, sys
 from pathlib import Path
 from discoclaw.core.item import MANUAL, Facets, new_item
+from discoclaw.core.personal import Erasure, Removed
 from discoclaw.core.view import View
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.recall.document import indexed, of_item
@@ -520,36 +522,43 @@ class TestErasing:
                 await index.sync(subject, branch, await memory.view(subject))
 
     @pytest.fixture
-    def beside(self, memory: Memory) -> ItemIndex:
-        """An index where the memory knows of it."""
-        index = ItemIndex(memory.items_folder, words_of, clock=Clock(), pause_s=0)
-        memory.eraser.held.append(index.cleared)
+    def items(self, tmp_path: Path) -> Path:
+        """Where indices lie."""
+        return tmp_path / "cache" / "items"
+
+    @pytest.fixture
+    def beside(self, memory: Memory, items: Path) -> ItemIndex:
+        """An index that an erasing visits."""
+        index = ItemIndex(items, words_of, clock=Clock(), pause_s=0)
+        memory.join(index)
         return index
 
     async def test_nothing_is_left_of_a_person_and_others_keep_theirs(
-        self, memory: Memory, beside: ItemIndex, tmp_path: Path
+        self, memory: Memory, beside: ItemIndex, items: Path, tmp_path: Path
     ) -> None:
         await self.fill(memory, beside)
         for ending in ("-wal", "-shm", "-journal"):
             beside.path(ANN, MAIN).with_name(beside.path(ANN, MAIN).name + ending).write_text(CANARY)
-        assert traces(memory.items_folder, CANARY)
+        assert traces(items, CANARY)
         erased = await memory.erase(ANN)
         assert erased.left == ()
         assert traces(tmp_path, CANARY, "kanarie") == []
-        assert {path.name.split(".")[0] for path in memory.items_folder.iterdir()} == {f"{ANN}4", f"{ANN}-2"}
+        assert {path.name.split(".")[0] for path in items.iterdir()} == {f"{ANN}4", f"{ANN}-2"}
         assert beside.indexed(ANN, MAIN) is None
         assert beside.indexed(f"{ANN}4", MAIN) is not None
 
-    async def test_files_go_though_nobody_uses_the_index_now(self, memory: Memory, tmp_path: Path) -> None:
-        await self.fill(memory, ItemIndex(memory.items_folder, words_of, clock=Clock()))
+    async def test_files_go_though_nobody_uses_the_index_now(
+        self, memory: Memory, beside: ItemIndex, items: Path, tmp_path: Path
+    ) -> None:
+        await self.fill(memory, ItemIndex(items, words_of, clock=Clock()))
         await memory.erase(ANN)
         assert traces(tmp_path, CANARY, "kanarie") == []
 
     async def test_an_index_in_the_making_ends_and_does_not_come_back(
-        self, memory: Memory, tmp_path: Path, words: Counting
+        self, memory: Memory, items: Path, tmp_path: Path, words: Counting
     ) -> None:
-        index = ItemIndex(memory.items_folder, words, clock=Clock(), pause_s=0)
-        memory.eraser.held.append(index.cleared)
+        index = ItemIndex(items, words, clock=Clock(), pause_s=0)
+        memory.join(index)
         await memory.change(ANN, "why", remember(f"I like {CANARY}"))
         view = await memory.view(ANN)
         begun, go_on = threading.Event(), threading.Event()
@@ -570,7 +579,7 @@ class TestErasing:
         assert (await erasing).left == ()
         assert await asyncio.gather(making, waiting, late) == [False, False, False]
         assert traces(tmp_path, CANARY, "kanarie") == []
-        assert list(memory.items_folder.glob("*")) == []
+        assert list(items.glob("*")) == []
 
     async def test_after_an_erasing_what_is_new_is_indexed(self, memory: Memory, beside: ItemIndex) -> None:
         await self.fill(memory, beside)
@@ -581,23 +590,24 @@ class TestErasing:
         assert len(await found(beside, "water")) == 1
 
     async def test_an_erasing_that_was_interrupted_removes_them_at_the_next_start(
-        self, memory: Memory, restart: Callable[[], Memory], tmp_path: Path
+        self, memory: Memory, beside: ItemIndex, restart: Callable[[], Memory], items: Path, tmp_path: Path
     ) -> None:
-        await self.fill(memory, ItemIndex(memory.items_folder, words_of, clock=Clock()))
-        stubborn = memory.items_folder / f"{ANN}.items.folder"
+        await self.fill(memory, ItemIndex(items, words_of, clock=Clock()))
+        stubborn = items / f"{ANN}.items.folder"
         (stubborn / "full").mkdir(parents=True)
         assert (await memory.erase(ANN)).left != ()
         (stubborn / "full").rmdir()
         stubborn.rmdir()
-        ItemIndex(memory.items_folder, words_of, clock=Clock()).path(ANN, MAIN).write_text(CANARY)
+        ItemIndex(items, words_of, clock=Clock()).path(ANN, MAIN).write_text(CANARY)
         memory.close()
         again = restart()
+        again.join(ItemIndex(items, words_of, clock=Clock()))
         again.open()
         again.close()
         assert traces(tmp_path, CANARY) == []
 
-    def test_a_folder_that_is_not_there_has_nothing_to_remove(self, tmp_path: Path) -> None:
-        assert erase(tmp_path / "none", ANN) == (0, [])
+    def test_a_folder_that_is_not_there_has_nothing_to_remove(self, beside: ItemIndex) -> None:
+        assert beside.erase(Erasure(ANN, NOW)) == Removed()
 
 
 def with_more(view: View, count: int) -> dict[str, Item]:

@@ -34,7 +34,7 @@ class TestAKilledProcessTookNothingAcknowledgedWithIt:
         """A fresh start finds every acknowledged item, a sound ledger and, after one look, its picture."""
         damage = [fault for fault in inspect.held(fresh().used, ANN).faults if ", line " in fault]
         assert damage == []
-        memory = Memory(root, clock=Clock(), max_items=100_000, disks=fresh())
+        memory = Memory(fresh(), clock=Clock(), max_items=100_000)
         memory.open()
         view = await memory.view(ANN)
         memory.close()
@@ -66,7 +66,7 @@ class TestAThousandCommitsOnBranches:
 
     async def check(self, root: Path, fresh: Fresh, subject: str, said: list[Any]) -> tuple[Record, ...]:
         """What a kill left of a ledger is sound, all that was said is in it, and the next start agrees."""
-        memory = Memory(root, clock=Clock(), max_items=20, disks=fresh())
+        memory = Memory(fresh(), clock=Clock(), max_items=20)
         loaded = read(lines_of(memory, subject))
         assert loaded.damage == ()
         history = loaded.history

@@ -11,6 +11,7 @@ import pytest
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets
 from discoclaw.core.profile import Profile
+from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.port import PROFILES
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.subjects.store import Memory
@@ -23,6 +24,7 @@ from tests.memory.kit import (
     durable_of,
     files_only,
     ledger_of,
+    listening,
     remember,
     texts,
 )
@@ -33,7 +35,9 @@ S = NOW // 1000
 
 
 def profiles_of(memory: Memory, clock: Clock, **given: Any) -> Profiles:
-    return Profiles(memory.disk.documents(PROFILES), memory, clock=clock, **given)
+    profiles = Profiles(memory.disk.documents(PROFILES), memory, clock=clock, **given)
+    memory.join(profiles)
+    return profiles
 
 
 @pytest.fixture
@@ -110,21 +114,17 @@ class TestRenames:
     async def test_nothing_is_written_while_nothing_is_new(
         self, memory: Memory, clock: Clock, restart: Callable[[], Memory], profiles: Profiles
     ) -> None:
-        told: list[str] = []
-        profiles.changed.append(told.append)
+        told = listening(memory).units
         for _ in range(3):
             await met(profiles)
         assert told == [ANN]
-        again = profiles_of(memory, clock)
-        again.changed.append(told.append)
-        await met(again, at=NOW + 5000)
+        await met(profiles_of(memory, clock), at=NOW + 5000)
         assert told == [ANN]
 
 
 class TestTheView:
     async def test_follows_what_changes_in_memory(self, memory: Memory, profiles: Profiles) -> None:
-        told: list[str] = []
-        profiles.changed.append(told.append)
+        told = listening(memory).units
         await met(profiles)
 
         def wish(draft: Draft) -> None:
@@ -139,9 +139,8 @@ class TestTheView:
         assert (file["notes"], file["preferences"]) == (["has a cat"], {"indent": "User prefers tabs."})
         assert told == [ANN, ANN]
 
-    async def test_changes_that_wait_are_one_write(self, profiles: Profiles) -> None:
-        told: list[str] = []
-        profiles.changed.append(told.append)
+    async def test_changes_that_wait_are_one_write(self, memory: Memory, profiles: Profiles) -> None:
+        told = listening(memory).units
         for number in range(20):
             profiles.seen(ID, f"Ann {number}", NOW)
         await profiles.settle()
@@ -152,7 +151,7 @@ class TestTheView:
         self, memory: Memory, clock: Clock, profiles: Profiles
     ) -> None:
         await met(profiles)
-        memory.changed.clear()
+        memory.changes = Changes()
         await memory.change(ANN, "why", remember("has a cat"))  # and nobody wrote the file
         assert (await met(profiles_of(memory, clock)))["notes"] == ["has a cat"]
 
@@ -236,7 +235,7 @@ class TestFilesThatAreNotAsTheyShouldBe:
         profiles.documents.folder.write_text("a file in the way")
         profiles.seen(ID, "Ann", NOW)
         await profiles.settle()
-        assert "tried again later" in caplog.text
+        assert f"profiles: {ID} failed, next try in 30 s" in caplog.text
         profiles.documents.folder.unlink()
         profiles.seen("456", "Bob", NOW)  # anything that changes
         await profiles.settle()

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure, Removed
 from discoclaw.memory.conversations.responses import LONGEST, Response, Responses, kept
 from tests.memory.kit import ANN, BOB, NOW, Clock
 
@@ -215,7 +216,7 @@ class TestErasing:
         responses.put(BOB, entry("k"))
         left = responses.folder / f".{ANN}.json.0a1b2c3d.tmp"
         left.write_text("half")
-        assert responses.erase(ANN) == (2, [])
+        assert responses.erase(Erasure(ANN, NOW)) == Removed(2)
         assert responses.get(ANN, "k", SHA) is None
         assert [path.name for path in responses.folder.iterdir()] == [f"{BOB}.json"]
         assert responses.get(BOB, "k", SHA) == "answer k"
@@ -223,16 +224,16 @@ class TestErasing:
     def test_of_somebody_whose_id_begins_alike_leaves_the_others(self, responses: Responses) -> None:
         for subject in ("user-1", "user-12", "user-1-2"):
             responses.put(subject, entry("k"))
-        responses.erase("user-1")
+        responses.erase(Erasure("user-1", NOW))
         assert sorted(path.name for path in responses.folder.iterdir()) == ["user-1-2.json", "user-12.json"]
 
     def test_where_there_is_nothing_is_nothing(self, responses: Responses) -> None:
-        assert responses.erase(ANN) == (0, [])
+        assert responses.erase(Erasure(ANN, NOW)) == Removed()
 
     def test_that_the_disk_refuses_names_what_stays(self, responses: Responses) -> None:
         (responses.folder / f"{ANN}.json" / "x").mkdir(parents=True)
-        removed, left = responses.erase(ANN)
-        assert removed == 0 and len(left) == 1 and f"{ANN}.json" in left[0]
+        removed = responses.erase(Erasure(ANN, NOW))
+        assert removed.count == 0 and len(removed.left) == 1 and f"{ANN}.json" in removed.left[0]
 
     def test_is_not_undone_by_an_answer_that_comes_late(self, tmp_path: Path, clock: Clock) -> None:
         erased: dict[str, int] = {}
@@ -240,7 +241,7 @@ class TestErasing:
             tmp_path, clock=clock, ttl_ms=TTL, erased_at=lambda subject: erased.get(subject, -1)
         )
         erased[ANN] = clock()
-        responses.erase(ANN)
+        responses.erase(Erasure(ANN, clock()))
         clock.forward(minutes=1)
         responses.put(ANN, entry("k", at=NOW, used=clock()))
         assert list(tmp_path.iterdir()) == []
@@ -286,7 +287,7 @@ class TestManyAtOnce:
 
         def erase() -> None:
             erased[ANN] = clock()
-            responses.erase(ANN)
+            responses.erase(Erasure(ANN, clock()))
 
         _together([write, write, erase])
         assert list(tmp_path.iterdir()) == []

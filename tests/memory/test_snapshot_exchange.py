@@ -117,6 +117,7 @@ class TestOut:
         cursors = Cursors(shell.memory_folder / "cursors")
         memory = Memory(shell.memory_folder, clock=clock, cursors=cursors)
         used = LastUsed(memory, cursors, clock=clock)
+        memory.join(used)
         await memory.change(ANN, "a test", lambda draft: draft.upsert("fact", "likes tea", STATED))
         clock.forward(minutes=1)
         (item,) = (await memory.view(ANN)).items.values()

@@ -38,7 +38,7 @@ def file(root: Path) -> Path:
 @pytest.fixture
 async def closed(root: Path, clock: Clock, file: Path) -> Path:
     """A database with two people in it that nobody has open; its file."""
-    memory = Memory(root, clock=clock, disks=disks("sqlite", root))
+    memory = Memory(disks("sqlite", root), clock=clock)
     memory.open()
     for number in range(60):
         await memory.change(ANN, "why", remember(f"thing {number}"))
@@ -248,7 +248,7 @@ class TestWhatARescueSaves:
     async def test_also_from_the_wal_of_a_killed_process(
         self, closed: Path, root: Path, clock: Clock, restart: Restart
     ) -> None:
-        first = Memory(root, clock=clock, disks=disks("sqlite", root))
+        first = Memory(disks("sqlite", root), clock=clock)
         first.open()
         await first.change(BOB, "why", remember("in the WAL"))
         rescued = []
@@ -259,7 +259,7 @@ class TestWhatARescueSaves:
             (killed / closed.name).write_bytes(
                 content[: page * 4096] + b"\xff" * 4096 + content[(page + 1) * 4096 :]
             )
-            memory = Memory(killed, clock=clock, disks=disks("sqlite", killed))
+            memory = Memory(disks("sqlite", killed), clock=clock)
             if memory.rescue():  # else the WAL has a newer picture of that page
                 kept = killed / f"{closed.name}.corrupt-{STAMP}-wal"
                 assert kept.read_bytes() == (root / f"{closed.name}-wal").read_bytes()
@@ -322,12 +322,12 @@ class TestNothingRemovedIsLeft:
     async def test_an_erasing_reaches_what_another_store_still_holds(self, root: Path, clock: Clock) -> None:
         stores: tuple[Store, ...] = ("files", "sqlite")
         for store in stores:
-            memory = Memory(root, clock=clock, disks=disks(store, root))
+            memory = Memory(disks(store, root), clock=clock)
             memory.open()
             await memory.change(ANN, "why", remember(f"CANARY in {store}"))
             await memory.change(BOB, "why", remember("likes mate"))
             memory.close()
-        memory = Memory(root, clock=clock, disks=disks("sqlite", root))
+        memory = Memory(disks("sqlite", root), clock=clock)
         memory.open()
         await memory.erase(ANN)
         memory.close()
@@ -346,7 +346,7 @@ class TestTheStoreIsSwitched:
         def start(store: Store) -> tuple[Memory, Choices]:
             for one in opened:
                 one.close()
-            memory = Memory(root, clock=clock, disks=disks(store, root))
+            memory = Memory(disks(store, root), clock=clock)
             memory.open()
             opened.append(memory)
             choices = Choices(memory.disk.documents(""))
@@ -430,7 +430,7 @@ class TestNone:
         files.open()
         await files.change(ANN, "why", remember("CANARY"))
         files.close()
-        memory = Memory(root, clock=clock, disks=fresh())
+        memory = Memory(fresh(), clock=clock)
         memory.open()
         assert await texts(memory) == []
         assert FilesDisk(root).ledgers.by_age()

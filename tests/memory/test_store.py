@@ -26,6 +26,7 @@ from tests.memory.kit import (
     fingerprint,
     ledger_of,
     lines_of,
+    listening,
     remember,
     run_child,
     texts,
@@ -92,8 +93,7 @@ class TestAChangeIsOneCommit:
         assert (commit.message, commit.metadata) == ("she said so", {"by": "command"})
 
     async def test_followers_are_told_once_for_each(self, memory: Memory) -> None:
-        told: list[str] = []
-        memory.changed.append(told.append)
+        told = listening(memory).subjects
         await memory.change(ANN, "why", remember("likes tea"))
         await memory.change(BOB, "why", remember("likes tea"))
         assert told == [ANN, BOB]
@@ -113,8 +113,7 @@ class TestAChangeIsOneCommit:
 
     async def test_nothing_changed_writes_nothing_and_tells_nobody(self, memory: Memory, root: Path) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
-        told: list[str] = []
-        memory.changed.append(told.append)
+        told = listening(memory).subjects
         files = fingerprint(root)
         await memory.change(ANN, "why", remember("Likes  TEA"))
         await memory.change(BOB, "why", lambda draft: None)

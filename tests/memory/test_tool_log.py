@@ -1,6 +1,5 @@
 """Which tools were called, and what was cleared: lines that nobody waits for, and that leave in the end."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -21,8 +20,9 @@ from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import NOW, Clock, files_only
+from tests.memory.kit import NOW, Clock, files_only, listening
 from tests.memory.leftovers import ANN, BOB, traces
+from tests.session.scene import until
 
 BOTH_STORES = True
 HER = user_of(ANN) or ""
@@ -34,8 +34,8 @@ Fresh = Callable[[], Disks]
 @pytest.fixture
 async def house(memory: Memory, clock: Clock) -> AsyncIterator[ToolLog]:
     """The tool log of an open memory, which tells it of erasings."""
-    log = ToolLog(memory.disk, clock=clock, unwanted_until=memory.erased_at)
-    memory.eraser.held.append(log.held)
+    log = ToolLog(memory.disk, clock=clock, unwanted_until=memory.erased_at, changes=memory.changes)
+    memory.join(log)
     yield log
     await log.close()
 
@@ -57,7 +57,7 @@ class TestALine:
     @files_only
     async def test_is_json_of_this_shape_in_the_persons_file(self, house: ToolLog, root: Path) -> None:
         note(house)
-        await house.flush()
+        await house.settle()
         (line,) = (root / "tools" / f"{ANN}.jsonl").read_text().splitlines()
         value = json.loads(line)
         assert len(value.pop("id")) == 16
@@ -74,7 +74,7 @@ class TestALine:
     async def test_is_short_and_has_no_secrets(self, memory: Memory, clock: Clock) -> None:
         log = ToolLog(memory.disk, clock=clock, redactor=Redactor(own=frozenset({"ab" * 32})))
         note(log, content="x" * 280 + " 0x" + "AB" * 32 + " and more", tool="t" * 100)
-        await log.flush()
+        await log.settle()
         (one,) = calls(memory.disk)
         assert one.content == "x" * 280 + " 0x[REDACTED key] a…"
         assert (len(one.content), len(one.tool)) == (300, 64)
@@ -93,24 +93,22 @@ class TestALine:
 
 class TestWriting:
     async def test_keeps_the_order_and_tells_whose_file_changed(self, house: ToolLog, memory: Memory) -> None:
-        told: list[str] = []
-        house.changed.append(told.append)
+        told = listening(memory).units
         for number in range(5):
             note(house, content=str(number))
             note(house, BOB, f"b{number}")
         assert calls(memory.disk) == []  # nobody waits for it
-        await house.flush()
+        await house.settle()
         note(house, content="5")
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["0", "1", "2", "3", "4", "5"]
         assert contents(memory.disk, BOB) == [f"b{number}" for number in range(5)]
         assert set(told) == {ANN, BOB}
 
     async def test_goes_on_by_itself_and_until_we_stop(self, house: ToolLog, memory: Memory) -> None:
-        done = asyncio.Event()
-        house.changed.append(lambda subject: done.set())
+        told = listening(memory).units
         note(house)
-        await asyncio.wait_for(done.wait(), 20)
+        await until(lambda: told == [ANN], seconds=20)
         note(house, content="the last one")
         await house.close()
         note(house, content="too late")
@@ -122,12 +120,12 @@ class TestWriting:
     ) -> None:
         (root / "tools").write_text("in the way")
         note(house, content="one")
-        await house.flush()
+        await house.settle()
         note(house, content="two")
-        await house.flush()
-        assert caplog.text.count("can not be noted for now") == 1
+        await house.settle()
+        assert caplog.text.count("tool log: writing failed") == 1
         (root / "tools").unlink()
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["one", "two"]
 
     @files_only
@@ -135,11 +133,11 @@ class TestWriting:
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
         note(house, content="one")
-        await house.flush()
+        await house.settle()
         with (root / "tools" / f"{ANN}.jsonl").open("ab") as file:
             file.write(b'{"id": "torn')
         note(house, content="two")
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["one", "two"]
 
     async def test_a_file_that_grows_too_long_loses_its_older_half(
@@ -148,7 +146,7 @@ class TestWriting:
         monkeypatch.setattr(tool_log, "MOST_BYTES", 2_000)
         for number in range(20):
             note(house, content=f"{number}")
-            await house.flush()
+            await house.settle()
         kept = contents(memory.disk)
         assert kept[-1] == "19" and 3 < len(kept) < 15
         assert tool_log.log_of(memory.disk, ANN).size() <= 2_000
@@ -159,7 +157,7 @@ class TestWriting:
         monkeypatch.setattr(tool_log, "MOST_WAITING", 3)
         for number in range(5):
             note(house, content=str(number))
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["2", "3", "4"]
 
 
@@ -169,10 +167,10 @@ class TestLeaving:
     ) -> None:
         note(house, content="old")
         note(house, BOB, "old")
-        await house.flush()
+        await house.settle()
         clock.now += 10 * DAY
         note(house, content="new")
-        await house.flush()
+        await house.settle()
         assert await house.purge(NOW + KEPT_MS) == 0
         assert await house.purge(NOW + KEPT_MS + DAY) == 2
         assert contents(memory.disk) == ["new"]
@@ -183,7 +181,7 @@ class TestLeaving:
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
         note(house, BOB, "old")
-        await house.flush()
+        await house.settle()
         (root / "tools" / "user-000.jsonl").mkdir()
         with pytest.raises(MemoryFault):
             await house.purge(NOW + 2 * KEPT_MS)
@@ -194,11 +192,11 @@ class TestErasing:
     async def test_takes_the_file_and_what_waits(self, house: ToolLog, memory: Memory, root: Path) -> None:
         note(house, content="Kanarie")
         note(house, BOB, "coffee")
-        await house.flush()
+        await house.settle()
         note(house, content="Kanarie")
         await memory.erase(ANN)
         note(house, content="Kanarie", said_at=NOW)  # an answer that was under way
-        await house.flush()
+        await house.settle()
         assert traces(root, "Kanarie", HER) == []
         assert contents(memory.disk, BOB) == ["coffee"]
 
@@ -207,14 +205,14 @@ class TestErasing:
     ) -> None:
         erased = await memory.erase(ANN)
         note(house, content="later", said_at=erased.at + 1)
-        await house.flush()
+        await house.settle()
         assert contents(memory.disk) == ["later"]
 
     async def test_leaves_of_a_clear_only_that_there_was_one(
         self, memory: Memory, clock: Clock, root: Path
     ) -> None:
         noted = Clears(memory.disk, clock=clock)
-        memory.eraser.held.append(noted.held)
+        memory.join(noted)
         for session, by in ((GENERAL, HER), (ANNS_DM, HER), (GENERAL, "456")):
             await noted.note(session, by=by)
         assert await noted.hidden(ANNS_DM, NOW)
@@ -316,7 +314,7 @@ class TestMovingToAnotherStore:
     ) -> None:
         note(house, content="hers")
         note(house, BOB, "his")
-        await house.flush()
+        await house.settle()
         noted = Clears(memory.disk, clock=clock)
         for session, by in ((GENERAL, HER), (ANNS_DM, HER)):
             await noted.note(session, by=by)

@@ -12,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure, Removed
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.vectors import cosine
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import MOST_ROWS, VectorCache, hash_of
-from tests.memory.kit import ANN, BOB, Clock
+from tests.memory.kit import ANN, BOB, NOW, Clock
+
+ANNS = Erasure(ANN, NOW)
 
 MODEL = "openai/m"
 
@@ -87,10 +90,10 @@ class TestTheCache:
 
     def test_nothing_is_put_by_who_knew_the_owner_before_an_erasing(self, cache: VectorCache) -> None:
         before = cache.erasings(ANN)
-        cache.begin_erasing(ANN)
+        cache.forget(ANNS)
         assert not cache.put(ANN, MODEL, rows("tabs"), erasings=before)
         between = cache.erasings(ANN)
-        cache.erase(ANN)
+        cache.erase(ANNS)
         assert not cache.put(ANN, MODEL, rows("tabs"), erasings=between)
         assert cache.load(ANN, MODEL) == {}
         put(cache, ANN, rows("new words"))
@@ -99,7 +102,7 @@ class TestTheCache:
         cache = VectorCache(None)
         put(cache, ANN, rows("tabs"))
         assert cache.load(ANN, MODEL) == rows("tabs")
-        assert cache.erase(ANN) == (1, [])
+        assert cache.erase(ANNS) == Removed(1)
         assert cache.load(ANN, MODEL) == {}
         assert list(tmp_path.iterdir()) == []
 
@@ -124,7 +127,7 @@ class TestErasing:
         gone = [*rows("text 7", "text 499", dims=32).items()]
         before = bytes_below(path.parent)
         assert all(key in before and vector in before for key, vector in gone)
-        assert cache.erase(ANN) == (500, [])
+        assert cache.erase(ANNS) == Removed(500)
         after = bytes_below(path.parent)
         assert not any(key in after or vector in after for key, vector in gone)
         assert ANN.encode() not in after
@@ -136,11 +139,11 @@ class TestErasing:
         other.execute("PRAGMA secure_delete = ON")
         other.execute("DELETE FROM vectors")
         other.close()
-        assert VectorCache(path).erase(ANN) == (0, [])
+        assert VectorCache(path).erase(ANNS) == Removed()
         assert ANN.encode() not in bytes_below(path.parent)
 
     def test_of_a_cache_that_is_not_there_makes_none(self, cache: VectorCache, path: Path) -> None:
-        assert cache.erase(ANN) == (0, [])
+        assert cache.erase(ANNS) == Removed()
         assert not path.exists()
 
     def test_somebody_who_reads_meanwhile_does_not_keep_it(self, cache: VectorCache, path: Path) -> None:
@@ -148,33 +151,35 @@ class TestErasing:
         reader = sqlite3.connect(path, isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM vectors").fetchall()
-        count, left = cache.erase(ANN)
+        removed = cache.erase(ANNS)
         reader.close()
-        assert (count, left) == (1, [])
+        assert removed == Removed(1)
         assert ANN.encode() not in bytes_below(path.parent)
 
     def test_a_damaged_cache_goes_as_a_whole(self, cache: VectorCache, path: Path) -> None:
         put(cache, ANN, rows("tabs"))
         cache.close()
         path.write_bytes(b"not a database, but " + ANN.encode() + b" is in it" * 100)
-        assert VectorCache(path).erase(ANN) == (1, [])
+        assert VectorCache(path).erase(ANNS) == Removed(1)
         assert list(path.parent.iterdir()) == []
 
     def test_says_what_stays_and_why(self, path: Path) -> None:
         path.mkdir(parents=True)  # what lies there can not be opened, and is no file to remove
-        count, left = VectorCache(path).erase(ANN)
-        assert count == 0
-        assert [str(path) in one for one in left] == [True]
+        removed = VectorCache(path).erase(ANNS)
+        assert removed.count == 0
+        assert [str(path) in one for one in removed.left] == [True]
 
     async def test_goes_with_a_persons_memory(self, root: Path, clock: Clock) -> None:
-        memory = Memory(root, clock=clock)
+        memory, cache = Memory(root, clock=clock), VectorCache(root.parent / "cache" / "vectors.sqlite")
+        memory.join(cache)
         memory.open()
-        put(memory.vectors, ANN, rows("tabs"))
-        put(memory.vectors, BOB, rows("tea"))
+        put(cache, ANN, rows("tabs"))
+        put(cache, BOB, rows("tea"))
         erased = await memory.erase(ANN)
         assert (erased.removed, erased.left) == (1, ())
-        assert memory.vectors.load(ANN, MODEL) == {}
-        assert memory.vectors.load(BOB, MODEL) == rows("tea")
+        assert cache.load(ANN, MODEL) == {}
+        assert cache.load(BOB, MODEL) == rows("tea")
+        cache.close()
         memory.close()
         assert ANN.encode() not in bytes_below(root.parent / "cache")
 

@@ -54,7 +54,7 @@ class Life:
 
     def begin(self) -> None:
         """As a process that has just started, which nothing has opened yet."""
-        self.memory = Memory(self.root, clock=self.clock, disks=disks(self._store, self.root))
+        self.memory = Memory(disks(self._store, self.root), clock=self.clock)
         self.outbox = Outbox(self.root / "outbox" / "outbox.sqlite", clock=self.clock)
 
     def __enter__(self) -> "Life":
@@ -176,7 +176,7 @@ class Life:
                 private=number == 0,
                 said_at=clock(),
             )
-            await tools.flush()
+            await tools.settle()
         await tools.close()
 
     async def show(self, user_id: str, name: str) -> None:
@@ -209,6 +209,7 @@ class Life:
         """The real mirror; everything is in the outbox."""
         views = Views(self.memory.disk, NAMES)
         mirror = Mirror(self.memory, views, PEN, self.outbox, clock=self.clock, flush_s=0, gap_s=0)
+        self.memory.join(mirror)
         try:
             await mirror.push()
             yield mirror

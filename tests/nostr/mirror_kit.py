@@ -118,7 +118,7 @@ def house(data: Path, clock: Clock | None = None, **options: Any) -> Iterator[Ho
     kept = disks(options.pop("store", "files"), root)
     rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
     cursors = Cursors(kept.used.documents(CURSORS))
-    memory = Memory(root, clock=clock, disks=kept, rolling=rolling, cursors=cursors)
+    memory = Memory(kept, clock=clock, cursors=cursors)
     outbox = options.pop("outbox", Outbox)(root / "outbox" / "outbox.sqlite", clock=clock)
     pen = options.pop("pen", PEN)
     redactor: Redactor = options.pop("redactor", PLAIN)
@@ -130,6 +130,7 @@ def house(data: Path, clock: Clock | None = None, **options: Any) -> Iterator[Ho
         groups=options.pop("groups", None),
     )
     mirror = Mirror(memory, views, pen, outbox, clock=clock, **{"gap_s": 0.0, **options})
+    memory.join(rolling, mirror)
     memory.open()
     outbox.open()
     try:

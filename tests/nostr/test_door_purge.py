@@ -27,6 +27,7 @@ async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[Nos
     outbox = folder / "memory" / "outbox" / "outbox.sqlite"
     wish = NostrConfig(KEYS, (relay,), folder, outbox, flush_s=0.0, in_clear=True)
     door = NostrAdapter(wish, memory, clock=clock)
+    memory.join(door.mirror)
     try:
         await door.open()
         await door.start()

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,14 @@ import pytest
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.people import PEOPLE
+from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.memory.changes import SESSION
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.names import INDEX
-from discoclaw.nostr.outgoing.erase_step import step_of
+from discoclaw.nostr.names import INDEX, Names
+from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.outgoing.outbox import Outbox, Put
-from discoclaw.nostr.outgoing.views import SESSION
 from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY
 from tests.memory.kit import NOW, Clock, remember
 from tests.nostr.mirror_kit import (
@@ -37,6 +39,15 @@ from tests.nostr.mirror_kit import (
 
 CANARY = "Kanarie-Ü🐦-4711"
 STATED = Origin("stated")
+
+
+class Stubborn(PersonalData):
+    """A part that the disk does not give away."""
+
+    name = "a stubborn part"
+
+    def erase(self, erasure: Erasure) -> Removed:
+        return Removed(left=("a file that does not go",))
 
 
 async def fill(home: House) -> None:
@@ -188,7 +199,7 @@ class TestErasing:
         with house(tmp_path) as home:
             await fill(home)
             relay = Relay().take(home.sent())
-            home.memory.eraser.also.append(lambda subject: (0, ["a file that does not go"]))
+            home.memory.join(Stubborn())
             home.clock.now += 1_000
             erased = await home.memory.erase(ANN)
             assert erased.left
@@ -289,12 +300,11 @@ class TestSwitchedOff:
             relay = Relay().take(home.sent())
             await home.mirror.close()
             path = home.outbox.path
-        with house(tmp_path, Clock(NOW + 120_000)) as off:
-            await off.mirror.close()
-            off.memory.eraser.outside.clear()
-            off.memory.eraser.steps.append(step_of(path, off.memory.disk, NAMES))
-            erased = await off.memory.erase(ANN)
-            assert erased.todo == (STEP,)
+        off = Memory(tmp_path / "memory", clock=Clock(NOW + 120_000))
+        off.join(RelayCopies(path, off.disk, lambda: NAMES))
+        off.open()
+        assert (await off.erase(ANN)).todo == (STEP,)
+        off.close()
         with house(tmp_path, Clock(NOW + 180_000)) as on:
             assert on.memory.pending_erasures(STEP) == [ANN]
             await on.mirror.push()
@@ -304,18 +314,22 @@ class TestSwitchedOff:
     async def test_there_is_none_for_somebody_of_whom_nothing_is_published(self, tmp_path: Path) -> None:
         with house(tmp_path) as home:
             path, disk = home.outbox.path, home.memory.disk
-            assert step_of(tmp_path / "none.sqlite", disk, NAMES)(ANN) == ()
+
+            def steps(subject: str, outbox: Path = path, names: Names | None = NAMES) -> Collection[str]:
+                return RelayCopies(outbox, disk, lambda: names).outside(subject)
+
+            assert steps(ANN, outbox=tmp_path / "none.sqlite") == ()
             await home.memory.change(BOB, "why", remember("User likes coffee."))
-            assert step_of(path, disk, None)(ANN) == ()
+            assert steps(ANN, names=None) == ()
             await home.mirror.push()
-            assert step_of(path, disk, NAMES)(ANN) == ()
-            assert step_of(path, disk, NAMES)(BOB) == (STEP,)
-            assert step_of(path, disk, None)(ANN) == (STEP,)  # nobody can tell without the key
-            assert step_of(path, disk, NAMES)("bot") == ()
+            assert steps(ANN) == ()
+            assert steps(BOB) == (STEP,)
+            assert steps(ANN, names=None) == (STEP,)
+            assert steps("bot") == ()
             home.group()
             await home.mirror.push()
-            assert step_of(path, disk, NAMES)(ANN) == (STEP,)  # what groups remember may be theirs
+            assert steps(ANN) == (STEP,)
             path.rename(path.with_name("moved"))
             path.write_bytes(b"nonsense" * 1_000)
-            assert step_of(path, disk, NAMES)(ANN) == (STEP,)
+            assert steps(ANN) == (STEP,)
             await home.mirror.close()

@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import NostrError
 from discoclaw.core.event import encode_line
+from discoclaw.memory.changes import SESSION
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import LEDGERS, ROLLING
 from discoclaw.nostr.event import MOST_PLAIN, Event, received
 from discoclaw.nostr.names import INDEX, LEDGER
-from discoclaw.nostr.outgoing.agenda import Agenda
 from discoclaw.nostr.outgoing.compare import MOST_UNITS, index
 from discoclaw.nostr.outgoing.outbox import Outbox, Put, UnitIndex
 from discoclaw.nostr.outgoing.scribe import AHEAD_S, MOST_A_SECOND, OLDEST_S, Publication, Scribe, Seconds
-from discoclaw.nostr.outgoing.views import SESSION
 from discoclaw.nostr.schemas import APP, CLEAR, DELETE, ERASED, PREFERENCE, SUMMARY, TOOL, Pen, Wanted
 from discoclaw.nostr.sealed import Box, canonical
 from tests.memory.kit import NOW, Clock, chain, lines_of, remember
@@ -490,7 +489,7 @@ class TestWhen:
             broken = lines_of(home.memory, ANN).path
             broken.mkdir(parents=True)
             await home.mirror.push()
-            assert f"nostr: {ANN} is tried again in 600 s" in caplog.text
+            assert f"nostr: {ANN} failed, next try in 600 s" in caplog.text
             assert [PEN.read(event)["subject"] for event in ledger_events(home.sent())] == [BOB]
             broken.rmdir()
             broken.write_bytes(b"".join(map(encode_line, chain("one"))))
@@ -516,39 +515,6 @@ class TestWhen:
             await home.mirror.push()
             assert len(ledger_events(home.sent())) == 1
             await home.mirror.close()
-
-    async def test_an_agenda_does_things_in_their_time(self) -> None:
-        done: list[str] = []
-        again = asyncio.Event()
-
-        async def work(key: str) -> None:
-            done.append(key)
-            if key == "bad" and done.count("bad") < 3:
-                raise ValueError("bad")
-            if done.count("bad") == 3:
-                again.set()
-
-        agenda = Agenda("test", work, pause_s=300.0, gap_s=60.0, retry_s=0.0)
-        agenda.later("slow")
-        agenda.now("one")
-        agenda.now("two", first=True)
-        agenda.now("one")
-        await agenda.settle()
-        assert done == ["two", "one"]
-        agenda.now("two")  # not twice within the gap
-        await agenda.settle()
-        assert (done, agenda.waiting) == (["two", "one"], 2)
-        agenda.all_now()
-        await agenda.settle()
-        assert done == ["two", "one", "slow", "two"]
-        agenda.later("bad")
-        agenda.all_now()
-        await asyncio.wait_for(again.wait(), 10)
-        await agenda.close()
-        agenda.later("never")
-        agenda.now("never")
-        await agenda.settle()
-        assert done[-3:] == ["bad", "bad", "bad"]
 
 
 class TestIndex:

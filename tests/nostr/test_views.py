@@ -15,6 +15,7 @@ from discoclaw.core.event import Commit, decode_line, encode_line, record_of_jso
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
+from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import PROFILES, ROLLING
@@ -22,7 +23,7 @@ from discoclaw.memory.people.tool_log import LONGEST, call_of
 from discoclaw.nostr.event import MOST_PLAIN
 from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outgoing.ledger_view import split
-from discoclaw.nostr.outgoing.views import NOTHING_SEEN, SESSION
+from discoclaw.nostr.outgoing.views import NOTHING_SEEN
 from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, Wanted
 from discoclaw.nostr.sealed import canonical, sha256
 from tests.memory.kit import NOW, lines_of, remember

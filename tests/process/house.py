@@ -27,6 +27,7 @@ KEY = "sk-ant-api03-0123456789abcdefABCDEF-loopback"
 
 START_S = 60.0  # a start is seconds of imports, and a loaded machine makes many of few
 PATIENCE = 30.0
+LEARNED_S = 10.0  # what was said is learned right behind the answer, and not at the next turn
 
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_")
 
@@ -233,6 +234,6 @@ class House:
 
     async def remembers(self, person: User, words: str) -> None:
         """Wait until a person's file holds an item with `words`."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(LEARNED_S):
             while not any(words in one for one in self.durable(person)):  # noqa: ASYNC110 - a file rings no bell
                 await asyncio.sleep(0.02)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import KINDS, Item
 from discoclaw.core.words import is_common, terms
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Fade, Ranker
 from tests.core.builders import DAY, MODEST, NOW, item
 
@@ -37,7 +38,7 @@ HUNDREDS = [
 
 
 def rank(query: str, items: Sequence[Item]) -> list[str]:
-    return [hit.item.text for hit in Ranker().rank(query, items, now_ms=NOW)]
+    return [hit.item.text for hit in Ranker().rank(parse(query), items, now_ms=NOW)]
 
 
 def shelf(*texts: str) -> list[Item]:
@@ -98,7 +99,7 @@ class TestTheOrderIsThatOfBm25:
     def test_scores_and_order_are_those_of_a_second_implementation(
         self, query: str, items: list[Item]
     ) -> None:
-        hits = Ranker().rank(query, items, now_ms=NOW)
+        hits = Ranker().rank(parse(query), items, now_ms=NOW)
         expected = oracle(query, items)
         assert [hit.item.id for hit in hits] == [one for one, _ in expected]
         assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected])
@@ -111,12 +112,14 @@ class TestTheOrderIsThatOfBm25:
     ) -> None:
         shuffled = list(items)
         chance.shuffle(shuffled)
-        assert Ranker().rank(query, shuffled, now_ms=NOW) == Ranker().rank(query, items, now_ms=NOW)
+        assert Ranker().rank(parse(query), shuffled, now_ms=NOW) == Ranker().rank(
+            parse(query), items, now_ms=NOW
+        )
 
     @MODEST
     @given(QUERIES, ITEMS)
     def test_why_names_the_words_both_share(self, query: str, items: list[Item]) -> None:
-        for hit in Ranker().rank(query, items, now_ms=NOW):
+        for hit in Ranker().rank(parse(query), items, now_ms=NOW):
             why = hit.why.split(", ")
             assert why
             assert set(why) <= set(terms(query))
@@ -127,16 +130,16 @@ class TestTheOrderIsThatOfBm25:
         self, query: str, before: list[Item], items: list[Item]
     ) -> None:
         used = Ranker()
-        used.rank(query, before, now_ms=NOW)
-        assert used.rank(query, items, now_ms=NOW) == Ranker().rank(query, items, now_ms=NOW)
+        used.rank(parse(query), before, now_ms=NOW)
+        assert used.rank(parse(query), items, now_ms=NOW) == Ranker().rank(parse(query), items, now_ms=NOW)
 
     def test_an_item_whose_text_changed_is_ranked_by_its_new_text(self) -> None:
         recall = Ranker()
         old = item("likes tea")
-        recall.rank("tea", [old], now_ms=NOW)
+        recall.rank(parse("tea"), [old], now_ms=NOW)
         new = Item(old.id, old.kind, "likes coffee", (), "active", old.source, NOW, NOW, old.facets)
-        assert recall.rank("tea", [new], now_ms=NOW) == []
-        assert [hit.item.text for hit in recall.rank("coffee", [new], now_ms=NOW)] == ["likes coffee"]
+        assert recall.rank(parse("tea"), [new], now_ms=NOW) == []
+        assert [hit.item.text for hit in recall.rank(parse("coffee"), [new], now_ms=NOW)] == ["likes coffee"]
 
 
 class TestTheRightItemIsFound:
@@ -172,7 +175,7 @@ class TestTheRightItemIsFound:
             item("Runs a cluster", updated_at=NOW),
             item("Runs the cluster", tags=["k8s", "kube", "prod"]),
         )
-        hits = Ranker().rank("cluster", [plain, named], now_ms=NOW)
+        hits = Ranker().rank(parse("cluster"), [plain, named], now_ms=NOW)
         assert hits[0].score == hits[1].score
 
     def test_the_kind_is_a_word_too(self) -> None:
@@ -255,7 +258,7 @@ class TestRecencyOnlyBreaksTies:
 
     def test_the_same_age_is_decided_by_the_id(self) -> None:
         items = [item("green tea"), item("black tea"), item("white tea")]
-        found = Ranker().rank("tea", items, now_ms=NOW)
+        found = Ranker().rank(parse("tea"), items, now_ms=NOW)
         assert [hit.item.id for hit in found] == sorted(one.id for one in items)
 
     def test_years_do_not_outweigh_one_word(self) -> None:
@@ -265,8 +268,8 @@ class TestRecencyOnlyBreaksTies:
 
     def test_the_present_makes_no_difference(self) -> None:
         items = HUNDREDS[:30]
-        one = Ranker().rank("Anouk Oslo", items, now_ms=NOW)
-        assert one == Ranker().rank("Anouk Oslo", items, now_ms=NOW + 900 * DAY)
+        one = Ranker().rank(parse("Anouk Oslo"), items, now_ms=NOW)
+        assert one == Ranker().rank(parse("Anouk Oslo"), items, now_ms=NOW + 900 * DAY)
 
 
 class TestAShortQuestionDoesNotTellItsLanguage:
@@ -283,5 +286,5 @@ class TestIdleKnowledge:
     def test_what_a_person_stated_is_found_however_long_nobody_asked(self) -> None:
         told = item("User is allergic to nuts", author="stated", updated_at=NOW)
         learned = item("User likes nuts", author="inferred", updated_at=NOW)
-        hits = Ranker(Fade(idle_days=30)).rank("nuts", [told, learned], now_ms=NOW + 31 * DAY)
+        hits = Ranker(Fade(idle_days=30)).rank(parse("nuts"), [told, learned], now_ms=NOW + 31 * DAY)
         assert [hit.item for hit in hits] == [told]

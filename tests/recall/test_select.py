@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.item import KINDS, Item, durable_line
+from discoclaw.core.item import KINDS, STANDING, Item, durable_line
 from discoclaw.core.text import utf16_length
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.select import STANDING, Chosen, asks_for_everything, choose
+from discoclaw.recall.select import Chosen, choose
 from tests.core.builders import DAY, MODEST, NOW, item
 
 
 def chosen(query: str, items: Sequence[Item], max_chars: int = 2000) -> tuple[Chosen, ...]:
-    return choose(Ranker(), query, items, max_chars=max_chars, now_ms=NOW)
+    return choose(Ranker(), parse(query), items, max_chars=max_chars, now_ms=NOW)
 
 
 def texts(query: str, items: Sequence[Item], max_chars: int = 2000) -> list[str]:
@@ -194,7 +195,7 @@ class TestAskingWhatIsRemembered:
         ],
     )
     def test_everything_is_shown_newest_first_after_what_stands(self, query: str) -> None:
-        assert asks_for_everything(query)
+        assert parse(query).everything
         assert texts(query, self.ITEMS) == ["Answer briefly", "Works at Acme", "The cat is named Tom"]
         assert {one.why for one in chosen(query, self.ITEMS)} == {"asked for everything"}
 
@@ -216,7 +217,7 @@ class TestAskingWhatIsRemembered:
         ],
     )
     def test_asking_for_something_in_particular_is_a_search_like_any(self, query: str) -> None:
-        assert not asks_for_everything(query)
+        assert not parse(query).everything
 
     def test_the_budget_holds(self) -> None:
         many = [item(f"note {n} about thing{n}", updated_at=NOW + n) for n in range(200)]

@@ -3,6 +3,7 @@
 import pytest
 
 from discoclaw.core.words import terms
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.spelling import Vocabulary
 from tests.core.builders import NOW, item
@@ -18,7 +19,7 @@ SHELF = [
 
 
 def found(query: str) -> list[str]:
-    return [hit.item.text for hit in Ranker().rank(query, SHELF, now_ms=NOW)]
+    return [hit.item.text for hit in Ranker().rank(parse(query), SHELF, now_ms=NOW)]
 
 
 class TestASlipOfTheKeysIsForgiven:
@@ -50,11 +51,11 @@ class TestOtherWordsStayApart:
 
     def test_what_somebody_wrote_exactly_is_not_looked_for_elsewhere(self) -> None:
         shelf = [*SHELF, item("Sells bicycles"), item("Met a bicyclist")]
-        texts = [hit.item.text for hit in Ranker().rank("bicyclist", shelf, now_ms=NOW)]
+        texts = [hit.item.text for hit in Ranker().rank(parse("bicyclist"), shelf, now_ms=NOW)]
         assert texts == ["Met a bicyclist"]
 
     def test_an_exact_word_counts_more_than_a_near_one(self) -> None:
-        hits = Ranker().rank("violins at the harbor", SHELF, now_ms=NOW)
+        hits = Ranker().rank(parse("violins at the harbor"), SHELF, now_ms=NOW)
         assert [hit.item.text for hit in hits] == [
             "Plays the violin in an orchestra",
             "Lives beside the harbour",

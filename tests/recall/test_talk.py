@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from discoclaw.core.entry import Entry
 from discoclaw.recall.document import of_entry
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.score import Index
 from discoclaw.recall.talk import RankedEntry, rank_talk
@@ -26,7 +27,7 @@ def search(query: str, talk: Sequence[Entry]) -> list[RankedEntry]:
         for place, one in enumerate(talk)
     }
     corpus = Index([of_entry(one) for one in talk])
-    return rank_talk(query, talk, corpus=corpus, neighbours=neighbours)
+    return rank_talk(parse(query), talk, corpus=corpus, neighbours=neighbours)
 
 
 def texts(query: str, talk: Sequence[Entry]) -> list[str]:
@@ -86,5 +87,5 @@ class TestNothingWithoutEvidence:
         lines = [one.text for one in TALK]
         alone = [said(n, "", text, room=str(n)) for n, text in enumerate(lines)]
         items = [item(text, updated_at=NOW + n * 1000) for n, text in enumerate(lines)]
-        hits = Ranker().rank("stolen garden gnome", items, now_ms=NOW)
+        hits = Ranker().rank(parse("stolen garden gnome"), items, now_ms=NOW)
         assert [hit.item.text for hit in hits] == texts("stolen garden gnome", alone)[: len(hits)]

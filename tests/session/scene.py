@@ -2,14 +2,18 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from discoclaw.core.autosave import AutoSave
+from discoclaw.core.consent import Consent
+from discoclaw.core.consolidate import Report
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said
 from discoclaw.core.model import (
@@ -23,22 +27,60 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.patch import Patch, Summary
-from discoclaw.core.policy import Personas
+from discoclaw.core.personal import PersonalData
+from discoclaw.core.policy import DEFAULT, Personas, Policy
 from discoclaw.core.ports import Offer, Shape
-from discoclaw.core.subject import user_subject
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_of, user_subject
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.port import FileDocuments
+from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
+from discoclaw.search.archive import Archive
+from discoclaw.search.item_index import ItemIndex
+from discoclaw.session import tools
+from discoclaw.session.archive_rules import Rules
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.arrival import Arrival
 from discoclaw.session.content import Content
+from discoclaw.session.conversation import Conversation, Limits
 from discoclaw.session.desk import Desk
-from discoclaw.session.parts import Parts
-from discoclaw.session.talk import Talk
+from discoclaw.session.explained import Explained
+from discoclaw.session.finding import Finder, words_of
+from discoclaw.session.gather import Gatherer
+from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
+from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.listen import Listener
+from discoclaw.session.meaning import NoMeaning
+from discoclaw.session.noted import CallLog
+from discoclaw.session.personal import TalkInRam
+from discoclaw.session.prompts import Prompts
+from discoclaw.session.record import Record
+from discoclaw.session.refill import Refill
+from discoclaw.session.sources import (
+    GroupSource,
+    ItemSource,
+    OwnerSource,
+    SoulSource,
+    SummarySource,
+    TextSource,
+    UsedSource,
+)
+from discoclaw.session.talk import Arrivals, Talk
+from discoclaw.session.tools.base import ToolParts
+from discoclaw.session.tools.consolidation import Consolidation
+from discoclaw.session.turn import Turns
 from discoclaw.session.window import Windows
 
 NOW = 1_770_000_000_000  # 2026-02-02T02:40
@@ -255,11 +297,17 @@ class House:
     memory: Memory
     rolling: RollingMemory
     cursors: Cursors
+    choices: Choices
+    consent: Consent
     loops: Loops
+    windows: Windows
     history: Past
-    parts: Parts
     desk: Desk
     talk: Talk
+    tool_log: ToolLog
+    last_used: LastUsed
+    personal: PersonalData
+    meaning: Any
 
     async def remember(self, author: Author, text: str, kind: str = "fact", **given: Any) -> Item:
         """Put an item into somebody's memory as a command would."""
@@ -273,6 +321,22 @@ class House:
     async def texts(self, author: Author) -> list[str]:
         """The active items of a person."""
         return [item.text for item in (await self.memory.view(user_subject(author.id))).active()]
+
+    async def choose(self, user_id: str, **chosen: Any) -> None:
+        """Let somebody choose about being remembered, as a command would."""
+        await self.choices.choose(user_id, **chosen)
+        self.consent.changed(user_id)
+
+    def arrival(self, message: Inbound, policy: Policy = DEFAULT) -> Arrival:
+        return self.talk.arrivals.under(message, policy)
+
+    def hear(self, message: Inbound, policy: Policy = DEFAULT) -> None:
+        """A message of an allowed channel."""
+        self.talk.listener.hear(self.arrival(message, policy))
+
+    def answer(self, message: Inbound, reply: Any, policy: Policy = DEFAULT) -> None:
+        """Have a message answered in its turn."""
+        self.talk.answer(self.arrival(message, policy), reply)
 
     async def settle(self) -> None:
         await self.desk.settle()
@@ -289,6 +353,8 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     cursors = Cursors(root / "cursors")
     choices = Choices(root / "choices.json")
     choices.load()
+    consent = Consent(choices.unheard_until, lambda user_id: memory.erased_at(user_subject(user_id)))
+    memory.eraser.told.append(lambda subject, at, sessions: consent.changed(user_of(subject) or ""))
     personas: Personas = given.pop("personas", Personas())
     loops = Loops(
         clock=clock,
@@ -315,29 +381,109 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     )
     history: Past = given.pop("history", None) or Past()
     desk = Desk(waiting_limit=given.pop("waiting_limit", 20), running_limit=given.pop("running_limit", 16))
-    parts = Parts(
-        model=model,
-        recall=Ranker(),
-        windows=Windows(clock=clock, capacity=given.pop("capacity", 20)),
-        content=Content(folder / "content"),
-        loops=loops,
-        history=history,
+    windows = Windows(clock=clock, capacity=given.pop("capacity", 20))
+    use_memory = given.pop("use_memory", memory)
+    use_rolling = given.pop("use_rolling", rolling)
+    archive = given.pop("archive", None) or Archiving(
+        Archive(root / "archive.sqlite", clock=clock), Rules(AutoSave(), 0, consent.cutoff), clock=clock
+    )
+    tool_log = given.pop("tool_log", None) or ToolLog(memory.disk, clock=clock)
+    last_used = given.pop("last_used", None) or LastUsed(memory, cursors, clock=clock)
+    profiles = Profiles(root / "profiles", use_memory, clock=clock)
+    groups = Groups(root / "groups", use_memory, clock=clock)
+    redactor: Redactor = given.pop("redactor", PLAIN)
+    answering = given.pop("answers_with", model)
+    content = Content(folder / "content")
+    explained, ranker = Explained(), Ranker()
+    vectors = given.pop("meaning", None)
+    meaning = NoMeaning() if vectors is None else vectors(memory)
+    hatchery = Hatchery(
+        HatchingRules(frozenset()),
+        Interviewer(answering, me=lambda: ME, max_tokens=4096),
+        use_memory,
+        cursors,
+        windows,
+        loops,
+        consent,
         clock=clock,
-        budget=given.pop("budget", Budget()),
-        memory=given.pop("use_memory", memory),
-        rolling=given.pop("use_rolling", rolling),
-        inject_chars=2000,
-        max_tokens=4096,
-        dm_privacy="balanced",
+    )
+    refill = Refill(history, consent, loops, archive, clock=clock)
+    items = ItemSearch(
+        ranker,
+        Finder(use_memory, ItemIndex(folder / "cache" / "items", words_of, clock=clock), clock=clock),
+        meaning,
+        last_used,
+        clock=clock,
         me=lambda: ME,
-        personas=personas,
-        choices=choices,
-        tidy=given.pop("tidy", None),
+        usual_limit=given.pop("recall_limit", 5),
+    )
+    turns = Turns(
+        hatchery=hatchery,
+        refill=refill,
+        gatherer=Gatherer(
+            items=ItemSource(use_memory),
+            who=SoulSource(use_memory, content),
+            used=UsedSource(last_used),
+            summary=SummarySource(use_rolling),
+            group=GroupSource(groups),
+            owners=OwnerSource([], profiles),
+            texts=TextSource(content),
+        ),
+        items=items,
+        prompts=Prompts(given.pop("budget", Budget()), clock=clock, me=lambda: ME),
+        conversation=Conversation(
+            answering,
+            tools.ALL if given.pop("tools", True) else tools.NONE,
+            ToolParts(
+                use_memory,
+                items,
+                choices,
+                given.pop("consolidation", None) or Consolidation(given.pop("tidy", no_tidying)),
+            ),
+            archive,
+            CallLog(use_memory, tool_log),
+            limits=given.pop("limits", Limits()),
+            redactor=redactor,
+            compacted=given.pop("compacted", lambda subject: None),
+        ),
+        record=Record(loops, archive, explained, clock=clock, me=lambda: ME, redactor=redactor),
+        loops=loops,
+    )
+    listener = Listener(windows, loops, archive, hatchery, profiles, groups)
+    live = LiveConfig(FileDocuments(root), clock=clock)
+    talk = Talk(
+        Arrivals(live, consent, windows, personas),
+        listener,
+        turns,
+        desk,
+        hatchery=hatchery,
+        refill=refill,
+        loops=loops,
     )
     assert not given, given
     return House(
-        folder, clock, model, memory, rolling, cursors, loops, history, parts, desk, Talk(parts, desk)
+        folder,
+        clock,
+        model,
+        memory,
+        rolling,
+        cursors,
+        choices,
+        consent,
+        loops,
+        windows,
+        history,
+        desk,
+        talk,
+        tool_log,
+        last_used,
+        TalkInRam(windows, loops, hatchery, explained, ranker),
+        meaning,
     )
+
+
+async def no_tidying(subject: str, branch: str | None, why: Mapping[str, str]) -> Report:
+    raise Refused("consolidation is switched off here")
 
 
 def said(number: int, author: Author | Me = ANN, text: str = "", **given: Any) -> Said:

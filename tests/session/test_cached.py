@@ -32,7 +32,7 @@ from discoclaw.core.patch import Patch
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.prompt.assemble import Budget, Materials, assemble
 from discoclaw.session.caching import MOST_WAITING, Asked, CachingModel, asked
-from discoclaw.session.tools import SPECS
+from discoclaw.session.tools import ALL
 from tests.session.scene import (
     ANN,
     BOB,
@@ -60,7 +60,7 @@ def request(
     """What a turn asks the model about a message."""
     message: Inbound = given.pop("message", None) or inbound(1000, text, given.pop("author", ANN))
     prompt = assemble(Materials(message=message, me=ME, now_ms=at, **given), Budget())
-    return ModelRequest(prompt.system, (UserTurn(prompt.user),), SPECS, subject=subject)
+    return ModelRequest(prompt.system, (UserTurn(prompt.user),), ALL.specs, subject=subject)
 
 
 def key_of(asking: ModelRequest, name: str = "haiku") -> Asked:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,8 +38,8 @@ from discoclaw.session.compact import (
     left_out,
     word_tokens,
 )
-from discoclaw.session.talk import Talk
-from discoclaw.session.tools import SPECS
+from discoclaw.session.conversation import Limits
+from discoclaw.session.tools import ALL
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Answer, MessagesServer, Received
 from tests.servers.messages_rules import fault
@@ -304,12 +303,11 @@ class TestInATurn:
         # No more than twelve messages until the last round of tools is done: then it is too much.
         server.default = searching(6, usage={"input_tokens": 120_000, "output_tokens": 5})
         door = AnthropicProvider(api_key="k", base_url=server.base_url)
-        home = house(tmp_path)
-        await home.remember(ANN, "I like tea")
         told: list[str] = []
-        parts = replace(home.parts, model=door.model("haiku"), compacted=told.append)
+        home = house(tmp_path, answers_with=door.model("haiku"), compacted=told.append)
+        await home.remember(ANN, "I like tea")
         reply = Recorder()
-        Talk(parts, home.desk).answer(inbound(1000, "Do I like tea?", ANN, DM), reply)
+        home.answer(inbound(1000, "Do I like tea?", ANN, DM), reply)
         await home.settle()
         await door.close()
         assert (reply.text, reply.failed) == ("Enough.", [])
@@ -324,11 +322,10 @@ class TestInATurn:
     async def test_one_that_fits_is_left_alone(self, tmp_path: Path, server: MessagesServer) -> None:
         server.default = searching(6)
         door = AnthropicProvider(api_key="k", base_url=server.base_url)
-        home = house(tmp_path)
         told: list[str] = []
-        parts = replace(home.parts, model=door.model("haiku"), compacted=told.append)
+        home = house(tmp_path, answers_with=door.model("haiku"), compacted=told.append)
         reply = Recorder()
-        Talk(parts, home.desk).answer(inbound(1000, "Do I like tea?", ANN, DM), reply)
+        home.answer(inbound(1000, "Do I like tea?", ANN, DM), reply)
         await home.settle()
         await door.close()
         assert reply.text == "Enough." and told == []
@@ -339,21 +336,20 @@ class TestInATurn:
             raise RuntimeError(subject)
 
         search = calls(("memory_search", {"query": "cat"}))
-        home = house(tmp_path, ScriptedModel([*[search] * 6, "Enough."]))
+        scripted = ScriptedModel([*[search] * 6, "Enough."])
+        home = house(tmp_path, scripted, limits=Limits(context_tokens=10), compacted=broken)
         heard: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
-        parts = replace(home.parts, context_tokens=10, compacted=broken)
         reply = Recorder()
-        Talk(parts, home.desk).answer(inbound(1000, "cats?", ANN, DM), reply)
+        home.answer(inbound(1000, "cats?", ANN, DM), reply)
         await home.settle()
         assert reply.text == "Enough." and len(heard) == 1
 
     async def test_the_tools_offered_stay_the_same(self, tmp_path: Path) -> None:
         search = calls(("memory_search", {"query": "cat"}))
-        home = house(tmp_path, ScriptedModel([*[search] * 6, "Enough."]))
-        Talk(replace(home.parts, context_tokens=10), home.desk).answer(
-            inbound(1000, "cats?", ANN, DM), Recorder()
-        )
+        scripted = ScriptedModel([*[search] * 6, "Enough."])
+        home = house(tmp_path, scripted, limits=Limits(context_tokens=10))
+        home.answer(inbound(1000, "cats?", ANN, DM), Recorder())
         await home.settle()
-        assert all(request.tools == SPECS for request in home.model.requests)
+        assert all(request.tools == ALL.specs for request in home.model.requests)
         assert isinstance(home.model.requests[-1].turns[1], LeftOut)

@@ -18,6 +18,7 @@ from discoclaw.core.ports import Signals
 from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
 from discoclaw.search.item_index import ItemIndex
@@ -52,8 +53,10 @@ class Library:
         self.clock = Clock()
         self.words = Words()
         self.memory = Memory(folder / "memory", clock=self.clock, max_items=100_000)
-        self.index = ItemIndex(self.memory.items_folder, self.words, clock=self.clock, pause_s=0)
+        self.items_folder = folder / "cache" / "items"
+        self.index = ItemIndex(self.items_folder, self.words, clock=self.clock, pause_s=0)
         self.finder = Finder(self.memory, self.index, clock=self.clock, large=LARGE, wait_s=wait_s)
+        self.memory.join(self.index, self.finder)
 
     async def learn(self, *texts: str, kind: str = "fact", **facets: str) -> list[Item]:
         """Have items remembered, as a command would, in one commit."""
@@ -77,7 +80,8 @@ class Library:
 
     async def pool(self, message: str, **given: object) -> Pool:
         items = given.pop("items", None) or await self.items()
-        return await self.finder.pool(ANN, MAIN, items, message, **given)  # type: ignore[arg-type]
+        query = parse(message, recent=str(given.pop("recent", "")))
+        return await self.finder.pool(ANN, MAIN, items, query, **given)  # type: ignore[arg-type]
 
     async def texts(self, message: str, **given: object) -> set[str]:
         return {one.text for one in (await self.pool(message, **given)).items}
@@ -85,7 +89,7 @@ class Library:
     async def found(self, message: str) -> list[str]:
         """What the ranking makes of it."""
         pool = await self.pool(message)
-        hits = Ranker().rank(message, pool.items, now_ms=0, signals=Signals(corpus=pool.corpus))
+        hits = Ranker().rank(parse(message), pool.items, now_ms=0, signals=Signals(corpus=pool.corpus))
         return [hit.item.text for hit in hits]
 
 
@@ -124,7 +128,7 @@ class TestSmallMemories:
         await library.learn(*some(LARGE))
         items = await library.items()
         assert await library.pool("tea") == Pool(items)
-        assert not library.memory.items_folder.exists()
+        assert not library.items_folder.exists()
 
 
 class TestBigMemories:
@@ -143,7 +147,7 @@ class TestBigMemories:
         standing = {"Prefers short answers.", "Never use semicolons.", "Is called Anouk."}
         assert await library.texts("zebra") == standing
         assert await library.texts("") == standing
-        chosen = choose(Ranker(), "", (await library.pool("")).items, max_chars=2000, now_ms=0)
+        chosen = choose(Ranker(), parse(""), (await library.pool("")).items, max_chars=2000, now_ms=0)
         assert {one.item.text for one in chosen} == standing
 
     async def test_the_linked_neighbours_of_what_is_found_are_there(self, library: Library) -> None:
@@ -172,7 +176,7 @@ class TestBigMemories:
         await library.learn(*texts)
         items = [item(text) for text in texts]
         for slip in ("motorcyle", "motorcycles", "any pets?", "猫", "zzzyx"):
-            among_all = [hit.item.text for hit in Ranker().rank(slip, items, now_ms=0)]
+            among_all = [hit.item.text for hit in Ranker().rank(parse(slip), items, now_ms=0)]
             assert await library.found(slip) == among_all
         assert await library.found("motorcyle") == ["Rides a motorcycle."]
         assert await library.found("猫") == ["猫が好き"]
@@ -237,7 +241,7 @@ class TestPrivacy:
 
         await library.memory.change(ANN, "why", wish, branch="coding")
         coding = (await library.memory.view(ANN, "coding")).active()
-        pool = await library.finder.pool(ANN, "coding", coding, "zebra")
+        pool = await library.finder.pool(ANN, "coding", coding, parse("zebra"))
         assert [one.text for one in pool.items] == ["Has a zebra."]
         assert (await library.pool("zebra", items=view.active())).items == []
 
@@ -245,12 +249,12 @@ class TestPrivacy:
         await library.learn(*some(80), "Has a zebra.")
         items = await library.items()
         await library.pool("zebra")
-        assert list(library.memory.items_folder.iterdir()) != []
+        assert list(library.items_folder.iterdir()) != []
         await library.memory.erase(ANN)
-        assert list(library.memory.items_folder.iterdir()) == []
+        assert list(library.items_folder.iterdir()) == []
         assert len((await library.pool("zebra", items=items)).items) == LARGE  # a turn that began before
         await library.finder.settle()
-        assert not [path for path in library.memory.items_folder.iterdir() if b"zebra" in path.read_bytes()]
+        assert not [path for path in library.items_folder.iterdir() if b"zebra" in path.read_bytes()]
 
 
 class TestNobodyWaits:
@@ -274,13 +278,13 @@ class TestNobodyWaits:
     ) -> None:
         await library.learn("Has a zebra.")
         await library.learn(*some(80))
-        library.memory.items_folder.parent.mkdir(exist_ok=True)
-        library.memory.items_folder.write_text("no folder")
+        library.items_folder.parent.mkdir(exist_ok=True)
+        library.items_folder.write_text("no folder")
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
                 assert len((await library.pool("zebra")).items) == LARGE
-        assert len([message for message in caplog.messages if "no index of the items" in message]) == 1
-        library.memory.items_folder.unlink()
+        assert len([message for message in caplog.messages if "item index" in message]) == 1
+        library.items_folder.unlink()
         library.clock.forward(REST_MS)
         assert await library.texts("zebra") == {"Has a zebra."}
 
@@ -303,7 +307,7 @@ class TestNobodyWaits:
 
     async def test_without_a_known_branch_the_newest_are_ranked(self, library: Library) -> None:
         await library.learn(*some(80))
-        pool = await library.finder.pool(ANN, None, await library.items(), "tea")
+        pool = await library.finder.pool(ANN, None, await library.items(), parse("tea"))
         assert len(pool.items) == LARGE
 
     async def test_who_gives_up_leaves_the_index_sound(self, library: Library) -> None:
@@ -384,10 +388,10 @@ class TestTheSameAsAmongAll:
             await library.index.sync(ANN, MAIN, view)
             same, whole, few = 0, Ranker(), Ranker()
             for question in questions:
-                pool = await library.finder.pool(ANN, MAIN, items, question)
+                pool = await library.finder.pool(ANN, MAIN, items, parse(question))
                 signals = Signals(corpus=pool.corpus)
-                ours = few.rank(question, pool.items, now_ms=0, signals=signals)
-                all_ = whole.rank(question, items, now_ms=0)
+                ours = few.rank(parse(question), pool.items, now_ms=0, signals=signals)
+                all_ = whole.rank(parse(question), items, now_ms=0)
                 assert bool(ours) == bool(all_)
                 if len(all_) > 1 and all_[0].score > 1.2 * all_[1].score:
                     assert ours[0].item == all_[0].item

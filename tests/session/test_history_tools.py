@@ -12,12 +12,11 @@ from discoclaw.core.errors import ChatForbidden, ModelOverloaded
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place
-from discoclaw.core.model import ToolCall
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
 from discoclaw.memory.subjects import verbs
-from discoclaw.recall.rank import Ranker
-from discoclaw.session.tools import SPECS, MemoryTools, Speaker
+from discoclaw.session.tools import ALL
+from discoclaw.session.tools.consolidation import Consolidation
 from tests.session.scene import ANN, BOB, DM, GENERAL, NOW, House, Recorder, calls, house, inbound, until
 from tests.session.test_tools import ALWAYS, SECRET, call
 
@@ -32,20 +31,20 @@ async def commits(home: House, subject: str = ANNS) -> list[Commit]:
 async def answered(home: House, name: str, place: Place = GENERAL, /, **given: Any) -> Recorder:
     """One tool call in a turn; what the person got."""
     home.model.answers.extend([calls((name, given)), "Done."])
-    home.talk.hear(message := inbound(5000, "please", ANN, place), ALWAYS)
-    home.talk.answer(message, reply := Recorder())
+    home.hear(message := inbound(5000, "please", ANN, place), ALWAYS)
+    home.answer(message, reply := Recorder())
     await home.desk.settle()
     return reply
 
 
 class TestWhatIsOffered:
     def test_there_are_eight_with_strict_schemas(self) -> None:
-        assert [spec.name for spec in SPECS] == [
+        assert [spec.name for spec in ALL.specs] == [
             f"memory_{verb}"
             for verb in ("search", "store", "update", "forget", "link", "branch", "history", "consolidate")
         ]
-        assert all(spec.schema["additionalProperties"] is False for spec in SPECS)
-        assert all(len(spec.description) > 40 for spec in SPECS)
+        assert all(spec.schema["additionalProperties"] is False for spec in ALL.specs)
+        assert all(len(spec.description) > 40 for spec in ALL.specs)
 
     @pytest.mark.parametrize(
         ("other", "given"),
@@ -248,8 +247,7 @@ class TestPersonas:
     async def test_it_happens_at_once_where_the_person_allowed_that(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         await verbs.create_branch(home.memory, ANNS, "coding")
-        assert home.parts.choices is not None
-        await home.parts.choices.choose("1", auto_switch=True)
+        await home.choose("1", auto_switch=True)
         reply = await answered(home, "memory_branch", action="switch", name="coding")
         assert reply.offers == []
         assert (await home.memory.branches(ANNS)).current == "coding"
@@ -258,7 +256,7 @@ class TestPersonas:
         home = house(tmp_path)
         await verbs.create_branch(home.memory, ANNS, "coding")
         home.model.answers.extend([calls(("memory_branch", {"action": "switch", "name": "coding"})), "Hi."])
-        home.talk.answer(inbound(5000, "x"), reply := Recorder(refuses={"offer": ChatForbidden("no")}))
+        home.answer(inbound(5000, "x"), reply := Recorder(refuses={"offer": ChatForbidden("no")}))
         await home.desk.settle()
         assert (reply.text, reply.finished, reply.failed) == ("Hi.", True, [])
 
@@ -331,8 +329,8 @@ class TestAHeadThatMovesDuringTheAnswer:
         await verbs.create_branch(home.memory, ANNS, "coding")
         home.model.gate = asyncio.Event()
         home.model.answers.extend([calls(*wanted), "Done."])
-        home.talk.hear(message := inbound(1, "I have a cat"), ALWAYS)
-        home.talk.answer(message, reply := Recorder())
+        home.hear(message := inbound(1, "I have a cat"), ALWAYS)
+        home.answer(message, reply := Recorder())
         await until(lambda: bool(home.model.requests))
         await verbs.switch(home.memory, ANNS, "coding")
         return reply
@@ -368,8 +366,7 @@ class TestAHeadThatMovesDuringTheAnswer:
 
     async def test_a_switch_the_model_made_itself_counts_from_there_on(self, tmp_path: Path) -> None:
         home = house(tmp_path)
-        assert home.parts.choices is not None
-        await home.parts.choices.choose("1", auto_switch=True)
+        await home.choose("1", auto_switch=True)
         await verbs.create_branch(home.memory, ANNS, "coding")
         home.model.answers.extend(
             [
@@ -380,8 +377,8 @@ class TestAHeadThatMovesDuringTheAnswer:
                 "Done.",
             ]
         )
-        home.talk.hear(message := inbound(1, "to coding, and I write Go"), ALWAYS)
-        home.talk.answer(message, Recorder())
+        home.hear(message := inbound(1, "to coding, and I write Go"), ALWAYS)
+        home.answer(message, Recorder())
         await home.settle()
         assert await self.texts(home, "coding") == ["User writes Go."]
         assert await self.texts(home, "main") == []
@@ -420,12 +417,10 @@ class TestTidying:
             await gate.wait()
             return Report()
 
-        home = house(tmp_path)
-        speaker = Speaker("1", False, Origin("inferred"))
-        tools = MemoryTools(home.memory, Ranker(), home.clock, speaker, tidy=tidy, tidy_wait_s=0.01)
-        result = await tools.call(ToolCall("1", "memory_consolidate", {}))
+        home = house(tmp_path, consolidation=Consolidation(tidy, wait_s=0.01))
+        failed, text = await call(home, "memory_consolidate")
         gate.set()
-        assert (result.failed, result.text.split(";")[0]) == (False, "It takes a while")
+        assert (failed, text.split(";")[0]) == (False, "It takes a while")
 
     async def test_without_a_heartbeat_it_is_refused(self, tmp_path: Path) -> None:
         assert await call(house(tmp_path), "memory_consolidate") == (
@@ -438,10 +433,9 @@ class TestSomebodyWhoOptedOut:
     async def test_gets_no_tools_no_items_and_is_not_learned_from(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=1, summary_every=1)
         await home.remember(ANN, "User has a cat called Tom.")
-        assert home.parts.choices is not None
-        await home.parts.choices.choose("1", opted_out=True)
-        home.talk.hear(message := inbound(1, "What is my cat called?"), ALWAYS)
-        home.talk.answer(message, Recorder())
+        await home.choose("1", opted_out=True)
+        home.hear(message := inbound(1, "What is my cat called?"), ALWAYS)
+        home.answer(message, Recorder())
         await home.settle()
         assert home.model.requests[-1].tools == ()
         assert "Tom" not in home.model.user_turn()
@@ -457,12 +451,11 @@ class TestSomebodyWhoOptedOut:
         home.model.answers.extend(
             [calls(("memory_store", {"text": "User has a cat."}), ("memory_branch", CREATE)), "Done."]
         )
-        home.talk.hear(message := inbound(1, "I have a cat, and a secret life"), ALWAYS)
-        home.talk.answer(message, Recorder())
+        home.hear(message := inbound(1, "I have a cat, and a secret life"), ALWAYS)
+        home.answer(message, Recorder())
         await until(lambda: bool(home.model.requests))
         if how == "opting out":
-            assert home.parts.choices is not None
-            await home.parts.choices.choose("1", opted_out=True)
+            await home.choose("1", opted_out=True)
         else:
             await home.memory.erase(ANNS, asked_at=NOW + 10)
         home.model.gate.set()
@@ -472,13 +465,12 @@ class TestSomebodyWhoOptedOut:
 
     async def test_what_they_are_answered_is_summarised_nowhere(self, tmp_path: Path) -> None:
         home = house(tmp_path, summary_every=1)
-        assert home.parts.choices is not None
-        await home.parts.choices.choose("1", opted_out=True)
+        await home.choose("1", opted_out=True)
         home.model.answers.append("Your cat is called Tom.")
-        home.talk.hear(message := inbound(1, "Hello"), ALWAYS)
-        home.talk.answer(message, Recorder())
-        home.talk.hear(other := inbound(3, "Hi there", BOB), ALWAYS)
-        home.talk.answer(other, Recorder(id="6000"))
+        home.hear(message := inbound(1, "Hello"), ALWAYS)
+        home.answer(message, Recorder())
+        home.hear(other := inbound(3, "Hi there", BOB), ALWAYS)
+        home.answer(other, Recorder(id="6000"))
         await home.settle()
         assert home.model.summarised
         assert all("Tom" not in prompt and "Hello" not in prompt for prompt in home.model.summarised)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.vectors import VectorCache
 from discoclaw.session.meaning import PROBE, Meaning, without_names
-from discoclaw.session.turn import take_turn
 from tests.memory.kit import ANN, Clock, remember
 from tests.servers.embeddings_api import Cut, EmbeddingsServer, Raw, Shaped, failure, stall
 from tests.session.scene import ANN as ANN_HERSELF
@@ -30,14 +29,18 @@ class Desk:
     def __init__(self, root: Path, server: EmbeddingsServer, stack: AsyncExitStack) -> None:
         self.server = server
         self.memory = Memory(root, clock=Clock())
+        self.vectors = VectorCache(root.parent / "cache" / "vectors.sqlite")
+        self.memory.join(self.vectors)
         self.memory.open()
+        stack.callback(self.vectors.close)
         stack.callback(self.memory.close)
         self._stack = stack
 
     def begin(self, *, wait_s: float = 5.0, rest_s: float = 0.01, url: str = "") -> Meaning:
         """`wait_s` is long unless a test is about waiting: the machine may be busy."""
         door = HttpEmbedder(OLLAMA, model="m", base_url=url or self.server.url)
-        embedding = Embedding(door, self.memory, self.memory.vectors, rest_s=0.01)
+        embedding = Embedding(door, self.memory, self.vectors, rest_s=0.01)
+        self.memory.join(embedding)
         self.meaning = Meaning(door, embedding, wait_s=wait_s, rest_s=rest_s)
         self._stack.push_async_callback(self.meaning.close)
         return self.meaning
@@ -75,7 +78,7 @@ async def desk(tmp_path: Path, server: EmbeddingsServer) -> AsyncIterator[Desk]:
 
 class TestQuestions:
     async def test_find_what_is_meant_and_ask_once(self, desk: Desk) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
         near = await desk.near("feline?")
@@ -91,14 +94,14 @@ class TestQuestions:
         assert "feline?" not in desk.server.texts
 
     async def test_are_not_asked_about_somebody_without_vectors(self, desk: Desk) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.ready()
         assert await desk.near("feline?") == {}
         await desk.meaning.settle()
         assert desk.server.texts == [PROBE]
 
     async def test_an_item_without_a_vector_has_no_cosine(self, desk: Desk) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
         desk.server.script(stall())
@@ -107,7 +110,7 @@ class TestQuestions:
         assert (await desk.near("feline?")).keys() == set(TEXTS)
 
     async def test_private_words_go_to_no_other_machine(self, desk: Desk) -> None:
-        desk.begin(url=desk.server.url.replace("127.0.0.1", "0.0.0.0")).start()
+        await desk.begin(url=desk.server.url.replace("127.0.0.1", "0.0.0.0")).start()
         await desk.remember(*TEXTS)
         await desk.ready()
         assert desk.meaning.ask(ANN, "my private feline", private=True) is None
@@ -116,12 +119,12 @@ class TestQuestions:
 
     @pytest.mark.parametrize("text", ["", "  \n", "Ann", "@Ann"])
     async def test_nothing_is_asked_with_no_words(self, desk: Desk, text: str) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.ready()
         assert desk.meaning.ask(ANN, text, private=False, names=["Ann"]) is None
 
     async def test_the_cosines_are_those_of_whoever_is_meant(self, desk: Desk) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
         items = await desk.items()
@@ -135,7 +138,7 @@ class TestFaults:
         ids=["401", "429", "500", "cut", "prose", "count"],
     )
     async def test_nobody_waits_after_one_until_a_try_succeeds(self, desk: Desk, fault: Raw) -> None:
-        desk.begin(rest_s=0.5).start()
+        await desk.begin(rest_s=0.5).start()
         await desk.remember(*TEXTS)
         await desk.ready()
         desk.server.script(fault)
@@ -147,7 +150,7 @@ class TestFaults:
         assert (await desk.near("feline?"))["User has a cat."] > 0
 
     async def test_an_answer_that_comes_too_late_is_not_waited_for(self, desk: Desk) -> None:
-        desk.begin(wait_s=1.0).start()
+        await desk.begin(wait_s=1.0).start()
         await desk.remember(*TEXTS)
         await desk.ready()
         desk.server.default = stall()
@@ -158,14 +161,14 @@ class TestFaults:
         assert "another feline?" not in desk.server.texts
 
     async def test_a_try_that_is_answered_too_late_does_not_count(self, desk: Desk) -> None:
-        desk.begin(wait_s=0.05).start()
+        await desk.begin(wait_s=0.05).start()
         desk.server.script(failure(500))
         desk.server.default = stall()
         await desk.server.wait_for_requests(4)
         assert not desk.meaning.in_time
 
     async def test_vectors_of_another_length_are_made_anew(self, desk: Desk) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
         desk.server.dims = 64
@@ -174,7 +177,7 @@ class TestFaults:
         assert (await desk.near("feline?"))["User has a cat."] > 0
 
     async def test_a_question_nobody_looks_at_disturbs_nobody(self, desk: Desk) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
         desk.server.script(failure(500))
@@ -184,13 +187,13 @@ class TestFaults:
 
     async def test_closing_waits_for_nothing(self, desk: Desk) -> None:
         desk.server.default = stall()
-        desk.begin().start()
+        await desk.begin().start()
         await desk.server.wait_for_requests(1)
         await desk.meaning.close()
         assert desk.meaning.ask(ANN, "feline?", private=False) is None
 
     async def test_after_an_erasing_nothing_is_near(self, desk: Desk) -> None:
-        desk.begin().start()
+        await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
         items = await desk.items()
@@ -204,12 +207,15 @@ class TestATurn:
     async def test_goes_on_without_a_provider_that_stalls(
         self, tmp_path: Path, server: EmbeddingsServer
     ) -> None:
-        home = house(tmp_path)
-        home.memory.open()
         door = HttpEmbedder(OLLAMA, model="m", base_url=server.url)
-        meaning = Meaning(door, Embedding(door, home.memory, home.memory.vectors), wait_s=1.0, rest_s=60.0)
-        parts = replace(home.parts, meaning=meaning)
-        meaning.start()
+
+        def vectors(memory: Memory) -> Meaning:
+            return Meaning(door, Embedding(door, memory, memory.vectors), wait_s=1.0, rest_s=60.0)
+
+        home = house(tmp_path, meaning=vectors)
+        meaning = home.meaning
+        home.memory.open()
+        await meaning.start()
         for text in TEXTS:
             await home.remember(ANN_HERSELF, text)
         await until(lambda: meaning.in_time, seconds=20)
@@ -218,7 +224,8 @@ class TestATurn:
         for number in range(3):
             reply = Recorder()
             async with asyncio.timeout(20):
-                await take_turn(parts, inbound(100 + number, f"question {number} on the cat?"), reply)
+                home.answer(inbound(100 + number, f"question {number} on the cat?"), reply)
+                await home.desk.settle()
             assert reply.text == "All right."
             assert "User has a cat." in home.model.user_turn()
         assert [text for text in server.texts if "question" in text] == ["question 0 on the cat?"]

@@ -1,21 +1,19 @@
 """What is noted of the tools that the model calls: what is the person's, and no more."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from discoclaw.core.draft import Origin
-from discoclaw.core.message import Place
+from discoclaw.core.message import Inbound, Place
 from discoclaw.core.model import ToolCall, ToolResult
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.people import tool_log
-from discoclaw.memory.people.tool_log import Call, ToolLog
+from discoclaw.memory.people.tool_log import Call
 from discoclaw.session.archive_search import HEADING
-from discoclaw.session.noted import WITHHELD, note
-from discoclaw.session.talk import Talk
+from discoclaw.session.noted import WITHHELD, CallLog
 from tests.session.scene import (
     ANN,
     DM,
@@ -35,17 +33,18 @@ OURS = "ab" * 32
 
 @pytest.fixture
 async def home(tmp_path: Path) -> AsyncIterator[House]:
-    made = house(tmp_path)
-    log = ToolLog(made.memory.disk, clock=made.clock)
-    parts = replace(made.parts, tool_log=log, redactor=Redactor(own=frozenset({OURS})))
-    made.parts, made.talk = parts, Talk(parts, made.desk)
+    made = house(tmp_path, redactor=Redactor(own=frozenset({OURS})))
     yield made
-    await log.close()
+    await made.tool_log.close()
+
+
+def note(home: House, message: Inbound, call: ToolCall, result: ToolResult) -> None:
+    """Note a call as a turn does."""
+    CallLog(home.memory, home.tool_log).note(home.arrival(message), call, result)
 
 
 async def noted(home: House) -> list[Call]:
-    assert home.parts.tool_log is not None
-    await home.parts.tool_log.flush()
+    await home.tool_log.settle()
     return tool_log.read(tool_log.log_of(home.memory.disk, SUBJECT))
 
 
@@ -84,7 +83,7 @@ async def test_so_is_a_private_item_that_was_stored_in_the_open(home: House) -> 
 async def test_of_what_is_confidential_no_word_is_noted(home: House) -> None:
     text = "User's code word is Kanarie."
     await home.remember(ANN, text, marked="confidential", origin=Origin("stated"))
-    note(home.parts, inbound(1, "?"), ToolCall("1", "memory_store", {}), ToolResult("1", f"Known: {text}"))
+    note(home, inbound(1, "?"), ToolCall("1", "memory_store", {}), ToolResult("1", f"Known: {text}"))
     (one,) = await noted(home)
     assert (one.content, one.private) == (WITHHELD, True)
 
@@ -92,15 +91,14 @@ async def test_of_what_is_confidential_no_word_is_noted(home: House) -> None:
 async def test_what_others_said_is_not_noted(home: House) -> None:
     await home.remember(ANN, "User likes zebras.")
     answer = f"- [fact] User likes zebras.\n\n{HEADING}\n- Bob in #general: “I like Kanarie”"
-    note(home.parts, inbound(1, "?"), ToolCall("1", "memory_search", {}), ToolResult("1", answer))
+    note(home, inbound(1, "?"), ToolCall("1", "memory_search", {}), ToolResult("1", answer))
     (one,) = await noted(home)
     assert one.content == "- [fact] User likes zebras."
 
 
 async def test_nothing_is_noted_of_who_wants_no_memory(home: House) -> None:
-    assert home.parts.choices is not None
-    await home.parts.choices.choose(ANN.id, opted_out=True)
-    note(home.parts, inbound(1, "?"), ToolCall("1", "memory_search", {}), ToolResult("1", "x"))
+    await home.choose(ANN.id, opted_out=True)
+    note(home, inbound(1, "?"), ToolCall("1", "memory_search", {}), ToolResult("1", "x"))
     assert await noted(home) == []
 
 
@@ -113,9 +111,9 @@ async def test_secrets_that_the_model_puts_in_are_taken_out(home: House) -> None
 
 async def test_an_answer_of_ours_is_cleaned_before_it_is_remembered(home: House) -> None:
     home.model.answers.append(f"Here: {OURS.upper()}")
-    home.talk.answer(inbound(1000, "hello"), Recorder())
+    home.answer(inbound(1000, "hello"), Recorder())
     await home.desk.settle()
-    (said,) = home.parts.windows.use("discord:channel:10").recent()
+    (said,) = home.windows.use("discord:channel:10").recent()
     assert said.text == "Here: [REDACTED key]"
 
 
@@ -123,8 +121,7 @@ async def test_a_log_that_can_not_be_written_costs_no_reply(home: House, tmp_pat
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "tools").write_text("in the way")
     home.model.answers.extend([calls(("memory_search", {"query": "cat"})), "Done."])
-    home.talk.answer(inbound(1000, "please"), reply := Recorder())
+    home.answer(inbound(1000, "please"), reply := Recorder())
     await home.desk.settle()
-    assert home.parts.tool_log is not None
-    await home.parts.tool_log.flush()
+    await home.tool_log.settle()
     assert reply.text == "Done."

@@ -1,6 +1,5 @@
 """memory_recall, the other name of the search: a block, fewer items, and nothing when nothing fits."""
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,9 +9,8 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.item import Facets
 from discoclaw.core.policy import Policy
 from discoclaw.core.subject import user_subject
-from discoclaw.memory.people.last_used import LastUsed
-from discoclaw.session.talk import Talk
-from discoclaw.session.tools import NOTHING_FITS, SPECS
+from discoclaw.session.tools import ALL
+from discoclaw.session.tools.search import NOTHING_FITS
 from tests.session.scene import (
     ANN,
     BOB,
@@ -35,26 +33,21 @@ TEAS = ("green tea", "black tea", "white tea", "iced tea", "mint tea", "chai tea
 @pytest.fixture
 def home(tmp_path: Path) -> House:
     """A house that notes when items are used, and finds two at a time."""
-    home = house(tmp_path)
-    access = LastUsed(home.memory, home.cursors, clock=home.clock)
-    home.parts = replace(home.parts, access=access, recall_limit=2)
-    home.talk = Talk(home.parts, home.desk)
-    return home
+    return house(tmp_path, recall_limit=2)
 
 
 async def call(home: House, name: str, place: Place = GENERAL, /, **given: object) -> tuple[bool, str]:
     """One tool call in a turn: whether it failed, and what the model read."""
     home.model.answers.extend([calls((name, given)), "Done."])
-    home.talk.hear(message := inbound(1000, "please", ANN, place), ALWAYS)
-    home.talk.answer(message, Recorder())
+    home.hear(message := inbound(1000, "please", ANN, place), ALWAYS)
+    home.answer(message, Recorder())
     await home.desk.settle()
     (result,) = home.model.results()
     return result
 
 
 def accessed(home: House, item_id: str) -> int:
-    assert home.parts.access is not None
-    return home.parts.access.of(SUBJECT).get(item_id, 0)
+    return home.last_used.of(SUBJECT).get(item_id, 0)
 
 
 class TestTheBlock:
@@ -122,7 +115,7 @@ class TestHowMany:
         assert text.count("User drinks") == shown
 
     async def test_models_are_told_of_the_search_alone(self, home: House) -> None:
-        assert "memory_recall" not in {spec.name for spec in SPECS}
+        assert "memory_recall" not in {spec.name for spec in ALL.specs}
 
 
 class TestUse:
@@ -146,8 +139,8 @@ class TestUse:
         standing = await home.remember(ANN, "User prefers short answers.", "preference")
         before = home.clock()
         message = inbound(1000, "what is the name of my cat?")
-        home.talk.hear(message, ALWAYS)
-        home.talk.answer(message, Recorder())
+        home.hear(message, ALWAYS)
+        home.answer(message, Recorder())
         await home.desk.settle()
         assert "short answers" in home.model.user_turn()
         assert accessed(home, found.id) > before
@@ -157,8 +150,8 @@ class TestUse:
         one = await home.remember(ANN, "User plays chess.")
         before = home.clock()
         message = inbound(1000, "what do you remember about me?")
-        home.talk.hear(message, ALWAYS)
-        home.talk.answer(message, Recorder())
+        home.hear(message, ALWAYS)
+        home.answer(message, Recorder())
         await home.desk.settle()
         assert "chess" in home.model.user_turn()
         assert accessed(home, one.id) < before

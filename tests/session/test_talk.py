@@ -40,16 +40,16 @@ async def turn(home: House, number: int, text: str = "Hello", *, author=ANN, pla
     """A message that is heard and answered."""
     message = inbound(number, text, author, place)
     reply = Recorder(id=str(number + 1))
-    home.talk.hear(message, Policy("all"))
-    home.talk.answer(message, reply)
+    home.hear(message, Policy("all"))
+    home.answer(message, reply)
     await home.desk.settle()
     return reply
 
 
 async def wanted(home: House, number: int, policy: Policy = MENTION, **given) -> bool:
     message = inbound(number, "Go on", **{"mentions_us": False, **given})
-    home.talk.hear(message, policy)
-    return await home.talk.wants_answer(message, policy)
+    home.hear(message, policy)
+    return await home.talk.wants_answer(home.arrival(message, policy))
 
 
 class TestHearing:
@@ -57,8 +57,8 @@ class TestHearing:
     async def test_every_message_enters_the_window_whatever_the_mode(self, tmp_path: Path, mode) -> None:
         home = house(tmp_path)
         for number, author in enumerate((ANN, OWNER, GUEST), start=1):
-            home.talk.hear(inbound(number, f"words {number}", author, mentions_us=False), Policy(mode))
-        lines = home.parts.windows.use(KEY).recent()
+            home.hear(inbound(number, f"words {number}", author, mentions_us=False), Policy(mode))
+        lines = home.windows.use(KEY).recent()
         assert [(one.text, one.is_owner, one.guest) for one in lines] == [
             ("words 1", False, False),
             ("words 2", True, False),
@@ -67,30 +67,30 @@ class TestHearing:
 
     async def test_attachments_are_noted(self, tmp_path: Path) -> None:
         home = house(tmp_path)
-        home.talk.hear(inbound(1, "Look", attachments=("cat.png",)), MENTION)
-        assert home.parts.windows.use(KEY).recent()[0].text == "Look\n(attached: cat.png)"
+        home.hear(inbound(1, "Look", attachments=("cat.png",)), MENTION)
+        assert home.windows.use(KEY).recent()[0].text == "Look\n(attached: cat.png)"
 
     async def test_the_policy_sets_the_windows_size_both_ways(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         sizes = []
         for number in range(1, 31):
             capacity = 5 if number <= 10 else 12 if number <= 25 else 3
-            home.talk.hear(inbound(number, "words"), Policy("all", capacity))
-            sizes.append(len(home.parts.windows.use(KEY).recent()))
+            home.hear(inbound(number, "words"), Policy("all", capacity))
+            sizes.append(len(home.windows.use(KEY).recent()))
         assert (sizes[9], sizes[10], sizes[24], sizes[25]) == (5, 6, 12, 3)
 
     async def test_heard_but_unanswered_messages_are_in_the_next_prompt(self, tmp_path: Path) -> None:
         home = house(tmp_path)
-        home.talk.hear(inbound(1, "Not for the bot", BOB, mentions_us=False), MENTION)
+        home.hear(inbound(1, "Not for the bot", BOB, mentions_us=False), MENTION)
         await turn(home, 2)
         assert sections(home.model.user_turn(), TURN_TITLES)[RECENT] == ["[Bob]: Not for the bot"]
 
     async def test_an_edit_and_a_deletion_are_followed(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         for number in (1, 2, 3):
-            home.talk.hear(inbound(number, f"words {number}", BOB), MENTION)
-        home.talk.amend("1", ANN.id, "better words", KEY)
-        home.talk.forget("2", KEY)
+            home.hear(inbound(number, f"words {number}", BOB), MENTION)
+        home.talk.listener.amend("1", ANN.id, "better words", KEY)
+        home.talk.listener.forget("2", KEY)
         await turn(home, 4)
         assert sections(home.model.user_turn(), TURN_TITLES)[RECENT] == [
             "[Bob]: better words",
@@ -99,8 +99,8 @@ class TestHearing:
 
     async def test_loops_do_not_see_what_was_deleted(self, tmp_path: Path) -> None:
         home = house(tmp_path, summary_every=1, facts_every=1)
-        home.talk.hear(inbound(1, "a regret"), MENTION)
-        home.talk.forget("1", KEY)
+        home.hear(inbound(1, "a regret"), MENTION)
+        home.talk.listener.forget("1", KEY)
         await turn(home, 2)
         await home.loops.settle()
         assert count_of([asked.prompt for asked in home.model.asked], "a regret") == 0
@@ -108,8 +108,8 @@ class TestHearing:
     async def test_loops_see_an_edited_message_as_it_is_now(self, tmp_path: Path) -> None:
         """Who edits their address away does not want it remembered."""
         home = house(tmp_path, summary_every=1, facts_every=1)
-        home.talk.hear(inbound(1, "I live at the old mill"), MENTION)
-        home.talk.amend("1", ANN.id, "I live somewhere", KEY)
+        home.hear(inbound(1, "I live at the old mill"), MENTION)
+        home.talk.listener.amend("1", ANN.id, "I live somewhere", KEY)
         await turn(home, 2)
         await home.loops.settle()
         prompts = [asked.prompt for asked in home.model.asked]
@@ -150,7 +150,7 @@ class TestWhoIsAnswered:
         home = house(tmp_path, capacity=5)
         await turn(home, 10, place=THREAD)
         for number in range(20, 60):
-            home.talk.hear(inbound(number, "words", BOB, THREAD), Policy("mention", 5))
+            home.hear(inbound(number, "words", BOB, THREAD), Policy("mention", 5))
         assert await wanted(home, 100, Policy("mention", 5), place=THREAD)
 
     async def test_a_channel_does_not(self, tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ class TestFillingTheWindow:
 
     async def test_behind_what_was_heard_live(self, tmp_path: Path) -> None:
         home = house(tmp_path, history=Past([said(1, BOB, "First"), said(8, BOB, "Second")]))
-        home.talk.hear(inbound(8, "Second", BOB, mentions_us=False), MENTION)
-        home.talk.hear(inbound(9, "Third", BOB, mentions_us=False), MENTION)
+        home.hear(inbound(8, "Second", BOB, mentions_us=False), MENTION)
+        home.hear(inbound(9, "Third", BOB, mentions_us=False), MENTION)
         await turn(home, 10)
         lines = sections(home.model.user_turn(), TURN_TITLES)[RECENT]
         assert lines == ["[Bob]: First", "[Bob]: Second", "[Bob]: Third"]
@@ -224,7 +224,7 @@ class TestTooMuchAtOnce:
         home.model.gate = asyncio.Event()
         replies = [Recorder() for _ in range(4)]
         for number, reply in enumerate(replies):
-            home.talk.answer(inbound(100 + number, "Hello"), reply)
+            home.answer(inbound(100 + number, "Hello"), reply)
             await until(lambda: len(home.model.requests) == 1)
         await until(lambda: replies[2].failed == [BUSY])
         home.model.gate.set()
@@ -236,9 +236,9 @@ class TestTooMuchAtOnce:
         home = house(tmp_path, waiting_limit=1)
         home.model.gate = asyncio.Event()
         for number in range(3):
-            home.talk.answer(inbound(100 + number, "Hello"), Recorder())
+            home.answer(inbound(100 + number, "Hello"), Recorder())
         elsewhere = Recorder()
-        home.talk.answer(inbound(200, "Hello", place=DM), elsewhere)
+        home.answer(inbound(200, "Hello", place=DM), elsewhere)
         home.model.gate.set()
         await home.desk.settle()
         assert elsewhere.text == "All right."
@@ -249,14 +249,14 @@ class TestTooMuchAtOnce:
     ) -> None:
         home = house(tmp_path)
         await home.desk.close()
-        home.talk.answer(inbound(100, "Hello"), Recorder(refuses={"fail": error}))
+        home.answer(inbound(100, "Hello"), Recorder(refuses={"fail": error}))
         await until(lambda: "a refusal could not be said" in caplog.text)
 
     async def test_answers_come_in_the_order_of_the_messages(self, tmp_path: Path) -> None:
         home = house(tmp_path, ScriptedModel(["One.", "Two.", "Three."]))
         replies = [Recorder(id=str(500 + number)) for number in range(3)]
         for number, reply in enumerate(replies):
-            home.talk.answer(inbound(100 + number, "Hello"), reply)
+            home.answer(inbound(100 + number, "Hello"), reply)
         await home.desk.settle()
         assert [reply.text for reply in replies] == ["One.", "Two.", "Three."]
 
@@ -268,7 +268,7 @@ class TestTooMuchAtOnce:
         async def command() -> None:
             order.append("command")
 
-        home.talk.answer(inbound(100, "Hello"), Recorder())
+        home.answer(inbound(100, "Hello"), Recorder())
         assert home.talk.run(KEY, command, command)
         await home.desk.settle()
         assert order == ["answer", "command"]

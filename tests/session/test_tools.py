@@ -33,8 +33,8 @@ async def call(
 ) -> tuple[bool, str]:
     """One tool call in a turn: whether it failed, and what the model read."""
     home.model.answers.extend([calls((name, given)), "Done."])
-    home.talk.hear(message := inbound(number, "please", author, place), ALWAYS)
-    home.talk.answer(message, Recorder())
+    home.hear(message := inbound(number, "please", author, place), ALWAYS)
+    home.answer(message, Recorder())
     await home.desk.settle()
     (result,) = home.model.results()
     return result
@@ -187,7 +187,7 @@ class TestForget:
         """ "I prefer tabs" still waits for extraction when its person says: forget that."""
         home = house(tmp_path, facts_every=1)
         held = await home.remember(ANN, "User prefers tabs.", "preference", origin=Origin(author))
-        home.talk.hear(inbound(500, "I prefer tabs"), ALWAYS)
+        home.hear(inbound(500, "I prefer tabs"), ALWAYS)
         home.clock.forward(60_000)
         proposal = Upsert(
             kind="preference",
@@ -293,24 +293,24 @@ class TestFailuresAreClear:
             ("memory_store", {"text": "User naps."}), ("nonsense", {}), ("memory_search", {"query": "naps"})
         )
         home = house(tmp_path, ScriptedModel([wanted, "Done."]))
-        home.talk.answer(inbound(1000, "please"), Recorder())
+        home.answer(inbound(1000, "please"), Recorder())
         await home.desk.settle()
         assert [failed for failed, _ in home.model.results()] == [False, True, False]
 
 
 class TestSwitchedOff:
     async def test_no_tools_are_offered(self, tmp_path: Path) -> None:
-        home = house(tmp_path, use_memory=None)
-        home.talk.answer(inbound(1000, "please"), Recorder())
+        home = house(tmp_path, tools=False)
+        home.answer(inbound(1000, "please"), Recorder())
         await home.desk.settle()
         assert home.model.requests[0].tools == ()
 
     async def test_a_model_that_calls_one_anyway_still_answers(self, tmp_path: Path) -> None:
         home = house(
-            tmp_path, ScriptedModel([calls(("memory_store", {"text": "User naps."})), "Hi."]), use_memory=None
+            tmp_path, ScriptedModel([calls(("memory_store", {"text": "User naps."})), "Hi."]), tools=False
         )
         reply = Recorder()
-        home.talk.answer(inbound(1000, "please"), reply)
+        home.answer(inbound(1000, "please"), reply)
         await home.desk.settle()
         assert reply.text.strip() == "Hi."
         assert reply.failed == []

@@ -25,7 +25,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.message import Place
 from discoclaw.core.model import AssistantTurn, Finished, TextDelta
-from discoclaw.session.converse import CUT_ANSWER, TOOL_ROUNDS
+from discoclaw.session.conversation import CUT_ANSWER, TOOL_ROUNDS
 from discoclaw.session.refill import HISTORY_PAUSE_MS
 from discoclaw.session.turn import EMPTY_ANSWER, STOPPED
 from tests.prompt.reader import TURN_TITLES, sections
@@ -57,7 +57,7 @@ async def ask(
 ) -> Recorder:
     """One message, all the way through."""
     reply = Recorder(id=str(number + 1))
-    home.talk.answer(inbound(number, text, author, place, **given), reply)
+    home.answer(inbound(number, text, author, place, **given), reply)
     await home.desk.settle()
     return reply
 
@@ -76,7 +76,7 @@ class TestAnAnswer:
     async def test_becomes_part_of_the_talk(self, tmp_path: Path) -> None:
         home = house(tmp_path, ScriptedModel(["Hello, Ann."]), summary_every=2)
         await ask(home)
-        (line,) = home.parts.windows.use(KEY).recent()
+        (line,) = home.windows.use(KEY).recent()
         assert (line.id, line.text, line.by_us) == ("1001", "Hello, Ann.", True)
         await ask(home, "And now?", 1010)
         await home.loops.settle()
@@ -108,19 +108,19 @@ class TestAnAnswer:
         home = house(tmp_path, ScriptedModel([events]), summary_every=1)
         reply = await ask(home)
         assert reply.failed == [EMPTY_ANSWER]
-        assert home.parts.windows.use(KEY).recent() == ()
+        assert home.windows.use(KEY).recent() == ()
 
     async def test_that_was_cut_says_so_to_the_person_only(self, tmp_path: Path) -> None:
         home = house(tmp_path, ScriptedModel([says("A long story", stop="length")]))
         reply = await ask(home)
         assert reply.text == "A long story" + CUT_ANSWER
-        assert home.parts.windows.use(KEY).recent()[0].text == "A long story"
+        assert home.windows.use(KEY).recent()[0].text == "A long story"
 
 
 class TestWhatTheModelIsShown:
     async def test_the_message_itself_is_not_in_the_recent_conversation(self, tmp_path: Path) -> None:
         home = house(tmp_path)
-        window = home.parts.windows.use(KEY)
+        window = home.windows.use(KEY)
         for line in (said(998, BOB, "Before"), said(1000, ANN, "Hello")):
             window.remember(line)
         await ask(home)
@@ -350,16 +350,16 @@ class TestAChatThatFails:
     ) -> None:
         home = house(tmp_path)
         reply = Recorder(refuses={act: error})
-        home.talk.answer(inbound(1000, "Hello"), reply)
+        home.answer(inbound(1000, "Hello"), reply)
         await home.desk.settle()
         assert "could not be delivered" in caplog.text
-        assert home.parts.windows.use(KEY).recent() == ()
+        assert home.windows.use(KEY).recent() == ()
 
     async def test_when_not_even_the_failure_can_be_said_it_is_logged(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         home = house(tmp_path, ScriptedModel([ModelTimeout("slow")]))
-        home.talk.answer(inbound(1000, "Hello"), Recorder(refuses={"fail": ChatUnavailable("503")}))
+        home.answer(inbound(1000, "Hello"), Recorder(refuses={"fail": ChatUnavailable("503")}))
         await home.desk.settle()
         assert "not even the failure could be said" in caplog.text
         assert "Traceback" not in caplog.text
@@ -382,7 +382,7 @@ class TestBeingStopped:
         home.model.gate = asyncio.Event()
         replies = [Recorder(), Recorder()]
         for number, reply in enumerate(replies, start=1000):
-            home.talk.answer(inbound(number, "Hello"), reply)
+            home.answer(inbound(number, "Hello"), reply)
         await until(lambda: len(home.model.requests) == 1)
         await home.desk.close(grace_s=0.01)
         assert [reply.failed for reply in replies] == [[STOPPED], [STOPPED]]
@@ -394,7 +394,7 @@ class TestTools:
         home = house(tmp_path, ScriptedModel([wanted, "Nothing."]))
         reply = await ask(home)
         assert reply.text == "Let me look.\n\nNothing."
-        assert home.parts.windows.use(KEY).recent()[0].text == "Let me look.\n\nNothing."
+        assert home.windows.use(KEY).recent()[0].text == "Let me look.\n\nNothing."
 
     async def test_the_models_own_turn_goes_back_to_it(self, tmp_path: Path) -> None:
         wanted = calls(("memory_search", {"query": "cat"}))
@@ -444,7 +444,7 @@ class TestTwoAtOnce:
         home.model.answers.extend([answers] * 12)
         asked = [(author, place) for author in (ANN, BOB) for place in (GENERAL, DEV, DM)]
         for number, (author, place) in enumerate(asked, start=1000):
-            home.talk.answer(inbound(number, f"User has thing {number}.", author, place), Recorder())
+            home.answer(inbound(number, f"User has thing {number}.", author, place), Recorder())
         await home.desk.settle()
         assert len(await home.texts(ANN)) == 3
         assert len(await home.texts(BOB)) == 3

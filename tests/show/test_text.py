@@ -153,7 +153,7 @@ class TestLog:
             f"- forget  {one} no longer linked with {three} (manual)",
             f"? observe {one} [preference] settled, use_new: “User prefers spaces.” (manual)",
             f"~ modify  {one} [preference] “User prefers spaces.” (manual)",
-            f"~ modify  {two} [fact, deprecated] “User has a cat.” (manual)",
+            f"~ modify  {two} [fact, forgotten] “User has a cat.” (manual)",
             f"+ add     {one} linked with {three} (manual)",
             f"? observe {one} [preference] against it: “User prefers spaces.” (discord:123/456)",
             f"+ add     {three} “User likes green tea” (manual)",
@@ -319,7 +319,7 @@ class TestPrivacy:
 
 
 class TestViews:
-    def test_items_are_lines_deprecated_ones_last(self) -> None:
+    def test_items_are_lines_forgotten_ones_last(self) -> None:
         gone = replace(item("User has a cat.", updated_at=NOW + DAY), status="deprecated")
         held = [gone, item("User likes tea.", "preference"), item("User is 40.", sensitivity="private")]
         view = View({one.id: one for one in held})
@@ -329,7 +329,7 @@ class TestViews:
         assert text.view(view) == (
             f"{ids[second]} 2026-02-02 [{traits[second]}] {second}\n"
             f"{ids[third]} 2026-02-02 [{traits[third]}] {third}\n"
-            f"{ids['User has a cat.']} 2026-02-03 [fact, deprecated] User has a cat."
+            f"{ids['User has a cat.']} 2026-02-03 [fact, forgotten] User has a cat."
         )
 
     def test_nothing_remembered_is_said(self) -> None:
@@ -411,7 +411,7 @@ class TestChanges:
             f"+ {one} [fact] “User prefers tabs.”",
             f"- {one} [fact] “User prefers tabs.”",
             f"~ {one} [fact] “User prefers tabs.” → “User prefers spaces.”",
-            f"- {one} [fact, deprecated] “User prefers tabs.” (deprecated)",
+            f"- {one} [fact, forgotten] “User prefers tabs.” (forgotten)",
             f"+ {one} [fact] “User prefers tabs.” (restored)",
             f"~ {one} [fact, private] “User prefers tabs.” (tags, key, now private)",
             f"~ {one} [fact] “User prefers tabs.” (tags, key, shared)",
@@ -490,7 +490,7 @@ class TestBranches:
 class TestFigures:
     def test_they_are_told(self) -> None:
         assert text.stats(told().history) == (
-            "items      5 active, 0 deprecated, 0 private\n"
+            "items      5 active, 0 forgotten, 0 private\n"
             "kinds      fact 2, preference 2, project 1\n"
             "to settle  0 questions\n"
             "commits    10, of these cherry-pick 1, merge 1, undo 1\n"

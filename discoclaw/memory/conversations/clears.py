@@ -15,11 +15,12 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import in_thread
@@ -75,11 +76,12 @@ def hidden(cleared: Mapping[str, int], session_key: str, at: int) -> bool:
     return at <= cleared.get(session_key, -1)
 
 
-class Clears:
-    """The clears of a disk, and the one who notes them. `changed` is called with the session key of each."""
+class Clears(PersonalData):
+    """The clears of a disk, and the one who notes them."""
+
+    name = "clears in RAM"
 
     def __init__(self, disk: Disk, *, clock: Clock) -> None:
-        self.changed: list[Callable[[str], None]] = []
         self._lines = disk.log(FILE)
         self._clock = clock
         self._newest: dict[str, int] | None = None
@@ -99,8 +101,6 @@ class Clears:
                 raise MemoryFault(f"{self._lines.path} can not be written: {error}") from error
             if self._newest is not None:
                 self._newest[session_key] = max(at, self._newest.get(session_key, -1))
-        for tell in self.changed:
-            tell(session_key)
         return clear
 
     async def last(self, session_key: str) -> int:
@@ -120,7 +120,7 @@ class Clears:
         return at <= await self.last(session_key)
 
     @asynccontextmanager
-    async def held(self, subject: str) -> AsyncIterator[None]:
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Nobody notes one meanwhile; afterwards they are read from disk anew."""
         async with self._alone:
             try:

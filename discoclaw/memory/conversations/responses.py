@@ -11,7 +11,6 @@ Knows nothing about models, nor what a key is made of.
 
 import json
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -19,11 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import render_json, safe_id, write_atomic
 from discoclaw.memory.disk.port import FileDocuments
+from discoclaw.memory.erasing.files import remove_named
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +73,13 @@ class _SubjectAnswers:
     entries: dict[str, Response] | None = None
 
 
-class Responses:
+class Responses(PersonalData):
     """The answers of all subjects. Those of a subject are read at its first use, and leave RAM when idle.
 
     `erased_at` says when (ms) a subject was last erased, -1 for never.
     """
+
+    name = "answers"
 
     def __init__(
         self,
@@ -144,21 +147,13 @@ class Responses:
                 log.warning("%s could not be written: %s", path, error)
             self._sweep(now_ms)
 
-    def erase(self, subject: str) -> tuple[int, list[str]]:
-        """Remove all that is kept of a subject, and what a killed writer or an editor left beside it.
-
-        Returns how many files there were, and which of them stay, and why.
-        """
-        file = re.escape(self._path(subject).name)
-        called = re.compile(rf"[.#~]{{0,2}}{file}([^A-Za-z0-9].*)?", re.DOTALL)
-        folder = FileDocuments(self.folder)
+    def erase(self, erasure: Erasure) -> Removed:
+        """Remove all that is kept of a subject, and what a killed writer or an editor left beside it."""
+        path = self._path(erasure.subject)
         with self._disk:
             with self._ram:
-                self._shelves.drop(subject)
-            try:
-                return folder.remove([name for name in folder.names() if called.fullmatch(name)])
-            except OSError as error:
-                return 0, [f"{self.folder}: {error}"]
+                self._shelves.drop(erasure.subject)
+            return remove_named(FileDocuments(self.folder), {path.name})
 
     def in_ram(self) -> int:
         """How many subjects are in RAM."""

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,11 @@ from typing import ParamSpec
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import SESSION, Changes
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.disk.files import in_thread, render_json, session_name, stamp_of
 from discoclaw.memory.disk.port import Documents, documents_at, drop
@@ -46,8 +48,10 @@ class _Entry:
     generation: int = 0
 
 
-class RollingMemory:
+class RollingMemory(PersonalData):
     """All conversations' summaries, loaded when used and evicted when idle. A clear is noted in `clears`."""
+
+    name = "summaries in RAM"
 
     def __init__(
         self,
@@ -56,13 +60,13 @@ class RollingMemory:
         clock: Clock,
         idle_ms: int = HOUR_MS,
         clears: Clears | None = None,
+        changes: Changes | None = None,
     ) -> None:
         self.documents = documents_at(where)
         self.folder = self.documents.folder
         self._clock = clock
-        self.changed: list[Callable[[str], None]] = []
-        """Called with the session's key when its file changed."""
         self._clears = clears
+        self._changes = changes or Changes()
         self._generations = itertools.count()  # of all sessions, so that none comes back after an eviction
         self._entries: IdleMap[_Entry] = IdleMap(
             lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
@@ -98,7 +102,7 @@ class RollingMemory:
             await self._on_disk(name, self.documents.write, name, content)
             entry.value, entry.generation = value, next(self._generations)
             self._hidden.discard(session_key)
-            self._tell(session_key)
+            self._changes.written(f"{SESSION}{session_key}")
             return True
 
     async def clear(self, session_key: str, *, by: str | None = None) -> None:
@@ -117,19 +121,15 @@ class RollingMemory:
             # Once more: a summary begun meanwhile was made from the one that is now gone.
             entry.value, entry.generation = NOTHING, next(self._generations)
             self._hidden.discard(session_key)
-            self._tell(session_key)
-
-    def _tell(self, session_key: str) -> None:
-        for tell in self.changed:
-            tell(session_key)
+            self._changes.written(f"{SESSION}{session_key}")
 
     @asynccontextmanager
-    async def cleared(self, session_keys: Iterable[str]) -> AsyncIterator[None]:
-        """These sessions have no summary any more; meanwhile the caller removes their files.
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        """The erasing's sessions have no summary any more; meanwhile their files are removed.
 
         Nobody reads or writes one of them meanwhile, and a summary being made now will not be stored.
         """
-        keys = sorted(set(session_keys))  # in one order, so that two of these never wait for each other
+        keys = sorted(erasure.sessions)  # in one order, so that two of these never wait for each other
         async with AsyncExitStack() as stack:
             entries = [self._entries.use(key, self._clock()) for key in keys]
             for entry in entries:
@@ -141,9 +141,15 @@ class RollingMemory:
                 for entry in entries:
                     entry.value, entry.generation = NOTHING, next(self._generations)
 
-    def hide(self, session_keys: Iterable[str]) -> None:
-        """The files of these sessions are to go, and the disk does not let them: they count as none."""
-        self._hidden |= set(session_keys)
+    def erase(self, erasure: Erasure) -> Removed:
+        """Summaries whose files are still there are not read again; removing them is `store_files`' part."""
+        try:
+            there = set(self.documents.names())
+        except OSError:
+            self._hidden |= erasure.sessions
+        else:
+            self._hidden |= {key for key in erasure.sessions if session_name(key) in there}
+        return Removed()
 
     async def _loaded(self, session_key: str) -> _Entry:
         now = self._clock()

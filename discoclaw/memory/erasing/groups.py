@@ -10,21 +10,19 @@ Blocking. Knows nothing about how an erasing is noted.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 
 from discoclaw.core.errors import LedgerDamaged, NewerSchema
 from discoclaw.core.event import Commit, Record, decode_line, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.people import people_of, without
+from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.profile import Group
-from discoclaw.core.subject import group_of, group_subject, user_subject
+from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import Documents, Ledgers, drop
-
-Remove = Callable[[Documents, Collection[str]], tuple[int, list[str]]]
-"""Removes what has one of these names, or is called after one: how many there were, what stays, and why."""
+from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, Disk, Documents, Ledgers, drop
+from discoclaw.memory.erasing.files import remove_named
 
 EVERY = "*"
 """Stands for all groups."""
@@ -33,54 +31,65 @@ _JSON, _LINES = ".json", ".jsonl"
 _LEDGER, _FILE = re.compile(r"group-[A-Za-z0-9_-]+\.jsonl"), re.compile(r"[A-Za-z0-9_-]+\.json")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStores:
-    """Where the groups of one store lie; `snapshots` are beside it."""
+class GroupRecords(PersonalData):
+    """What the groups of one store have of a person; `snapshots` lie beside all stores."""
 
-    logs: Ledgers
-    ledgers: Documents
-    groups: Documents
-    snapshots: Documents
-    cursors: Documents
+    name = "group records"
 
+    def __init__(self, disk: Disk, snapshots: Documents) -> None:
+        self._logs = disk.ledgers
+        self._ledgers = disk.documents(LEDGERS)
+        self._groups = disk.documents(GROUPS)
+        self._cursors = disk.documents(CURSORS)
+        self._snapshots = snapshots
 
-@dataclass(slots=True)
-class GroupsErased:
-    """What was done: how much was removed, what stays and why, and the subjects that changed or `stuck`."""
-
-    removed: int = 0
-    left: list[str] = field(default_factory=list)
-    changed: set[str] = field(default_factory=set)
-    stuck: set[str] = field(default_factory=set)
-
-    def add(self, other: "GroupsErased") -> None:
-        self.removed += other.removed
-        self.left += other.left
-        self.changed |= other.changed
-        self.stuck |= other.stuck
-
-
-def purge(shelf: GroupStores, user: str, remove: Remove) -> GroupsErased:
-    """Take a person (user id) out of all groups of a store. What the disk does not give away is `left`."""
-    done = GroupsErased()
-    try:
-        logs = {subject for subject, _ in shelf.logs.by_age() if group_of(subject) is not None}
-        done.removed, done.left = _remove_copies(shelf)
-        files = filter(_FILE.fullmatch, shelf.groups.names())
-        named = {group_subject(name.removesuffix(_JSON)) for name in files}
-    except OSError as error:
-        return GroupsErased(left=[f"{shelf.groups.folder}: {error}"], stuck={EVERY})
-    for subject in sorted(logs | named):
+    def erase(self, erasure: Erasure) -> Removed:
+        """Take a person out of all groups. Groups which the disk does not let us change are `stuck`."""
+        user = user_of(erasure.subject)
+        if user is None:
+            return Removed()
         try:
-            changed = _purge_one(shelf, subject, user, remove)
+            logs = {subject for subject, _ in self._logs.by_age() if group_of(subject) is not None}
+            done = self._remove_copies()
+            files = filter(_FILE.fullmatch, self._groups.names())
+            named = {group_subject(name.removesuffix(_JSON)) for name in files}
         except OSError as error:
-            done.left.append(f"{subject}: {error}")
-            done.stuck.add(subject)
-            continue
-        if changed:
-            done.removed += 1
-            done.changed.add(subject)
-    return done
+            return Removed(left=(f"{self._groups.folder}: {error}",), stuck=frozenset({EVERY}))
+        for subject in sorted(logs | named):
+            try:
+                if self._purge(subject, user):
+                    done += Removed(1, changed=frozenset({subject}))
+            except OSError as error:
+                done += Removed(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
+        return done
+
+    def _remove_copies(self) -> Removed:
+        """Remove what lies beside the files of groups."""
+        ledgers = [one for one in self._ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
+        files = [one for one in self._groups.names() if not _FILE.fullmatch(one)]
+        removed, left = self._ledgers.remove(ledgers)
+        count, stays = self._groups.remove(files)
+        return Removed(removed + count, (*left, *stays))
+
+    def _purge(self, subject: str, user: str) -> bool:
+        """Take a person out of one group; whether there was anything. Raises OSError."""
+        log, name = self._logs.log(subject), f"{group_of(subject)}{_JSON}"
+        before, file = log.read(), _read(self._groups, name)
+        named = any(re.search(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()), one) for one in (before, file))
+        after = _without(before, user) if named else before[: before.rfind(b"\n") + 1]
+        if not named and after == before:
+            return False
+        renewed = bool(file) and _bring_in_line(self._groups, name, file, after, user)
+        if after != before:
+            beside = remove_named(self._snapshots, {f"{subject}{_JSON}"})
+            beside += remove_named(self._cursors, {session_name(f"access-{subject}")})
+            if beside.left:
+                raise OSError("; ".join(beside.left))
+            if after:
+                log.replace(after)
+            else:
+                drop(self._ledgers, f"{subject}{_LINES}")
+        return renewed or after != before
 
 
 def newest(logs: Ledgers, user: str) -> int:
@@ -96,36 +105,6 @@ def newest(logs: Ledgers, user: str) -> int:
             if isinstance(record, Commit) and user in people_of(record):
                 found.append(ms_of_iso(record.timestamp))
     return max(found)
-
-
-def _remove_copies(shelf: GroupStores) -> tuple[int, list[str]]:
-    """Remove what lies beside the files of groups."""
-    ledgers = [one for one in shelf.ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
-    files = [one for one in shelf.groups.names() if not _FILE.fullmatch(one)]
-    removed, left = shelf.ledgers.remove(ledgers)
-    count, stays = shelf.groups.remove(files)
-    return removed + count, [*left, *stays]
-
-
-def _purge_one(shelf: GroupStores, subject: str, user: str, remove: Remove) -> bool:
-    """Take a person out of one group; whether there was anything. Raises OSError."""
-    log, name = shelf.logs.log(subject), f"{group_of(subject)}{_JSON}"
-    before, file = log.read(), _read(shelf.groups, name)
-    named = any(re.search(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()), one) for one in (before, file))
-    after = _without(before, user) if named else before[: before.rfind(b"\n") + 1]
-    if not named and after == before:
-        return False
-    renewed = bool(file) and _bring_in_line(shelf.groups, name, file, after, user)
-    if after != before:
-        _, left = remove(shelf.snapshots, {f"{subject}{_JSON}"})
-        _, stays = remove(shelf.cursors, {session_name(f"access-{subject}")})
-        if left or stays:
-            raise OSError("; ".join([*left, *stays]))
-        if after:
-            log.replace(after)
-        else:
-            drop(shelf.ledgers, f"{subject}{_LINES}")
-    return renewed or after != before
 
 
 def _bring_in_line(groups: Documents, name: str, file: bytes, ledger: bytes, user: str) -> bool:

@@ -29,7 +29,7 @@ from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
 from discoclaw.memory.disk.files import render_json, safe_id, sync_folder
 from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Documents, FileDocuments, FilesDisk
 from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.exchange.export import export_json, write_objects
 from discoclaw.memory.exchange.layout import Content, parse_json
 from discoclaw.memory.exchange.load import load_file

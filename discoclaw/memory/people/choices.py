@@ -8,12 +8,13 @@ A file that can not be read stops the start: nobody is remembered against their 
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.files import in_thread, render_json
 from discoclaw.memory.disk.port import Documents, FileDocuments
 
@@ -26,11 +27,10 @@ Chosen = dict[str, bool | int]
 class Choices:
     """People's choices by Discord user id, in a file of their own or among documents. `load` comes first."""
 
-    def __init__(self, where: Path | Documents) -> None:
+    def __init__(self, where: Path | Documents, changes: Changes | None = None) -> None:
         self._documents = FileDocuments(where.parent) if isinstance(where, Path) else where
         self._path = where if isinstance(where, Path) else where.folder / FILE
-        self.changed: list[Callable[[], None]] = []
-        """Called when somebody has chosen something."""
+        self._changes = changes or Changes()
         self._people: dict[str, Chosen] = {}
         self._lock = asyncio.Lock()
 
@@ -69,8 +69,7 @@ class Choices:
                 await in_thread(self._write, people)
             except OSError as error:
                 raise MemoryFault(f"{self._path.name} could not be written: {error}") from error
-        for tell in self.changed:
-            tell()
+        self._changes.chosen(user_id)
 
     def _write(self, people: dict[str, Chosen]) -> None:
         self._documents.write(self._path.name, render_json({"version": VERSION, "people": people}))

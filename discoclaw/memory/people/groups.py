@@ -10,7 +10,7 @@ Whoever has their memory erased leaves the members at once; what rests on their 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import Facets, Kind
 from discoclaw.core.message import Place
 from discoclaw.core.people import people_by_item
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import (
     LONGEST_PURPOSE,
@@ -38,10 +39,11 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.text import clip, collapse, scrub, visible
 from discoclaw.core.view import View
-from discoclaw.memory.behind import Behind
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
 from discoclaw.memory.disk.port import Documents, documents_at, drop
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -101,11 +103,10 @@ class _Moved(Exception):
     """Somebody else wrote in between."""
 
 
-class Groups:
-    """The memory of all groups. It follows what changes in `memory`, and its erasings.
+class Groups(PersonalData, Listener):
+    """The memory of all groups. Their files show what is recorded in `memory`; its listeners hear of them."""
 
-    `changed` is called with the subject when a file changed.
-    """
+    name = "groups in RAM"
 
     def __init__(
         self,
@@ -117,17 +118,13 @@ class Groups:
         redactor: Redactor = PLAIN,
     ) -> None:
         self.documents = documents_at(where)
-        self.changed: list[Callable[[str], None]] = []
         self._memory = memory
         self._clock = clock
         self._redactor = redactor
         self._entries: IdleMap[_Entry] = IdleMap(lambda group_id: _Entry(), idle_ms=idle_ms)
-        self._behind = Behind("groups", self._bring)
+        self._worker = Worker("groups", self._bring)
         self._writing = asyncio.Lock()
         self._erasings = 0
-        memory.changed.append(self._ledger_changed)
-        memory.eraser.told.append(self._erased)
-        memory.eraser.held.append(self._alone)
 
     # ------------------------------------------------------------------ who talks there
 
@@ -153,7 +150,7 @@ class Groups:
                 return
             entry.topic, entry.unsaved = place.topic, True
         if entry.unsaved:
-            self._behind.mark(place.group_id)
+            self._note(place.group_id)
 
     async def get(self, group_id: str) -> Group:
         """What is known of a group. Raises MemoryFault when it can not be read."""
@@ -270,29 +267,38 @@ class Groups:
 
     # ------------------------------------------------------------------ the files
 
+    async def start(self) -> None:
+        """Nothing to start: the first change starts the writing."""
+
     async def settle(self) -> None:
-        """Wait until everything is written."""
-        await self._behind.settle()
+        """Wait until everything is written, or cannot be for now."""
+        await self._worker.settle()
 
-    async def close(self) -> None:
-        """Write what waits, then stop."""
-        await self._behind.close()
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what waits within `grace_s`, then stop."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)
 
-    def _ledger_changed(self, subject: str) -> None:
+    def _note(self, group_id: str) -> None:
+        """A file is to be written, and so is whatever the disk did not take before."""
+        self._worker.hurry()
+        self._worker.note(group_id)
+
+    def recorded(self, subject: str) -> None:
         if (group_id := group_of(subject)) is not None:
-            self._behind.mark(group_id)
+            self._note(group_id)
 
-    def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
+    def forget(self, erasure: Erasure) -> None:
         self._erasings += 1
-        if (group_id := group_of(subject)) is not None:
+        if (group_id := group_of(erasure.subject)) is not None:
             self._entries.drop(group_id)
-        elif (user_id := user_of(subject)) is not None:
+        elif (user_id := user_of(erasure.subject)) is not None:
             for key in self._entries:
                 if (entry := self._entries.peek(key)) is not None:
                     entry.members.pop(user_id, None)
 
     @asynccontextmanager
-    async def _alone(self, subject: str) -> AsyncIterator[None]:
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Nobody writes a group's file meanwhile; afterwards they are read anew."""
         async with self._writing:
             try:
@@ -310,7 +316,7 @@ class Groups:
         view = await self._view(subject)
         async with self._writing:
             if erasings != self._erasings or self._entries.peek(group_id) is not entry:
-                self._behind.mark(group_id)
+                self._worker.note(group_id)
                 return
             await self._read(group_id, entry)
             if entry.topic is None and not entry.content and (view is None or not view.items):
@@ -326,8 +332,7 @@ class Groups:
                 entry.unsaved = True
                 raise
             entry.group, entry.content, entry.written = after, content, self._clock()
-        for tell in self.changed:
-            tell(subject)
+        self._memory.changes.written(subject)
 
     def _as_seen(self, entry: _Entry, view: View | None) -> Group:
         """What a file is to say now."""

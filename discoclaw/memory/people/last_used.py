@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors, read
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import Documents
@@ -35,11 +37,13 @@ class _Seen:
     unsaved: bool = False
 
 
-class LastUsed:
-    """Access times (ms) of items, by subject. It follows what is committed to `memory`, and its erasings.
+class LastUsed(PersonalData, Listener):
+    """Access times (ms) of items, by subject. What is committed to `memory` is used by that.
 
     `most_items` is for how many items of one subject times are kept, the newest ones.
     """
+
+    name = "last-used times"
 
     def __init__(
         self, memory: Memory, cursors: Cursors, *, clock: Clock, most_items: int = MOST_ITEMS
@@ -49,8 +53,6 @@ class LastUsed:
         self._clock = clock
         self._most_items = most_items
         self._seen: dict[str, _Seen] = {}
-        memory.committed.append(self._committed)
-        memory.eraser.told.append(self._erased)
 
     def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
         """These items were stored or found, now or `at` (ms). Never blocks, and never makes a time older."""
@@ -123,7 +125,7 @@ class LastUsed:
         branches = await self._memory.branches(subject)
         return {key for name in branches.all for key in (await self._memory.view(subject, name)).items}
 
-    def _committed(self, subject: str, commit: Commit) -> None:
+    def committed(self, subject: str, commit: Commit) -> None:
         """What a commit stores or finds out of is used by that."""
         ids = set()
         for event in commit.events:
@@ -132,8 +134,8 @@ class LastUsed:
             ids |= {event.ext.get("item", {}).get("id"), event.ext.get("link", {}).get("to")}
         self.touch(subject, sorted(one for one in ids if isinstance(one, str)))
 
-    def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
-        self._seen.pop(subject, None)
+    def forget(self, erasure: Erasure) -> None:
+        self._seen.pop(erasure.subject, None)
 
 
 def kept(documents: Documents, subject: str) -> Mapping[str, int]:

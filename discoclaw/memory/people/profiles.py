@@ -17,14 +17,16 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS, IdleMap
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.view import View
-from discoclaw.memory.behind import Behind
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
 from discoclaw.memory.disk.port import Documents, documents_at, drop
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +52,13 @@ class _Entry:
     sightings: list[_Sighting] = field(default_factory=list)
 
 
-class Profiles:
-    """The profiles of everybody. It follows what changes in `memory`, and its erasings.
+class Profiles(PersonalData, Listener):
+    """The profiles of everybody. They show what is recorded in `memory`, and tell its listeners.
 
-    `changed` is called with the subject when a file changed. `opted_out` says of a user id whether nothing
-    new may be known of them.
+    `opted_out` says of a user id whether nothing new may be known of them.
     """
+
+    name = "profiles in RAM"
 
     def __init__(
         self,
@@ -67,16 +70,12 @@ class Profiles:
         idle_ms: int = HOUR_MS,
     ) -> None:
         self.documents = documents_at(where)
-        self.changed: list[Callable[[str], None]] = []
         self._memory = memory
         self._clock = clock
         self._opted_out = opted_out
         self._entries: IdleMap[_Entry] = IdleMap(lambda user_id: _Entry(), idle_ms=idle_ms)
-        self._behind = Behind("profiles", self._bring)
+        self._worker = Worker("profiles", self._bring)
         self._writing = asyncio.Lock()
-        memory.changed.append(self._ledger_changed)
-        memory.eraser.told.append(self._erased)
-        memory.eraser.held.append(self._alone)
 
     def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
         """Somebody spoke at a time (ms) under a name; `where` is the server. Never blocks."""
@@ -89,7 +88,7 @@ class Profiles:
             return
         entry.sightings.append(_Sighting(tidy_name(name), at // 1000, where in entry.names))
         entry.names[where] = name
-        self._behind.mark(user_id)
+        self._note(user_id)
 
     def at_hand(self, user_id: str) -> bool:
         """Whether what RAM knows of somebody is all there is."""
@@ -109,29 +108,40 @@ class Profiles:
                 await self._read(user_id, entry)
         return entry.value
 
-    async def settle(self) -> None:
-        """Wait until everything is written."""
-        await self._behind.settle()
+    async def start(self) -> None:
+        """Nothing to start: the first change starts the writing."""
 
-    async def close(self) -> None:
-        """Write what waits, then stop."""
-        await self._behind.close()
+    async def settle(self) -> None:
+        """Wait until everything is written, or cannot be for now."""
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what waits within `grace_s`, then stop."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)
 
     # ------------------------------------------------------------------ inside
 
-    def _ledger_changed(self, subject: str) -> None:
-        if (user_id := user_of(subject)) is not None:
-            self._behind.mark(user_id)
+    def _note(self, user_id: str) -> None:
+        """A file is to be written, and so is whatever the disk did not take before."""
+        self._worker.hurry()
+        self._worker.note(user_id)
 
-    def _erased(self, subject: str, at: int, sessions: frozenset[str]) -> None:
+    def recorded(self, subject: str) -> None:
         if (user_id := user_of(subject)) is not None:
+            self._note(user_id)
+
+    def forget(self, erasure: Erasure) -> None:
+        if (user_id := user_of(erasure.subject)) is not None:
             self._entries.drop(user_id)
 
     @asynccontextmanager
-    async def _alone(self, subject: str) -> AsyncIterator[None]:
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Nobody writes a profile meanwhile."""
         async with self._writing:
             yield
+
+    # ------------------------------------------------------------------ inside
 
     async def _bring(self, user_id: str) -> None:
         """Bring one file up to date. Raises MemoryFault and OSError."""
@@ -156,8 +166,7 @@ class Profiles:
             await in_thread(self.documents.write, _file(user_id), content)
             entry.value, entry.content = after, content
             del entry.sightings[:noted]
-        for tell in self.changed:
-            tell(subject)
+        self._memory.changes.written(subject)
 
     def _seen_since(self, user_id: str, entry: _Entry, view: View | None) -> Profile | None:
         """What the file is to say now."""

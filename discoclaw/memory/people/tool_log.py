@@ -12,24 +12,24 @@ Knows nothing about tools or models.
 
 import asyncio
 import json
-import logging
 import re
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.files import in_thread, safe_id
 from discoclaw.memory.disk.port import TOOLS, Disk, Documents, Log, drop
-
-log = logging.getLogger(__name__)
+from discoclaw.work import GRACE_S, Worker
 
 LONGEST = 300
 """Characters (UTF-16 units) that are kept of an answer."""
@@ -42,6 +42,7 @@ REST_S = 30.0
 """After a failure, until the disk is tried again."""
 PURGE_EVERY_MS = 86_400_000
 
+_WRITING = "writing"
 _LONGEST_NAME = 64
 _TEXTS = {
     "id": re.compile(r"[0-9a-f]{16}"),
@@ -97,11 +98,13 @@ class _Waiting:
     call: Call
 
 
-class ToolLog:
-    """The logs of all subjects of a disk. `changed` is called with each subject whose file has changed.
+class ToolLog(PersonalData):
+    """The logs of all subjects of a disk.
 
     `unwanted_until` says until when (ms) nothing that a subject said is to leave a trace; -1 for never.
     """
+
+    name = "tool calls in RAM"
 
     def __init__(
         self,
@@ -110,17 +113,17 @@ class ToolLog:
         clock: Clock,
         unwanted_until: Callable[[str], int] = lambda subject: -1,
         redactor: Redactor = PLAIN,
+        changes: Changes | None = None,
     ) -> None:
-        self.changed: list[Callable[[str], None]] = []
         self._disk = disk
+        self._changes = changes or Changes()
         self._clock = clock
         self._unwanted_until = unwanted_until
         self._redactor = redactor
         self._waiting: deque[_Waiting] = deque()
         self._alone = asyncio.Lock()
-        self._stop = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._failed = False
+        self._worker = Worker("tool log", self._write, retry_s=REST_S, longest_s=REST_S)
+        self._closed = False
         self._purged: int | None = None
 
     def note(
@@ -139,7 +142,7 @@ class ToolLog:
 
         `content` is what the tool answered; secrets are taken out here, and what is too long is cut.
         """
-        if self._stop.is_set():
+        if self._closed:
             return
         call = Call(
             id=secrets.token_hex(8),
@@ -154,19 +157,21 @@ class ToolLog:
         self._waiting.append(_Waiting(subject, said_at, call))
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="tool-log")
+        self._worker.note(_WRITING)
 
-    async def flush(self) -> None:
-        """Wait until all that was noted so far is written, or the disk refused it."""
-        await self._write()
+    async def start(self) -> None:
+        """Nothing to start: the first line starts the writing."""
 
-    async def close(self, grace_s: float = 5.0) -> None:
+    async def settle(self) -> None:
+        """Wait until all that was noted so far is written, or the disk refused it just now."""
+        self._worker.hurry()
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
         """Write what waits, within `grace_s`."""
-        self._stop.set()
-        if self._task is not None:
-            await asyncio.wait([task := self._task], timeout=grace_s)
-            task.cancel()
+        self._closed = True
+        self._worker.hurry()
+        await self._worker.close(grace_s)
 
     async def purge(self, now_ms: int) -> int:
         """Remove, once a day, what is older than 30 days at a time (ms). Returns how many lines went.
@@ -187,45 +192,27 @@ class ToolLog:
         return sum(gone.values())
 
     @asynccontextmanager
-    async def held(self, subject: str) -> AsyncIterator[None]:
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Nobody writes a line meanwhile, and none that waits for a subject is written any more."""
         async with self._alone:
-            self._waiting = deque(one for one in self._waiting if one.subject != subject)
+            self._waiting = deque(one for one in self._waiting if one.subject != erasure.subject)
             yield
 
     # ------------------------------------------------------------------ inside
 
-    async def _run(self) -> None:
-        try:
-            while self._waiting:
-                await self._write()
-                if self._failed:
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._stop.wait(), REST_S)
-                if self._stop.is_set():
-                    await self._write()
-                    return
-        except Exception:  # a named edge: nobody awaits this task, and the next line begins another one
-            log.exception("which tools were called could not be noted")
-        finally:
-            self._task = None
-
-    async def _write(self) -> None:
-        """Write what waits. What the disk does not take waits on; that is said once."""
+    async def _write(self, _: str) -> None:
+        """Write what waits. Raises OSError and MemoryFault; what the disk does not take waits on."""
         async with self._alone:
             batch, self._waiting = self._waiting, deque()
             written: dict[str, int] = {}
             try:
                 await in_thread(self._append_all, batch, written)
-            except (OSError, MemoryFault) as error:
-                if not self._failed:
-                    log.warning("which tools were called can not be noted for now: %s", error)
-                self._failed = True
+            except (OSError, MemoryFault):
                 late = (one for one in batch if one.subject not in written)
                 self._waiting = deque([*late, *self._waiting], maxlen=MOST_WAITING)
-            else:
-                self._failed = False
-            self._tell(written)
+                raise
+            finally:
+                self._tell(written)
 
     def _append_all(self, batch: Iterable[_Waiting], written: dict[str, int]) -> None:
         """Append each subject's lines; into `written` goes how many of whom. Raises OSError, MemoryFault."""
@@ -254,8 +241,7 @@ class ToolLog:
 
     def _tell(self, subjects: Iterable[str]) -> None:
         for subject in subjects:
-            for tell in self.changed:
-                tell(subject)
+            self._changes.written(subject)
 
 
 # ---------------------------------------------------------------------- the lines; blocking, raises OSError

@@ -9,144 +9,95 @@ Knows nothing about Discord, models or prompts.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
-
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import FolderInUse, MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History, branch_name
-from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.item import tidy_tags
-from discoclaw.core.own import BOT, HUMAN
+from discoclaw.core.idle import HOUR_MS
+from discoclaw.core.own import BOT
 from discoclaw.core.people import PEOPLE
+from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.conversations.responses import Responses
-from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk import lock_holder
+from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread, safe_id, stamp_of, to_its_end
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING, Disk, FileDocuments, Ledgers
-from discoclaw.memory.erasing.erase import Erased, Eraser, places_of
-from discoclaw.memory.erasing.groups import newest, unerased, unerased_lines
+from discoclaw.memory.disk.files import in_thread, to_its_end
+from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk, FileDocuments, Ledgers
+from discoclaw.memory.erasing.erase import Erased, Eraser
+from discoclaw.memory.erasing.groups import unerased, unerased_lines
+from discoclaw.memory.erasing.store_files import files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
-from discoclaw.memory.stores import Disks, bring_decisions
-from discoclaw.memory.stores import disks as disks_of
-from discoclaw.memory.subjects import ledger
+from discoclaw.memory.folder import DataFolder
+from discoclaw.memory.stores import Disks, bring_decisions, disks_at
+from discoclaw.memory.subjects.entries import Entries, Entry, locked
+from discoclaw.memory.subjects.erase import SubjectEraser
 from discoclaw.memory.subjects.subject import SubjectFiles
-from discoclaw.search import item_index
-from discoclaw.search.archive import Archive
-from discoclaw.search.vectors import VectorCache
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-_SWEEP_MS = 60_000
-
-
-@dataclass(slots=True)
-class _Entry:
-    """One subject in RAM. `files` is None until first use."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    files: SubjectFiles | None = None
-    users: int = 0
-    """Who holds the lock or waits for it: while there are any, the entry stays."""
 
 
 class Memory:
-    """Views of subjects, and the one way to change them. `root` is `data/memory`.
+    """Views of subjects, and the one way to change them, on stores or on plain files below `data/memory`.
 
-    `changed` is called with the subject after each record, `committed` with subject and commit after each
-    commit that was asked for here (not for edits by hand). Idle subjects leave RAM after `idle_ms`.
-    `disks` are the stores, plain files unless given; of `durable_folder` and `ledger_folder` only these know.
-    `rolling`, `cursors` and `responses` are where else there is something of a person, for an erasing; those
-    of the store, and of `cache` beside it, unless given. `eraser` says who else is told of one.
+    `personal` are the parts that an erasing visits: what lies in the stores is registered here, all else by
+    whoever builds it (`join`). `changes` tell whoever has to hear of a record. Idle subjects leave RAM after
+    `idle_ms`. `cursors` are those of the store unless given.
     """
 
     def __init__(
         self,
-        root: Path,
+        where: Path | Disks,
         *,
         clock: Clock,
-        durable_folder: Path | None = None,
         max_items: int = 200,
         idle_ms: int = HOUR_MS,
-        disks: Disks | None = None,
-        rolling: RollingMemory | None = None,
         cursors: Cursors | None = None,
-        responses: Responses | None = None,
     ) -> None:
-        self._disks = disks or disks_of("files", root, durable=durable_folder)
-        self.disk = self._disks.used
+        disks = disks_at(where)
+        self.disk = disks.used
         self.ledgers: Ledgers = self.disk.ledgers
-        self.ledger_folder = root / LEDGERS
-        self.durable_folder = durable_folder or root / "durable"
-        self.changed: list[Callable[[str], None]] = []
-        self.committed: list[Callable[[str, Commit], None]] = []
-        self._root = root
-        self._snapshots = root.parent / "cache" / "views"
+        self.ledger_folder = disks.root / LEDGERS
+        self.durable_folder = self.disk.durable or disks.root / "durable"
+        self.changes = Changes()
+        self._snapshots = disks.root.parent / "cache" / "views"
         self._clock = clock
         self._max_items = max_items
-        self._entries: IdleMap[_Entry] = IdleMap(
-            lambda subject: _Entry(),
-            idle_ms=idle_ms,
-            created=lambda subject: log.debug("%s: into memory", subject),
-            evicted=lambda subject, entry: log.debug("%s: out of memory, idle", subject),
-        )
-        self._swept = 0
-        self._folder_lock = FileLock(root / ".lock", thread_local=False)
+        self._folder = DataFolder(disks, clock=clock)
         self._tombstones = Tombstones(self.disk)
-        self.eraser = self._eraser(rolling, cursors)
-        self.eraser.held.append(self._groups_held)
-        responses = responses or Responses(root.parent / "cache" / "responses", clock=clock)
-        self.archive = Archive(root / "archive.sqlite", clock=clock)
-        self.vectors = VectorCache(root.parent / "cache" / "vectors.sqlite")
-        self.items_folder = root.parent / "cache" / "items"
-        self.eraser.also += [responses.erase, self.archive.erase_subject, self.vectors.erase]
-        self.eraser.also.append(partial(item_index.erase, self.items_folder))
-
-    def _eraser(self, rolling: RollingMemory | None, cursors: Cursors | None) -> Eraser:
-        used, snapshots = self.disk, FileDocuments(self._snapshots)
-        rolling = rolling or RollingMemory(used.documents(ROLLING), clock=self._clock)
-        cursors = cursors or Cursors(used.documents(CURSORS))
-        return Eraser(
-            replace(places_of(used, snapshots), rolling=rolling.documents, cursors=cursors.documents),
-            self._tombstones,
-            rolling=rolling,
-            cursors=cursors,
-            beside=[places_of(disk, snapshots) for disk in self._disks.beside],
+        self._entries = Entries(clock=clock, idle_ms=idle_ms)
+        snapshots = FileDocuments(self._snapshots)
+        files = (files_of(disk, snapshots) for disk in (self.disk, *disks.beside))
+        self.personal = Registry([*(part for parts in files for part in parts), self._entries])
+        cursors = cursors or Cursors(self.disk.documents(CURSORS))
+        self.eraser = Eraser(self.disk, self._tombstones, self.personal, cursors)
+        self._erase = SubjectEraser(
+            self.eraser, self._entries, self.ledgers, self._tombstones, self.changes, clock=clock
         )
+
+    def join(self, *parts: PersonalData | Listener) -> None:
+        """Have every erasing visit the parts that store personal data, and listeners hear what changes."""
+        self.personal.add(*(one for one in parts if isinstance(one, PersonalData)))
+        self.changes.add(*(one for one in parts if isinstance(one, Listener)))
 
     # ------------------------------------------------------------------ the folder
 
     def open(self) -> None:
         """Take the folder for this process, and finish erasings that were interrupted.
 
-        Raises FolderInUse, naming who has it, or MemoryFault when it can not be made or used.
+        Raises FolderInUse, naming who has it, or MemoryFault when it cannot be made or used.
         """
-        self._take_folder()
-        try:
-            lock_holder.note(self._root, self._clock())
-            self._disks.open()
+
+        def ready() -> None:
             self._tombstones.load()
             self.eraser.resume(self._clock())
-        except OSError as error:
-            self.close()
-            raise MemoryFault(f"the memory can not be used: {error}") from error
-        except BaseException:
-            self.close()
-            raise
+
+        self._folder.open(ready)
 
     def bring_decisions(self, source: Disk) -> None:
         """Add who opted out and who was erased elsewhere to what is known here, durably. Blocking.
@@ -157,38 +108,12 @@ class Memory:
         self._tombstones.load()
 
     def rescue(self) -> list[str]:
-        """Save what can be read of a store that is damaged as a whole; what was done, in sentences.
-
-        Not while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
-        """
-        self._take_folder()
-        try:
-            return self._disks.rescue(stamp_of(self._clock()))
-        except OSError as error:
-            raise MemoryFault(f"what is damaged can not be mended: {error}") from error
-        finally:
-            self.close()
-
-    def _take_folder(self) -> None:
-        try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            self._folder_lock.acquire(timeout=0)
-        except Timeout as error:
-            raise FolderInUse(
-                f"{self._root} is in use by {lock_holder.who(self._root, self._clock())}; "
-                "stop that one, or set another DISCOCLAW_DATA_DIR"
-            ) from error
-        except OSError as error:
-            raise MemoryFault(f"{self._root} can not be used: {error}") from error
+        """Save what can be read of a store that is damaged as a whole; see `DataFolder.rescue`."""
+        return self._folder.rescue()
 
     def close(self) -> None:
         """Give the folder back."""
-        self.archive.close()
-        self.vectors.close()
-        self._disks.close()
-        if self._folder_lock.is_locked:
-            lock_holder.leave(self._root)
-            self._folder_lock.release()
+        self._folder.close()
 
     # ------------------------------------------------------------------ reading and changing
 
@@ -201,13 +126,13 @@ class Memory:
         known = self.view_in_ram(subject, branch)
         if known is not None:
             return known
-        entry = self._use(subject)
-        async with _held(entry):
+        entry = self._entries.use(subject)
+        async with locked(entry):
             return await self._branch_view(await self._loaded(subject, entry), branch)
 
     def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         """The view, if it is at hand and no file was edited by hand. Costs one `stat`."""
-        entry = self._use(subject)
+        entry = self._entries.use(subject)
         files = entry.files
         if files is None or not (entry.lock.locked() or files.current()):
             return None
@@ -221,20 +146,20 @@ class Memory:
         For who only shows memory elsewhere, and hears of the edit by `changed`: a look would keep the view
         from whoever answers the person at the same time. Raises MemoryFault when memory can not be read.
         """
-        files = self._use(subject).files
+        files = self._entries.use(subject).files
         return files.view if files is not None else await self.view(subject)
 
     async def branches(self, subject: str) -> Branches:
         """The branches of a subject. Raises MemoryFault when they can not be read."""
-        entry = self._use(subject)
+        entry = self._entries.use(subject)
         if entry.files is not None and (entry.lock.locked() or entry.files.current()):
             return entry.files.branches
-        async with _held(entry):
+        async with locked(entry):
             return (await self._loaded(subject, entry)).branches
 
     def branches_in_ram(self, subject: str) -> Branches | None:
         """The branches, if they are at hand."""
-        files = self._use(subject).files
+        files = self._entries.use(subject).files
         return files.branches if files is not None else None
 
     async def history(self, subject: str) -> History:
@@ -242,8 +167,8 @@ class Memory:
 
         Nobody who writes waits for that: what is appended meanwhile is in it, or is not.
         """
-        entry = self._use(subject)
-        async with _held(entry):
+        entry = self._entries.use(subject)
+        async with locked(entry):
             files = await self._loaded(subject, entry)
         return await self._history(files)
 
@@ -265,8 +190,8 @@ class Memory:
         may not `begin`. Returns what `wish` returns. When nothing changed, nothing is written. Raises
         whatever `wish` raises, and MemoryFault when the disk does not take it; memory is then as it was.
         """
-        entry = self._use(subject)
-        async with _held(entry):
+        entry = self._entries.use(subject)
+        async with locked(entry):
             files = await self._loaded(subject, entry)
             name = branch or files.branches.current
             if name not in files.branches.all:
@@ -296,8 +221,8 @@ class Memory:
         It is given the history, the present (ms) and the most items a branch may have. Returns what it
         returns beside the records. Raises what it raises, and MemoryFault.
         """
-        entry = self._use(subject)
-        async with _held(entry):
+        entry = self._entries.use(subject)
+        async with locked(entry):
             files = await self._loaded(subject, entry)
             history = await self._history(files)
             records, outcome = await in_thread(work, history, self._present(subject), self._max_items)
@@ -310,8 +235,8 @@ class Memory:
 
         Returns the branches as they are then. Raises what it raises, and MemoryFault.
         """
-        entry = self._use(subject)
-        async with _held(entry):
+        entry = self._entries.use(subject)
+        async with locked(entry):
             files = await self._loaded(subject, entry)
             ref = work(files.branches, self._present(subject))
             if ref is not None:
@@ -326,8 +251,8 @@ class Memory:
         The durable file is looked at behind it: an edit of it becomes a commit, and a lost one is written.
         Raises MemoryFault when the disk does not take it.
         """
-        entry = self._use(subject)
-        async with _held(entry):
+        entry = self._entries.use(subject)
+        async with locked(entry):
             if (why := self.eraser.why_not(subject)) is not None:
                 raise MemoryFault(why)
             where = self.ledgers.log(subject)
@@ -341,7 +266,7 @@ class Memory:
                 raise MemoryFault(f"{where.path.name} could not be written: {error}") from error
             entry.files = None
             await self._loaded(subject, entry)
-        self._tell(subject)
+        self.changes.recorded(subject)
         return True
 
     # ------------------------------------------------------------------ erasing
@@ -354,7 +279,7 @@ class Memory:
         The bot's own memory goes along where anything in it rests on the person's words.
         Raises MemoryFault when it can not even be noted; nothing has happened then.
         """
-        return await to_its_end(self._erase_with_soul(subject, asked_at))
+        return await to_its_end(self._erase.erase(subject, asked_at, self.history))
 
     def erased_at(self, subject: str) -> int:
         """When (ms) the subject was last erased; -1 when never."""
@@ -371,95 +296,14 @@ class Memory:
 
     async def finish_step(self, subject: str, step: str) -> None:
         """A step outside is done. Raises MemoryFault when that can not be noted: it is then done again."""
-        async with _held(self._use(subject)):
+        async with locked(self._entries.use(subject)):
             await in_thread(self.eraser.step_done, subject, step)
-
-    async def _erase_with_soul(self, subject: str, asked_at: int) -> Erased:
-        # Before, so that a kill in between leaves nothing of it; and behind, for what came in between.
-        before = await self._erase_soul_of(subject, asked_at)
-        erased = await self._erase(subject, asked_at)
-        soul = await self._erase_soul_of(subject, asked_at) or before
-        return erased if soul is None else replace(erased, left=(*erased.left, *soul.left), soul=True)
-
-    async def _erase_soul_of(self, subject: str, asked_at: int) -> Erased | None:
-        """Erase the bot's own memory, if anything in it rests on a person's words; else None."""
-        user = user_of(subject)
-        if user is None:
-            return None
-        known = self._entries.peek(BOT) is not None
-        try:
-            commits = (await self.history(BOT)).commits.values()
-            theirs = any(_rests_on(commit, user) for commit in commits)
-        except MemoryFault as fault:
-            log.error("the bot's own memory can not be read, so it goes along with %s: %s", subject, fault)
-            theirs = True
-        if theirs:
-            return await self._erase(BOT, asked_at)
-        if not known and self._use(BOT).users == 0:
-            self._entries.drop(BOT)  # it was only looked at
-        return None
-
-    async def _erase(self, subject: str, asked_at: int) -> Erased:
-        entry = self._use(subject)
-        async with _held(entry):
-            files, entry.files = entry.files, None
-            last = files.branches.last_ms if files is not None else await in_thread(self._last_ms, subject)
-            last = max(last, await in_thread(self._last_in_groups, subject))
-            now = self._clock()
-            # Records may be ahead of the clock, but one of the year 9999 must not bar what is said till then.
-            at = max(now, asked_at, min(last, now + HOUR_MS), self.erased_at(subject) + 1)
-            erased = await self.eraser.erase(subject, at)
-        if entry.users == 0:
-            self._entries.drop(subject)
-        for one in (subject, *erased.groups):
-            self._tell(one)
-        return erased
-
-    @asynccontextmanager
-    async def _groups_held(self, subject: str) -> AsyncIterator[None]:
-        """Nobody writes the memory of a group while a person is taken out of it; then it is read anew.
-
-        A group that nobody uses now needs no lock: who comes later finds the tombstone.
-        """
-        if user_of(subject) is None:
-            yield
-            return
-        try:
-            async with AsyncExitStack() as stack:
-                for entry in self._group_entries():
-                    await stack.enter_async_context(_held(entry))
-                    entry.files = None
-                yield
-        finally:
-            for entry in self._group_entries():  # those that came meanwhile may have read what is gone
-                async with _held(entry):
-                    entry.files = None
-
-    def _group_entries(self) -> list[_Entry]:
-        groups = (self._entries.peek(key) for key in self._entries if group_of(key) is not None)
-        return [entry for entry in groups if entry is not None]
-
-    def _last_in_groups(self, subject: str) -> int:
-        """When (ms) a group last recorded what rests on a person's words, as far as that can be read."""
-        user = user_of(subject)
-        try:
-            return newest(self.ledgers, user) if user is not None else 0
-        except OSError:
-            return 0
-
-    def _last_ms(self, subject: str) -> int:
-        """The time of a subject's newest record, as far as it can be read."""
-        try:
-            records = ledger.read(self.ledgers.log(subject)).records
-        except OSError:
-            return 0
-        return max((ms_of_iso(record.timestamp) for record in records), default=0)
 
     # ------------------------------------------------------------------ what is in RAM
 
     def evict_idle(self) -> list[str]:
-        """Drop idle subjects from RAM now; they come back from disk when used."""
-        return self._entries.evict_idle(self._clock(), busy=lambda entry: entry.users > 0)
+        """Let idle subjects leave RAM now; they come back from disk when used."""
+        return self._entries.evict_idle()
 
     def in_ram(self) -> int:
         """How many subjects are in RAM."""
@@ -467,15 +311,8 @@ class Memory:
 
     # ------------------------------------------------------------------ inside
 
-    def _use(self, subject: str) -> _Entry:
-        now = self._clock()
-        if now - self._swept > _SWEEP_MS:
-            self._swept = now
-            self.evict_idle()
-        return self._entries.use(safe_id(subject), now)
-
     async def _record(
-        self, subject: str, entry: _Entry, files: SubjectFiles, records: Sequence[Record]
+        self, subject: str, entry: Entry, files: SubjectFiles, records: Sequence[Record]
     ) -> None:
         """Append records. The caller holds the lock."""
         erased_at, before = self.erased_at(subject), files.branches
@@ -492,11 +329,10 @@ class Memory:
             raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
         finally:  # also when the caller gave up meanwhile: the records stand
             if files.branches is not before:
-                self._tell(subject)
+                self.changes.recorded(subject)
                 for record in records:
                     if isinstance(record, Commit):
-                        for listen in self.committed:
-                            listen(subject, record)
+                        self.changes.committed(subject, record)
 
     async def _history(self, files: SubjectFiles) -> History:
         try:
@@ -515,7 +351,7 @@ class Memory:
         except OSError as error:
             raise MemoryFault(f"the memory of {files.subject} can not be read: {error}") from error
 
-    async def _loaded(self, subject: str, entry: _Entry) -> SubjectFiles:
+    async def _loaded(self, subject: str, entry: Entry) -> SubjectFiles:
         """The subject's files, read if need be, a hand edit adopted. The caller holds the lock."""
         files = entry.files
         if files is None:
@@ -528,7 +364,7 @@ class Memory:
         adopted = not files.current() and await in_thread(files.reconcile, self._present(subject))
         entry.files = files  # not before: nobody is to see what an edit has overtaken
         if adopted:
-            self._tell(subject)
+            self.changes.recorded(subject)
         return files
 
     def _open_files(self, subject: str) -> SubjectFiles:
@@ -541,27 +377,3 @@ class Memory:
     def _present(self, *subjects: str) -> int:
         """The time (ms) of a record made now: behind every erasing of these, even if the clock is not."""
         return max(self._clock(), *(self.erased_at(subject) + 1 for subject in subjects))
-
-    def _tell(self, subject: str) -> None:
-        for tell in self.changed:
-            tell(subject)
-
-
-def _rests_on(commit: Commit, user: str) -> bool:
-    """Whether a commit of the bot's own memory says that it rests on a person's words, or is about them.
-
-    One that was imported without its history says so only by the tag of an item, which is whose it is.
-    """
-    tagged = (tidy_tags(event.ext.get("item", {}).get("tags")) for event in commit.events)
-    return commit.metadata.get(HUMAN) == user or any(user in tags for tags in tagged)
-
-
-@asynccontextmanager
-async def _held(entry: _Entry) -> AsyncIterator[None]:
-    """The entry's lock; whoever waits for it keeps the entry from being evicted."""
-    entry.users += 1
-    try:
-        async with entry.lock:
-            yield
-    finally:
-        entry.users -= 1

@@ -12,6 +12,7 @@ from discoclaw.core.errors import MemoryFault, NostrError, NotOpened, SettingsEr
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import safe_id
 from discoclaw.memory.people import choices
@@ -20,7 +21,7 @@ from discoclaw.nostr.event import public_key
 from discoclaw.nostr.incoming.restore_views import Dated, Summary, Views
 from discoclaw.nostr.incoming.sift import Opened, Unread
 from discoclaw.nostr.names import CHOICES, GROUP, LENGTHS, NPUB, Names
-from discoclaw.nostr.outgoing.views import CHOSEN, SESSION
+from discoclaw.nostr.outgoing.views import CHOSEN
 from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, Address
 
 MOST_SUMMARY: Final = 20_000

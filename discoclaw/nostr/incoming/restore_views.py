@@ -24,7 +24,7 @@ from discoclaw.memory.conversations import clears as clear_lines
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.disk.files import render_json, session_name, stamp_of
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
-from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.people.choices import Chosen
 from discoclaw.memory.people.tool_log import Call

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from discoclaw.core.errors import NostrError
 from discoclaw.core.subject import dm_of, group_of, user_of
+from discoclaw.memory.changes import SESSION
 from discoclaw.nostr.names import LEDGER, Names
-from discoclaw.nostr.outgoing.views import SESSION
 from discoclaw.nostr.schemas import APP, PREFERENCE, SUMMARY, TOPICS, Address
 
 _CHANNEL = "discord:channel:"

@@ -9,35 +9,42 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import dm_of, group_of, group_subject, user_of
+from discoclaw.memory.changes import SESSION
 from discoclaw.memory.disk.port import GROUPS, Disk
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.outgoing.outbox import Outbox
-from discoclaw.nostr.outgoing.views import SESSION
 
 
-def step_of(outbox: Path, disk: Disk, names: Names | None) -> Callable[[str], Collection[str]]:
-    """For `Eraser.steps`: the step, where something of a subject is in the outbox of that path, or of a group
-    that may rest on their words. Blocking.
+class RelayCopies(PersonalData):
+    """What was published, as the outbox at `outbox` says.
 
-    Without `names`, for there is no key, and where the outbox can not be read, nobody can tell: then it is
-    needed as soon as there is anything.
+    There is a step where something of a subject is in it, or of a group that may rest on their words. Without
+    `names`, for there is no key, and where the outbox cannot be read, nobody can tell: then it is needed as
+    soon as there is anything.
     """
 
-    def steps(subject: str) -> Collection[str]:
-        if not outbox.exists():
+    name = "copies on relays"
+
+    def __init__(self, outbox: Path, disk: Disk, names: Callable[[], Names | None]) -> None:
+        self._outbox = outbox
+        self._disk = disk
+        self._names = names
+
+    def outside(self, subject: str) -> Collection[str]:
+        if not self._outbox.exists():
             return ()
+        names = self._names()
         try:
-            known = _units(outbox)
+            known = _units(self._outbox)
             if names is None:
                 return (STEP,) if known else ()
-            wanted = {names.mark(unit) for unit in _about(subject, disk)}
+            wanted = {names.mark(unit) for unit in _about(subject, self._disk)}
             return (STEP,) if wanted & known else ()
         except (MemoryFault, OSError):
             return (STEP,)
-
-    return steps
 
 
 def _units(path: Path) -> set[str]:

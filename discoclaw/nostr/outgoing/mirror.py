@@ -22,16 +22,18 @@ from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import dm_of, group_of, person_of, user_of, user_subject
+from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.outgoing.agenda import Agenda
 from discoclaw.nostr.outgoing.compare import Known, all_gone, difference, index
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.scribe import Publication, Scribe
-from discoclaw.nostr.outgoing.views import NOTHING_SEEN, SESSION, Look, Published, Views
+from discoclaw.nostr.outgoing.views import CHOSEN, NOTHING_SEEN, Look, Published, Views
 from discoclaw.nostr.schemas import Pen
+from discoclaw.work import RETRY_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -47,13 +49,15 @@ _BY_HAND = ("command", "button")
 _BY_TOOL = "memory_"
 
 
-class Mirror:
+class Mirror(PersonalData, Listener):
     """Mirrors `memory` as `views` show it, signed by `pen`. `poke` is called when the outbox has news,
     `erased` when what is to be done about somebody's erasing is there.
 
     Nothing is published before `catch_up`, which finds all that changed until then: whoever recovers first
     lets the outbox know what is published already.
     """
+
+    name = "mirror"
 
     def __init__(
         self,
@@ -65,7 +69,7 @@ class Mirror:
         clock: Clock,
         flush_s: float = 300.0,
         gap_s: float = 1.0,
-        retry_s: float = 30.0,
+        retry_s: float = RETRY_S,
         poke: Callable[[], None] = lambda: None,
         erased: Callable[[], None] = lambda: None,
     ) -> None:
@@ -76,30 +80,27 @@ class Mirror:
         self._poke = poke
         self._erased = erased
         self._scribe = Scribe(pen, clock=clock, versions=outbox.versions)
-        self._agenda = Agenda("nostr", self._work, pause_s=flush_s, gap_s=gap_s, retry_s=retry_s)
+        self._flush_s = flush_s
+        self._worker = Worker("nostr", self._work, gap_s=gap_s, retry_s=retry_s)
         self._awake = False
         self._stop = threading.Event()
         self._whole: set[str] = set()
         self._sessions: dict[str, frozenset[str]] = {}
-        memory.eraser.outside.add(STEP)
-        memory.eraser.told.append(self._told)
-        memory.changed.append(self._changed)
-        memory.committed.append(self._committed)
 
     # ------------------------------------------------------------------ what is to be done
 
     def touch(self, unit: str, *, soon: bool = False) -> None:
         """Something of a unit changed on disk; `soon`: somebody waits for it. Never blocks."""
         if soon and self._awake:
-            self._agenda.now(unit, first=True)
+            self._worker.note(unit, first=True)
         elif self._awake:
-            self._agenda.later(unit)
+            self._worker.note(unit, self._flush_s)
 
     async def catch_up(self, *, whole: bool = False) -> None:
         """Queue everything that may have changed; `whole`: every record is compared, also those known."""
         self._awake = True
         for subject in self._memory.pending_erasures(STEP):
-            self._agenda.now(subject, first=True)
+            self._worker.note(subject, first=True)
         try:
             units = await asyncio.to_thread(self._units)
             again = units if whole else await asyncio.to_thread(self._in_clear, units)
@@ -108,43 +109,59 @@ class Mirror:
             return
         self._whole.update(again)
         for unit in units:
-            self._agenda.now(unit)
-        self._agenda.now(INDEX_UNIT)
+            self._worker.note(unit)
+        self._worker.note(INDEX_UNIT)
 
     async def push(self, *, whole: bool = False) -> None:
         """Bring everything into the outbox now, as far as that can be done; see `catch_up`."""
         await self.catch_up(whole=whole)
-        self._agenda.all_now()
+        self._worker.hurry()
         await self.settle()
-        self._agenda.all_now()  # the index, once all it is about is there
+        self._worker.hurry()  # the index, once all it is about is there
         await self.settle()
 
     @property
     def waiting(self) -> int:
         """How many units are still to be brought into the outbox."""
-        return self._agenda.waiting
+        return self._worker.waiting
+
+    async def start(self) -> None:
+        """Nothing to start: `catch_up` comes once it is known what is published already."""
 
     async def settle(self) -> None:
         """Wait until nothing is due; what was touched lately, or failed, waits for its time."""
-        await self._agenda.settle()
+        await self._worker.settle()
 
     async def close(self) -> None:
         """Stop; what is left is found again at the next start."""
         self._stop.set()
-        await self._agenda.close()
+        await self._worker.close(0)
 
     # ------------------------------------------------------------------ what memory says
 
-    def _changed(self, subject: str) -> None:
+    def recorded(self, subject: str) -> None:
         self.touch(subject, soon=subject in self._memory.pending_erasures(STEP))
 
-    def _committed(self, subject: str, commit: Commit) -> None:
+    def committed(self, subject: str, commit: Commit) -> None:
         by = str(commit.metadata.get("by"))
         if by in _BY_HAND or by.startswith(_BY_TOOL):
             self.touch(subject, soon=True)
 
-    def _told(self, subject: str, at: int, sessions: frozenset[str]) -> None:
-        self._sessions[subject] = self._sessions.get(subject, frozenset()) | sessions
+    def written(self, unit: str) -> None:
+        self.touch(unit)
+
+    def chosen(self, user_id: str) -> None:
+        self.touch(CHOSEN, soon=True)
+
+    # ------------------------------------------------------------------ what an erasing asks
+
+    def outside(self, subject: str) -> Collection[str]:
+        return (STEP,)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Which summaries went along, and are to be deleted on relays."""
+        known = self._sessions.get(erasure.subject, frozenset())
+        self._sessions[erasure.subject] = known | erasure.sessions
 
     # ------------------------------------------------------------------ one unit
 
@@ -165,7 +182,7 @@ class Mirror:
 
     def _news(self) -> None:
         self._poke()
-        self._agenda.later(INDEX_UNIT)
+        self._worker.note(INDEX_UNIT, self._flush_s)
 
     def _units(self) -> list[str]:
         """Every unit on disk. What is published of others is kept, which is said."""
@@ -249,7 +266,7 @@ class Mirror:
         for unit in own:
             await in_thread(self._overwrite, unit, subject)
         self._poke()
-        self._agenda.now(INDEX_UNIT)
+        self._worker.note(INDEX_UNIT)
         if self._memory.eraser.why_not(subject) is not None:
             return
         if user_id is not None:
@@ -257,7 +274,7 @@ class Mirror:
                 if group_of(unit) is not None:
                     await in_thread(self._flush, unit, whole=True, erasing=True)
                 elif unit.startswith(SESSION):
-                    self._agenda.now(unit)
+                    self._worker.note(unit, first=True)
             for session in self._sessions.pop(subject, ()):
                 await in_thread(self._flush, f"{SESSION}{session}", erasing=True)
         await self._memory.finish_step(subject, STEP)

@@ -26,11 +26,12 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
-from discoclaw.memory.erasing.erase import people_of
+from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.people.tool_log import call_of
 from discoclaw.nostr.names import CHOICES, Names
@@ -42,8 +43,6 @@ from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPIC
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-SESSION: Final = "session:"
-"""What the name of a conversation's unit begins with; its key follows."""
 CHOSEN: Final = "choices"
 """The unit of what people have chosen about being remembered."""
 _PEOPLE_AT_ONCE: Final = 300

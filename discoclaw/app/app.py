@@ -1,0 +1,110 @@
+"""The running program: its services, and the connection to Discord."""
+
+import asyncio
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Self, TypeVar
+
+import aiohttp
+import discord
+import yarl
+
+from discoclaw.app.disk import OnDisk
+from discoclaw.app.feature import Feature
+from discoclaw.app.services import Services
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.core.errors import ChatUnavailable, SettingsError
+from discoclaw.session.talk import Talk
+from discoclaw.settings import Settings
+from discoclaw.storage import Storage
+
+F = TypeVar("F", bound=Feature)
+
+
+@contextmanager
+def stop_asked() -> Iterator[asyncio.Event]:
+    """An event that SIGINT and SIGTERM set. After the block they end the program at once again."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    # Windows has no such handlers; there Ctrl-C raises KeyboardInterrupt.
+    with suppress(NotImplementedError):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        with suppress(NotImplementedError):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+class App:
+    """The running program. `client` is the discord.py client, `features` what it is made of."""
+
+    def __init__(self, settings: Settings, client: DiscoClaw, features: Sequence[Feature]) -> None:
+        self.settings = settings
+        self.client = client
+        self.features = tuple(features)
+        self._services = Services([service for feature in features for service in feature.services])
+
+    def feature(self, kind: type[F]) -> F:
+        """The feature of a kind: the way in for whoever embeds the program. Raises KeyError."""
+        for one in self.features:
+            if isinstance(one, kind):
+                return one
+        raise KeyError(kind.__name__)
+
+    @property
+    def storage(self) -> Storage:
+        """Everything that lies on disk."""
+        return self.feature(OnDisk).storage
+
+    @property
+    def talk(self) -> Talk:
+        """All conversations."""
+        return self.client.talk
+
+    async def __aenter__(self) -> Self:
+        """Start everything but the connection. Raises FolderInUse, MemoryFault or SettingsError."""
+        if self.settings.discord_api is not None:
+            discord.http.Route.BASE = self.settings.discord_api
+        if self.settings.discord_gateway is not None:
+            discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(self.settings.discord_gateway)
+        await self._services.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Finish what runs, then close everything in reverse."""
+        await self._services.close()
+
+    async def settle(self) -> None:
+        """Wait until no turn, loop or mirror is at work."""
+        await self._services.settle()
+
+    async def run(self) -> None:
+        """Connect to Discord and stay until the client is closed. Raises SettingsError without a token."""
+        if self.settings.token is None:
+            raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")
+        try:
+            await self.client.start(self.settings.token.get_secret_value())
+        except discord.LoginFailure:
+            raise SettingsError("DISCORD_TOKEN=…: Discord does not accept this token") from None
+        except discord.PrivilegedIntentsRequired:
+            raise SettingsError(
+                "the bot may not read messages: enable the “message content” intent at "
+                "https://discord.com/developers/applications, under Bot"
+            ) from None
+        except (aiohttp.ClientError, OSError, discord.HTTPException, discord.GatewayNotFound) as error:
+            raise self._unreachable(error) from None
+        except AttributeError as error:
+            # discord.py 2.7 stumbles over its own missing socket when the very first connection fails.
+            if getattr(self.client, "ws", None) is not None:
+                raise
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, error: Exception) -> ChatUnavailable:
+        where = f" at {self.settings.discord_api}" if self.settings.discord_api else ""
+        return ChatUnavailable(
+            f"Discord cannot be reached{where} ({type(error).__name__}); "
+            "check the network, or DISCORD_API_BASE and DISCORD_GATEWAY"
+        )

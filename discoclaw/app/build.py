@@ -1,0 +1,62 @@
+"""The composition root: every part is built here once, in the order in which it starts.
+
+    settings → disk → mirror → people → models → archive → finding → learning → talk → chat
+
+`build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
+Each feature is built in its own module of this package; see `feature` for what it says about itself.
+"""
+
+import time
+
+from discoclaw.app.app import App
+from discoclaw.app.archive import Archived
+from discoclaw.app.basics import Basics
+from discoclaw.app.chat import Chat
+from discoclaw.app.disk import OnDisk
+from discoclaw.app.finding import Finding
+from discoclaw.app.learning import Learning
+from discoclaw.app.mirror import Mirror
+from discoclaw.app.models import Models
+from discoclaw.app.people import People
+from discoclaw.app.talk import Talking
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.past import Past
+from discoclaw.core.ports import Clock, History, Model
+from discoclaw.mirroring import keys_for, redactor_for
+from discoclaw.settings import Settings
+
+
+def now_ms() -> int:
+    """The system's clock, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def build(
+    settings: Settings,
+    *,
+    model: Model | None = None,
+    small_model: Model | None = None,
+    history: History | None = None,
+    clock: Clock = now_ms,
+) -> App:
+    """Build every part once. `model` and `small_model` replace the real ones (offline, tests).
+
+    A `model` alone stands for both; `history` replaces Discord's. Raises SettingsError when there is neither
+    a key nor an address of a model.
+    """
+    keys = keys_for(settings)
+    redactor = redactor_for(settings, keys)
+    client = DiscoClaw(settings, redactor)
+    basics = Basics(settings, clock, redactor, client.me)
+    disk = OnDisk(basics)
+    mirror = Mirror(basics, keys, disk)
+    people = People(disk)
+    models = Models(basics, disk, model, small_model)
+    archive = Archived(basics, disk)
+    finding = Finding(basics, disk)
+    learning = Learning(basics, disk, models, archive)
+    past = history or Past(client, client.access, client.me, settings.owners, redactor)
+    talk = Talking(basics, disk, models, archive, finding, learning, past)
+    chat = Chat(basics, client, disk, mirror, models, archive, learning, talk)
+    # In the order in which they start. They settle and close in reverse: what gives others work comes last.
+    return App(settings, client, (disk, mirror, people, models, archive, finding, chat, learning, talk))

@@ -1,0 +1,89 @@
+"""Finding items: by words, by the index of a big memory, and by vectors where a provider is set."""
+
+import logging
+from typing import ClassVar
+
+from discoclaw.app.basics import Basics
+from discoclaw.app.disk import OnDisk
+from discoclaw.app.feature import Feature
+from discoclaw.core.errors import EmbeddingError
+from discoclaw.core.subject import user_of
+from discoclaw.embed.providers import EmbeddingConfig, open_embedder
+from discoclaw.loops.embedding import Embedding
+from discoclaw.recall.rank import Ranker
+from discoclaw.session.finding import Finder
+from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.meaning import Meaning, NoMeaning
+from discoclaw.settings import Settings
+from discoclaw.storage import Storage
+
+log = logging.getLogger(__name__)
+
+
+class Finding(Feature):
+    """Which items matter for a message or a query; `items` is asked, `ranker` decides."""
+
+    settings: ClassVar = (
+        "recall_limit",
+        "enrich_depth",
+        "recency_half_life_s",
+        "inject_max_chars",
+        "embedding_provider",
+        "embedding_model",
+        "embedding_url",
+        "embedding_key",
+        "openai_key",
+        "embedding_auto",
+        "text_weight",
+        "vector_weight",
+    )
+
+    def __init__(self, basics: Basics, disk: OnDisk) -> None:
+        settings, storage = basics.settings, disk.storage
+        self.ranker = Ranker(
+            settings.fade,
+            text_weight=settings.text_weight,
+            vector_weight=settings.vector_weight,
+            depth=settings.enrich_depth,
+        )
+        self.meaning = _meaning(settings, storage)
+        finder = Finder(storage.memory, storage.indices.items, clock=basics.clock)
+        self.items = ItemSearch(
+            self.ranker,
+            finder,
+            self.meaning,
+            storage.people.last_used,
+            clock=basics.clock,
+            me=basics.me,
+            usual_limit=settings.recall_limit,
+            prompt_chars=settings.inject_max_chars,
+        )
+        storage.memory.join(finder)
+        self.services = (finder, self.meaning)
+
+
+def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
+    """Vectors, if the settings ask for them and a provider can be used; else one line says why not."""
+    config = EmbeddingConfig(
+        provider=settings.embedding_provider,
+        model=settings.embedding_model,
+        base_url=settings.embedding_url,
+        key=settings.embedding_key.get_secret_value() if settings.embedding_key is not None else None,
+        openai_key=settings.openai_key.get_secret_value() if settings.openai_key is not None else None,
+        auto=settings.embedding_auto,
+    )
+    try:
+        embedder = open_embedder(config)
+    except EmbeddingError as error:
+        log.warning("vectors are switched off: %s", error)
+        return NoMeaning()
+    if embedder is None or not storage.remembers:
+        return NoMeaning()
+
+    def skip(subject: str) -> bool:
+        # Nobody asks for vectors of who the bot is, nor of a group, and their texts are not for a provider.
+        return (user_id := user_of(subject)) is None or storage.consent.opted_out(user_id)
+
+    embedding = Embedding(embedder, storage.memory, storage.indices.vectors, skip=skip)
+    storage.memory.join(embedding)
+    return Meaning(embedder, embedding)

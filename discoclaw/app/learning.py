@@ -1,0 +1,109 @@
+"""Learning from talk: the loops on a small model, the heartbeat that tidies, and what expires."""
+
+import random
+from collections.abc import Mapping
+from typing import ClassVar
+
+from discoclaw.app.archive import Archived
+from discoclaw.app.basics import Basics
+from discoclaw.app.disk import OnDisk
+from discoclaw.app.feature import Feature
+from discoclaw.app.models import Models
+from discoclaw.core.consolidate import Report
+from discoclaw.core.subject import user_subject
+from discoclaw.loops.consolidate import Consolidator
+from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.heartbeat import Heartbeat
+from discoclaw.loops.hygiene import Hygiene
+from discoclaw.loops.schedule import Loops
+from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.traits import Traits
+from discoclaw.memory.subjects.follow import Follower
+
+
+class Learning(Feature):
+    """`loops` learn from talk, `heartbeat` consolidates, `hygiene` removes what is over age.
+
+    `followers` are brought up to date after each run of a loop, also if it changed no item.
+    """
+
+    settings: ClassVar = (
+        "summary_max_chars",
+        "summary_every",
+        "durable_every",
+        "extraction_enabled",
+        "heartbeat_minutes",
+        "knowledge_decay",
+        "knowledge_max_idle_days",
+        "knowledge_survival_chance",
+    )
+
+    def __init__(self, basics: Basics, disk: OnDisk, models: Models, archive: Archived) -> None:
+        settings, storage = basics.settings, disk.storage
+        opted_out = storage.consent.opted_out
+        self.followers: list[Follower] = []
+        self.hygiene = Hygiene(
+            storage.used if storage.remembers else None,
+            storage.people.last_used,
+            storage.cursors,
+            clock=basics.clock,
+            rules=settings.decay,
+            roll=random.Random().random,
+            purge=archive.archiving.purge,
+            lines=storage.people.tool_log.purge,
+            skip=opted_out,
+        )
+        self.heartbeat = Heartbeat(
+            Consolidator(models.facts, storage.memory, clock=basics.clock),
+            storage.memory,
+            storage.cursors,
+            clock=basics.clock,
+            every_minutes=settings.heartbeat_minutes if storage.remembers else 0,
+            skip=opted_out,
+            first=self.hygiene.run,
+        )
+        self.loops = self._loops(basics, disk, models)
+        self.services = (self.hygiene, self.loops, self.heartbeat)
+
+    async def consolidate(self, subject: str, branch: str | None, why: Mapping[str, str]) -> Report:
+        """Tidy a branch now, as somebody asked for. Raises Refused, ModelError or MemoryFault."""
+        return await self.heartbeat.now(subject, branch, **why)
+
+    def _loops(self, basics: Basics, disk: OnDisk, models: Models) -> Loops:
+        settings, storage = basics.settings, disk.storage
+        summary = facts = None
+        if storage.sums_up:
+            summary = SummaryLoop(
+                models.summary,
+                storage.summaries,
+                storage.cursors,
+                me=basics.me,
+                max_chars=settings.summary_max_chars,
+                erased_at=lambda user_id: storage.memory.erased_at(user_subject(user_id)),
+                groups=storage.people.groups,
+            )
+        if storage.remembers and settings.extraction_enabled:
+            facts = FactsLoop(
+                models.facts,
+                storage.used,
+                storage.cursors,
+                dm_privacy=settings.dm_privacy,
+                personas=settings.personas,
+                unheard=storage.people.choices.unheard_until,
+                traits=Traits(storage.used, settings.owners),
+            )
+
+        def learned(user_id: str) -> None:
+            for follower in self.followers:
+                follower.touch(user_subject(user_id))
+
+        return Loops(
+            clock=basics.clock,
+            summary=summary,
+            facts=facts,
+            summary_every=settings.summary_every,
+            facts_every=settings.durable_every,
+            window_chars=settings.history_budget,
+            learned=learned,
+            unheard=storage.people.choices.unheard_until,
+        )

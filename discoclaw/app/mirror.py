@@ -1,0 +1,58 @@
+"""The mirror on Nostr relays, if the settings name any."""
+
+import asyncio
+from typing import ClassVar
+
+from discoclaw.app.basics import Basics
+from discoclaw.app.disk import OnDisk
+from discoclaw.app.feature import Feature
+from discoclaw.app.part import Part
+from discoclaw.core.ports import Mirrored, NoMirror
+from discoclaw.mirroring import wish_of
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.event import Keys
+
+
+class Mirror(Feature):
+    """`adapter` mirrors what changes on disk; without relays there is none, and `report` says so."""
+
+    settings: ClassVar = (
+        "nostr_mode",
+        "nostr_relays",
+        "nostr_key",
+        "nostr_key_password",
+        "nostr_box_key",
+        "nostr_min_acks",
+        "nostr_timeout_s",
+        "nostr_flush_s",
+        "nostr_in_clear",
+        "nostr_groups",
+        "owner_pubkey",
+        "owner_secret_key",
+        "owner_key_password",
+    )
+
+    def __init__(self, basics: Basics, keys: Keys | None, disk: OnDisk) -> None:
+        self.adapter: Mirrored = NoMirror()
+        config = wish_of(basics.settings, keys)
+        if config is None:
+            return
+        storage = disk.storage
+        adapter = NostrAdapter(
+            config,
+            storage.memory,
+            clock=basics.clock,
+            redactor=basics.redactor,
+            config=storage.live,
+            unheard=storage.people.choices.unheard_until,
+        )
+        storage.memory.join(adapter.mirror)
+
+        async def start() -> None:
+            await adapter.open()
+            await adapter.hydrate()
+            await asyncio.to_thread(storage.load)  # it may have brought back who opted out
+            await adapter.start()
+
+        self.adapter = adapter
+        self.services = (Part(start, adapter.settle, adapter.close),)

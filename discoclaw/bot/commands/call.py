@@ -1,0 +1,157 @@
+"""One command that somebody gave: who, where, and by which means. Every command is carried out from this.
+
+Commands act on the person who gives them and on nobody else, and on the persona of the place where there is
+one. Answers to slash commands are seen by that person alone; answers to text commands are public, so private
+memories stay out of them outside direct messages.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.commands.context import CommandContext
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import Refused
+from discoclaw.core.history import Branches, History
+from discoclaw.core.item import Item, Sensitivity
+from discoclaw.core.message import Place
+from discoclaw.core.privacy import is_personal, may_show
+from discoclaw.core.subject import user_subject
+from discoclaw.memory.subjects.store import Memory
+
+Interaction = discord.Interaction[DiscoClaw]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command as it was given: as a text, in a message, or as a slash command, in an interaction."""
+
+    source: discord.Message | Interaction
+    client: DiscoClaw
+    context: CommandContext
+
+    # ------------------------------------------------------------------ who and where
+
+    @property
+    def author(self) -> discord.User | discord.Member:
+        """Who gave it."""
+        return self.source.user if isinstance(self.source, discord.Interaction) else self.source.author
+
+    @property
+    def user_id(self) -> str:
+        """Their Discord id."""
+        return str(self.author.id)
+
+    @property
+    def subject(self) -> str:
+        """Their subject: whose memory the command is about."""
+        return user_subject(self.user_id)
+
+    @property
+    def slash(self) -> bool:
+        """Whether it is a slash command, whose answer only its author sees."""
+        return isinstance(self.source, discord.Interaction)
+
+    @cached_property
+    def channel(self) -> "wire.Channel":
+        """Where it was given; Discord names no more than the id of a channel that we do not know."""
+        channel: Any = self.source.channel
+        if channel is None and isinstance(self.source, discord.Interaction):
+            number, guild = self.source.channel_id or 0, self.source.guild_id
+            channel = self.client.get_partial_messageable(number, guild_id=guild)
+        return cast("wire.Channel", channel)
+
+    @cached_property
+    def place(self) -> Place:
+        """Where it was given, as a value."""
+        return wire.place_of(self.channel)
+
+    @property
+    def session_key(self) -> str:
+        """The conversation it was given in."""
+        return self.place.session_key(self.user_id)
+
+    @property
+    def in_private(self) -> bool:
+        """Whether nobody else reads the answer."""
+        return self.slash or self.place.kind == "dm"
+
+    @property
+    def files(self) -> Sequence[discord.Attachment]:
+        """What is attached to a text command."""
+        return () if isinstance(self.source, discord.Interaction) else self.source.attachments
+
+    @property
+    def asked_at(self) -> int:
+        """When (ms) it was given."""
+        return int(self.source.created_at.timestamp() * 1000)
+
+    async def send(self, **message: Any) -> None:
+        """Send one message of the answer."""
+        if isinstance(self.source, discord.Interaction):
+            await self.source.followup.send(ephemeral=True, **message)
+        else:
+            await self.source.reply(mention_author=False, **message)
+
+    # ------------------------------------------------------------------ the memory it is about
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, for a command that needs it."""
+        return self.context.store
+
+    async def history(self) -> History:
+        """The person's whole history."""
+        return await self.memory.history(self.subject)
+
+    @property
+    def persona_here(self) -> str | None:
+        """The persona that this place always uses; None where the person's current one counts."""
+        return self.client.settings.personas.of(self.place)
+
+    def persona(self, branches: Branches, wanted: str | None = None) -> str:
+        """The persona a command is about: the named one, the place's, or the current. Raises Refused."""
+        if wanted:
+            return branches.named(wanted).name
+        here = self.persona_here
+        if here is not None and here not in branches.all:
+            raise Refused(f"the persona {here!r} of this channel has no history yet; it begins with a change")
+        return here or branches.current
+
+    async def change(self, why: str, make: Callable[[Draft], str]) -> str:
+        """Change what is remembered here, as one change that says why."""
+        return await self.memory.change(self.subject, why, make, branch=self.persona_here, **self.metadata)
+
+    # ------------------------------------------------------------------ what is recorded, what is shown
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What a change says about how it came about."""
+        return {"by": "command", "at": self._at}
+
+    @property
+    def _at(self) -> str:
+        return f"{self.channel.id}/{self.source.id}"
+
+    def origin(self) -> Origin:
+        """A command is the person's own statement, in this message."""
+        return Origin(
+            "stated",
+            said_at=int(discord.utils.utcnow().timestamp() * 1000),
+            private=self.place.private,
+            evidence=self._at,
+            dm_privacy=self.context.dm_privacy,
+        )
+
+    def marked(self, text: str) -> Sensitivity:
+        """How private a text is because of how it was given: personal, and for nobody else to see."""
+        return "private" if self.slash and is_personal(text) else "normal"
+
+    def may_show(self, item: Item) -> bool:
+        """Whether an item may be named in the answer."""
+        return self.in_private or may_show(item, in_dm=False)

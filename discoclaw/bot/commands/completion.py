@@ -1,0 +1,93 @@
+"""What Discord offers while somebody types a slash command: their memories, personas and changes.
+
+Only the person who types sees it, so private memories are among them. A memory that cannot be read, and one
+that is switched off, offers nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from discord import app_commands
+
+from discoclaw.bot import wire
+from discoclaw.bot.commands.call import Interaction
+from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.spec import Completes
+from discoclaw.bot.texts.markup import day
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.subject import user_subject
+from discoclaw.core.text import normalise
+from discoclaw.core.times import ms_of_iso
+from discoclaw.show.words import line
+
+CHOICES = 25
+"""Discord's limit for autocompletion."""
+LONGEST_CHOICE = 100
+
+Named = Iterable[tuple[str, str]]
+"""What is shown, and the value it stands for."""
+
+
+class Completion:
+    """The completions of all parameters."""
+
+    def __init__(self, context: CommandContext) -> None:
+        self._context = context
+        self._of: Mapping[Completes, Callable[[Interaction, str], Awaitable[Named]]] = {
+            "memory": self._memories,
+            "persona": self._personas,
+            "change": self._changes,
+        }
+
+    async def complete(
+        self, what: Completes, interaction: Interaction, typed: str
+    ) -> list[app_commands.Choice[str]]:
+        """What fits what was typed so far; nothing for somebody who may not talk to the bot."""
+        if not await interaction.client.access.may_talk(interaction.user, interaction.guild):
+            return []
+        try:
+            self._context.require("memory")
+            found = await self._of[what](interaction, typed)
+        except (MemoryFault, Refused):
+            return []
+        return [
+            app_commands.Choice(name=name[:LONGEST_CHOICE], value=value)
+            for name, value in list(found)[:CHOICES]
+        ]
+
+    async def _memories(self, interaction: Interaction, typed: str) -> Named:
+        view = await self._context.store.view(_subject(interaction), _persona_of(interaction))
+        wanted = normalise(typed)
+        return [
+            (item.text, item.id)
+            for item in view.active()
+            if wanted in normalise(item.text) or wanted in item.id
+        ]
+
+    async def _personas(self, interaction: Interaction, typed: str) -> Named:
+        branches = await self._context.store.branches(_subject(interaction))
+        wanted = typed.strip().casefold()
+        return [
+            (f"{branch.name} – {branch.persona}" if branch.persona else branch.name, branch.name)
+            for branch in branches.all.values()
+            if wanted in branch.name or wanted in branch.persona.casefold()
+        ]
+
+    async def _changes(self, interaction: Interaction, typed: str) -> Named:
+        history = await self._context.store.history(_subject(interaction))
+        wanted = typed.strip().casefold()
+        return [
+            (f"{line(commit.message, 60)}, {day(ms_of_iso(commit.timestamp))} ({commit.id})", commit.id)
+            for commit in reversed(history.commits.values())
+            if commit.id.startswith(wanted) or wanted in commit.message.casefold()
+        ]
+
+
+def _subject(interaction: Interaction) -> str:
+    return user_subject(str(interaction.user.id))
+
+
+def _persona_of(interaction: Interaction) -> str | None:
+    channel: Any = interaction.channel
+    personas = interaction.client.settings.personas
+    return personas.of(wire.place_of(channel)) if channel is not None else None

@@ -1,0 +1,58 @@
+"""What commands and buttons work with, and the one place that knows which parts are switched off.
+
+A command says what it needs (`spec.Command.needs`); that is checked once, when it is dispatched. A part that
+is switched off is there all the same and does nothing, so nothing else in this package asks.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from discoclaw.bot.commands.spec import Need
+from discoclaw.core.errors import Refused
+from discoclaw.core.ports import Mirrored
+from discoclaw.core.privacy import DmPrivacy
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.explained import Explained
+from discoclaw.session.hatch import Hatchery
+from discoclaw.session.tools.consolidation import Tidy
+
+OFF: Mapping[Need, str] = {
+    "memory": "my memory is switched off here; whoever runs me can switch it on with "
+    "DISCOCLAW_DURABLE_MEMORY_ENABLED and DISCOCLAW_STORE",
+    "summaries": "summaries are switched off here; whoever runs me can switch them on with "
+    "DISCOCLAW_SUMMARY_ENABLED",
+    "tidying": "tidying is switched off here",
+    "mirror": "nothing is backed up: no relays are set; whoever runs me can name some with NOSTR_RELAYS",
+}
+"""What somebody is told who asks for a part that is switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """The parts. `off` names those that are switched off.
+
+    `cleared(session key, message id)` is called after a summary was reset. `consolidate` tidies a memory.
+    """
+
+    store: Memory
+    summaries: RollingMemory
+    choices: Choices
+    last_used: LastUsed
+    dm_privacy: DmPrivacy
+    cleared: Callable[[str, int], None]
+    hatchery: Hatchery
+    archiving: Archiving
+    explained: Explained
+    consolidate: Tidy
+    mirror: Mirrored
+    off: frozenset[Need] = frozenset()
+
+    def require(self, *needs: Need) -> None:
+        """Raise Refused, with the way out, unless every part that is needed is switched on."""
+        for need in needs:
+            if need in self.off:
+                raise Refused(OFF[need])

@@ -1,0 +1,177 @@
+"""Commands on their way: from a message or an interaction to an answer.
+
+Every command runs in its conversation's queue, behind what was said before it, so it never meets a turn that
+is half done; the subject's lock does the same against the loops. Those that take long run aside. What a
+command needs is checked here, once, from its entry in the table. Knows nothing about what commands do.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from discord.ext import commands as ext
+
+from discoclaw.bot.answers import (
+    BUSY,
+    NOT_ALLOWED,
+    ONLY_OWNERS,
+    OPTED_OUT,
+    STOPPING,
+    Answer,
+    outcome,
+    said,
+)
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.commands.call import Call, Interaction
+from discoclaw.bot.commands.completion import Completion
+from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.parsing import Misused, resolve, values_of
+from discoclaw.bot.commands.slash import slash_commands
+from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.pages import SILENT, send_pieces
+from discoclaw.bot.texts import help as helping
+from discoclaw.core.errors import ChatError, Refused
+from discoclaw.core.text import clip
+
+log = logging.getLogger(__name__)
+
+Context = ext.Context[DiscoClaw]
+
+
+class Commands:
+    """All commands of a catalogue, for one client. `register` comes first."""
+
+    def __init__(self, client: DiscoClaw, context: CommandContext, catalogue: Catalogue) -> None:
+        self._client = client
+        self._context = context
+        self._catalogue = catalogue
+        self._aside: set[tuple[str, str]] = set()
+
+    def register(self) -> None:
+        """Add the slash commands to the client's tree, and each root that is a text command."""
+        for made in slash_commands(self._catalogue, self._slash, Completion(self._context).complete):
+            self._client.tree.add_command(made, override=True)
+        for root in sorted(self._catalogue.text_roots):
+            self._client.add_command(ext.Command(self._text_command(root), name=root))
+
+    # ------------------------------------------------------------------ how they come in
+
+    def _text_command(self, root: str) -> Callable[..., Any]:
+        async def callback(ctx: Context, *, text: str = "") -> None:
+            await self._text(Call(ctx.message, self._client, self._context), root, text)
+
+        return callback
+
+    async def _text(self, call: Call, root: str, text: str) -> None:
+        found = resolve(self._catalogue, root, text)
+        if isinstance(found, Found):
+            try:
+                values = values_of(found.command, found.rest, call.files)
+            except Misused as misused:
+                await self._answer(call, _usage(found, misused))
+                return
+            await self._run(call, found.command, values)
+        elif await self._admitted(call):
+            told = _explained(self._catalogue, found)
+            await self._queued(call, lambda: said(told))
+
+    async def _slash(self, command: Command, interaction: Interaction, values: Values) -> None:
+        call = Call(interaction, self._client, self._context)
+        try:
+            with discord_errors():
+                # Discord waits 3 s for a sign of life, and everything below may take longer.
+                await interaction.response.defer(ephemeral=True)
+        except ChatError as error:
+            log.warning("a slash command could not be answered: %s", error)
+            return
+        await self._run(call, command, values)
+
+    # ------------------------------------------------------------------ carrying them out
+
+    async def _run(self, call: Call, command: Command, values: Values) -> None:
+        """Carry a command out in its conversation's turn, or aside, and send the answer."""
+        if not await self._admitted(call):
+            return
+        if command.aside:
+            await self._answer(call, await self._beside(call, command, values))
+        else:
+            await self._queued(call, lambda: self._done(call, command, values))
+
+    async def _queued(self, call: Call, work: Callable[[], Awaitable[Answer]]) -> None:
+        async def run() -> None:
+            try:
+                await self._answer(call, await outcome(work()))
+            except asyncio.CancelledError:
+                await self._answer(call, STOPPING)
+                raise
+
+        async def dropped() -> None:
+            await self._answer(call, STOPPING)
+
+        talk = self._client.talk
+        if not talk.run(call.session_key, run, dropped):
+            await self._answer(call, STOPPING if talk.desk.closed else BUSY)
+
+    async def _beside(self, call: Call, command: Command, values: Values) -> Answer:
+        """Run a command that takes long. One at a time: else one person could keep all others waiting."""
+        key = (command.path.rpartition(" ")[2], call.user_id)
+        if key in self._aside:
+            return command.aside
+        self._aside.add(key)
+        try:
+            return await outcome(self._done(call, command, values))
+        finally:
+            self._aside.discard(key)
+
+    async def _done(self, call: Call, command: Command, values: Values) -> Answer:
+        self._check(call, command)
+        answer: Answer = await command.run(call, **values)
+        return answer
+
+    def _check(self, call: Call, command: Command) -> None:
+        """Whether somebody may use a command here, and whether it can be used. Raises Refused."""
+        if command.owners and call.user_id not in self._client.settings.owners:
+            raise Refused(ONLY_OWNERS)
+        if command.adds and self._context.choices.opted_out(call.user_id):
+            raise Refused(OPTED_OUT)
+        self._context.require(*command.needs)
+
+    async def _admitted(self, call: Call) -> bool:
+        if await self._client.access.may_talk(call.author, call.source.guild):
+            return True
+        await self._answer(call, NOT_ALLOWED)
+        return False
+
+    # ------------------------------------------------------------------ answering
+
+    async def _answer(self, call: Call, answer: Answer) -> None:
+        try:
+            if isinstance(answer, str):
+                await send_pieces(call.send, answer, name="memory.md")
+                return
+            for page in answer:
+                more: dict[str, Any] = {"view": page.view} if page.view is not None else {}
+                if page.files:
+                    more["files"] = list(page.files)
+                with discord_errors():
+                    await call.send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
+        except ChatError as error:
+            log.warning("the answer to a command could not be sent: %s", error)
+
+
+def _explained(catalogue: Catalogue, found: Group | Missing) -> str:
+    """What is said about a group that was named alone, or about a name that is not there."""
+    if isinstance(found, Group):
+        return helping.group_page(catalogue, found)
+    return helping.missing(catalogue, found)
+
+
+def _usage(found: Found, misused: Misused) -> str:
+    """How a command is written, and what was wrong if that can be said."""
+    usage = f"`!{f'{found.name} {found.command.usage}'.rstrip()}`"
+    reason = str(misused)
+    if not reason:
+        return f"Please use it like this: {usage}"
+    return f"{reason[:1].upper()}{reason[1:]}. Please use it like this: {usage}"

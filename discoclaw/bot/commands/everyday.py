@@ -1,0 +1,172 @@
+"""What people do every day: see, add, correct and forget memories, and decide what I asked them."""
+
+import re
+
+from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.buttons import settle_view
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.choosing import the_one
+from discoclaw.bot.commands.spec import Values
+from discoclaw.bot.texts import memory as texts
+from discoclaw.bot.texts.markup import plain, words
+from discoclaw.bot.texts.wording import for_people
+from discoclaw.core.draft import Draft
+from discoclaw.core.errors import ModelError, Refused
+from discoclaw.core.item import Item, Sensitivity
+from discoclaw.core.text import collapse
+from discoclaw.core.view import Conflict
+from discoclaw.memory.subjects import verbs
+from discoclaw.show import text as shown
+from discoclaw.show.words import PRIVATE, count, short
+
+MOST_AT_ONCE = 5
+"""Questions are a message each, because of their buttons."""
+NO_MODEL = "the model that looks for them didn't answer, so nothing has changed; try again in a while"
+
+_ID = re.compile(r"(durable-)?[0-9a-f]{8}")
+_ARROW = re.compile(r"\s*(?:=>|→)\s*")
+
+
+# ---------------------------------------------------------------------- see, add, forget
+
+
+async def show(call: Call) -> str:
+    memory, here = call.memory, call.persona_here
+    view = await memory.view(call.subject, here)
+    branches = await memory.branches(call.subject)
+    text = texts.show(
+        view,
+        await call.context.summaries.get(call.session_key),
+        in_private=call.in_private,
+        persona="" if here is None and len(branches.all) == 1 else here or branches.current,
+    )
+    return f"{texts.NOT_USED}\n{text}" if call.context.choices.opted_out(call.user_id) else text
+
+
+async def remember(call: Call, text: str) -> str:
+    clean = call.client.redactor(text)
+    most = call.client.settings.max_items
+
+    def make(draft: Draft) -> str:
+        item, done = draft.upsert("fact", clean.text, call.origin(), marked=call.marked(clean.text))
+        if done == "unchanged":
+            return f"I already remember that: {words(item.text)}"
+        told = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
+        if len(draft.items) > most and all(one.active for one in draft.items.values()):
+            told += f"\n(I keep {most} memories at most, so I forgot the oldest; `!memory undo` restores it.)"
+        return told
+
+    return await call.change("remembered by command", make)
+
+
+async def forget(call: Call, memory: str) -> str:
+    def make(draft: Draft) -> str:
+        item = the_one(call, draft.items.values(), memory, "forget")
+        draft.deprecate(item, call.origin())
+        return f"Forgotten: {words(item.text)}"
+
+    return await call.change("forgotten by command", make)
+
+
+# ---------------------------------------------------------------------- correct
+
+
+def arrow(text: str) -> Values:
+    """The parameters of `edit` as text: `<id or text> => <new text>`, or `<id> <new text>`."""
+    first, _, rest = collapse(text).partition(" ")
+    if _ID.fullmatch(first):
+        there = _ARROW.match(rest)
+        memory, new = first, rest[there.end() :] if there else rest
+    else:
+        parts = _ARROW.split(collapse(text), maxsplit=1)
+        memory, new = parts[0], parts[1] if len(parts) == 2 else ""
+    return {"memory": memory or None, "text": new or None}
+
+
+async def edit(call: Call, memory: str, text: str) -> str:
+    items = (await call.memory.view(call.subject, call.persona_here)).items.values()
+    meant = the_one(call, items, memory, "edit")
+    clean = call.client.redactor(text)
+    before, after = await verbs.edit(
+        call.memory,
+        call.subject,
+        lambda draft: _still(draft, meant.id),
+        clean.text,
+        call.origin(),
+        branch=call.persona_here,
+        marked=call.marked(clean.text),
+        **call.metadata,
+    )
+    if before == after:
+        return f"It says that already: {words(after.text)}"
+    note = texts.SECRET if clean.redacted or clean.flagged else ""
+    if before.facets.sensitivity == "normal":
+        note = f"{texts.kept_private(after)}{note}"
+    if not call.may_show(after):
+        return f"Edited. It's private now.{note}"
+    return f"Edited: {words(before.text)} → {words(after.text)}{note}"
+
+
+def _still(draft: Draft, item_id: str) -> Item:
+    """The item that was found a moment ago. Raises Refused when it went meanwhile."""
+    item = draft.items.get(item_id)
+    if item is None or not item.active:
+        raise Refused("that memory has just been forgotten")
+    return item
+
+
+async def share(call: Call, memory: str) -> str:
+    return await _mark(call, memory, "normal")
+
+
+async def private(call: Call, memory: str) -> str:
+    return await _mark(call, memory, "private")
+
+
+async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
+    def make(draft: Draft) -> str:
+        # To share a memory one has to be able to name it, wherever one is; its text is not repeated.
+        verb = "share" if secret == "normal" else "private"
+        item = the_one(call, draft.items.values(), memory, verb, unseen=True)
+        draft.mark(item, secret, call.origin())
+        where = "everywhere" if secret == "normal" else "in our DMs only"
+        return f"From now on I use that memory {where} (id {short(item.id)})."
+
+    return await call.change(f"marked {secret} by command", make)
+
+
+# ---------------------------------------------------------------------- decide
+
+
+async def settle(call: Call) -> Answer:
+    branches = await call.memory.branches(call.subject)
+    here = call.persona_here
+    branch = here if here is not None and here in branches.all else branches.current
+    view = await call.memory.view(call.subject, branch)
+    asked: list[tuple[Conflict, str]] = []
+    hidden = 0
+    for conflict in view.conflicts:
+        question = shown.conflict(view, conflict, in_private=call.in_private)
+        if question == PRIVATE:
+            hidden += 1
+        else:
+            asked.append((conflict, plain(question)))
+    pages = [
+        Page(f"{question}. Which is right?", view=settle_view(call.user_id, conflict, branch))
+        for conflict, question in asked[:MOST_AT_ONCE]
+    ]
+    if more := len(asked) - len(pages):
+        pages.append(Page(f"({count(more, 'more question')}: answer these first)"))
+    if hidden:
+        pages.append(Page(f"({count(hidden, 'private question')}: use `/memory settle`, or ask me in a DM)"))
+    return pages or "There is nothing to settle."
+
+
+async def tidy(call: Call) -> str:
+    branch = call.persona(await call.memory.branches(call.subject))
+    try:
+        report = await call.context.consolidate(call.subject, branch, call.metadata)
+    except ModelError as error:
+        raise Refused(NO_MODEL) from error
+    asks = "\nTo answer the questions, use `!memory settle`." if report.questions else ""
+    return plain(for_people(report.text(in_private=call.in_private))) + asks

@@ -1,0 +1,121 @@
+"""What people do with their history: look at what changed, and go back in it.
+
+What they read is made by `texts.history` and `show`; what is done is in `memory/subjects/verbs`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from io import BytesIO
+
+import discord
+
+from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.texts import history as texts
+from discoclaw.bot.texts.markup import block
+from discoclaw.core.errors import Refused
+from discoclaw.core.history import History
+from discoclaw.core.merge import Brought, ItemChange, diff
+from discoclaw.core.text import utf16_length
+from discoclaw.core.view import EMPTY, View
+from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.inspect import held, view_at
+from discoclaw.show import graph, picture
+from discoclaw.show.text import hidden as hidden_of
+from discoclaw.show.words import count
+
+WHOLE_AS_TEXT = 1900
+"""The longest diagram, in UTF-16 units, that stands in the message itself; a longer one is a file."""
+
+
+# ---------------------------------------------------------------------- looking
+
+
+async def log(call: Call, oneline: bool, limit: int, persona: str | None) -> str:
+    history = await call.history()
+    branch = call.persona(history.branches, persona) if history.records else None
+    return await asyncio.to_thread(
+        texts.log, history, branch=branch, oneline=oneline, limit=limit, in_private=call.in_private
+    )
+
+
+async def view(call: Call, at: str | None, persona: str | None) -> str:
+    hidden: frozenset[str] = frozenset()
+    if at is None and persona is None:
+        found = await call.memory.view(call.subject, call.persona_here)
+    else:
+        history = await call.history()
+        branch = call.persona(history.branches, persona)
+        found, hidden = await asyncio.to_thread(_then, history, at or "HEAD", branch)
+    return texts.view(found, in_private=call.in_private, hidden=hidden)
+
+
+async def difference(call: Call, start: str | None, end: str | None) -> str:
+    history = await call.history()
+    branch = call.persona(history.branches)
+    found, hidden = await asyncio.to_thread(_difference, history, branch, start, end)
+    return texts.changes(found, in_private=call.in_private, hidden=hidden)
+
+
+async def draw(call: Call, form: str) -> Answer:
+    history = await call.history()
+    if not history.commits:
+        raise Refused("there is nothing to draw yet, because I remember nothing about you")
+    if form == "timeline":
+        return block(await asyncio.to_thread(graph.timeline, history))
+    title = f"Memory of {call.author.display_name}"
+    drawn = await asyncio.to_thread(picture.png, history, title=title)
+    files = [discord.File(BytesIO(drawn), filename="memory.png")]
+    mermaid = await asyncio.to_thread(graph.mermaid, history)
+    text = block(mermaid, "mermaid")
+    if utf16_length(text) > WHOLE_AS_TEXT:
+        files.append(discord.File(BytesIO(mermaid.encode()), filename="memory.mmd"))
+        text = f"{count(len(history.commits), 'change')}. The diagram as text is in `memory.mmd`."
+    return [Page(text, files=tuple(files))]
+
+
+async def verify(call: Call) -> str:
+    found = await asyncio.to_thread(held, call.memory.disk, call.subject)
+    return texts.damaged(found.faults) if found.faults else texts.intact(len(found.commits))
+
+
+def _then(history: History, at: str, branch: str) -> tuple[View, frozenset[str]]:
+    """What was remembered at a point, and the items that are shown in private only."""
+    return view_at(history, at, branch=branch), hidden_of(history)
+
+
+def _difference(
+    history: History, branch: str, start: str | None, end: str | None
+) -> tuple[list[ItemChange], frozenset[str]]:
+    """What differs between two points of a persona; between one and now; or by the last change."""
+    head = history.branch(branch).head
+    if start is not None:
+        old = view_at(history, start, branch=branch)
+    else:
+        chain = history.chain(head)
+        old = history.view(chain[-2].id) if len(chain) > 1 else EMPTY
+    new = view_at(history, end, branch=branch) if end is not None else history.view(head)
+    return diff(old, new), hidden_of(history)
+
+
+# ---------------------------------------------------------------------- going back
+
+
+async def undo(call: Call) -> str:
+    branch = call.persona(await call.memory.branches(call.subject))
+    done = await verbs.undo(call.memory, call.subject, call.origin(), on=branch, **call.metadata)
+    return texts.brought(done, in_private=call.in_private)
+
+
+async def revert(call: Call, change: str) -> str:
+    return await _go_back(call, verbs.revert, change)
+
+
+async def restore(call: Call, change: str) -> str:
+    return await _go_back(call, verbs.restore, change)
+
+
+async def _go_back(call: Call, verb: Callable[..., Awaitable[Brought]], change: str) -> str:
+    branch = call.persona(await call.memory.branches(call.subject))
+    done = await verb(call.memory, call.subject, change, call.origin(), on=branch, **call.metadata)
+    return texts.brought(done, in_private=call.in_private)

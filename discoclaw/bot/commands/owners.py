@@ -1,0 +1,49 @@
+"""What only the bot's owners do: give it a personality, and look after its encrypted backup.
+
+The interview itself is `session/hatch`; here it is begun and ended.
+"""
+
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.texts.markup import block, plain
+from discoclaw.core.errors import Refused
+from discoclaw.soul.soul import of_view, sections
+
+NOT_HERE = (
+    "I don't listen in this channel (DISCORD_CHANNEL_IDS), so I wouldn't hear your answers; ask me in a DM"
+)
+NO_SOUL = "I have no personality yet. `/hatch start` begins an interview that gives me one."
+FILES = "\n-# Files in content/soul/ replace these, each by itself."
+PUSHED = "What has changed is on its way. `!nostr status` shows what has arrived."
+
+
+async def start(call: Call) -> str:
+    place = call.place
+    if not call.client.access.allowlist.channel(place.group_id, place.channel_id):
+        raise Refused(NOT_HERE)
+    return await call.context.hatchery.begin(call.user_id, place)
+
+
+async def cancel(call: Call) -> str:
+    return await call.context.hatchery.cancel(call.user_id)
+
+
+async def show(call: Call) -> str:
+    view = await call.context.hatchery.view(call.user_id)
+    found = sections(of_view(view, with_whom=call.user_id, in_dm=call.in_private))
+    if not found:
+        return NO_SOUL
+    parts = (f"**{title}**\n" + "\n".join(plain(text) for text in texts) for title, texts in found)
+    return "\n\n".join(parts) + FILES
+
+
+async def undo(call: Call) -> str:
+    return await call.context.hatchery.undo(call.user_id, call.origin(), **call.metadata)
+
+
+async def mirror_status(call: Call) -> str:
+    return block(await call.context.mirror.told())
+
+
+async def mirror_push(call: Call) -> str:
+    call.context.mirror.push()
+    return PUSHED

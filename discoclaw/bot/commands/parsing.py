@@ -1,0 +1,214 @@
+"""Text commands: which command a text names, by any of its names, and what it says about each parameter.
+
+Parsing is forgiving: case does not count, a yes-or-no option needs no value, plain words fill the parameters
+in order, and the long dashes that phones make of `--` count. A command with one text parameter takes
+everything behind its name as it stands. Knows nothing about Discord or about what a command does.
+"""
+
+import difflib
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from discord.ext.commands import ArgumentParsingError
+from discord.ext.commands.view import StringView
+
+from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Param, Values
+from discoclaw.core.text import clip
+
+_OPTION = re.compile(r"(?:--|[—–])([a-z][a-z-]*)(?:=(.*))?", re.IGNORECASE)
+_WORD = re.compile(r"\s*(\S+)\s*")
+_YES = frozenset({"true", "yes", "y", "t", "1", "on", "enable"})
+_NO = frozenset({"false", "no", "n", "f", "0", "off", "disable"})
+_LONGEST_NAME = 40
+"""Of what somebody typed instead of a command's name."""
+
+
+class Misused(ValueError):
+    """A command's text does not say what the command needs. The text says why; it may be empty."""
+
+
+# ---------------------------------------------------------------------- which command
+
+
+def resolve(catalogue: Catalogue, root: str, text: str) -> Found | Group | Missing:
+    """The command that the text behind a root names; a group named alone, or what comes near."""
+    name, rest = root, text
+    while True:
+        here = catalogue.names.get(name)
+        if isinstance(here, Command):
+            return Found(here, name, rest.strip())
+        word = _WORD.match(rest)
+        if word is None:
+            return _alone(catalogue, name, here)
+        longer = f"{name} {word[1].lower()}"
+        if longer not in catalogue.names and not _beginning(catalogue, longer):
+            return _missing(catalogue, name, word[1])
+        name, rest = longer, rest[word.end() :]
+
+
+def _beginning(catalogue: Catalogue, name: str) -> list[str]:
+    """The longer names that begin with a name."""
+    return [one for one in catalogue.names if one.startswith(f"{name} ")]
+
+
+def _alone(catalogue: Catalogue, name: str, here: Group | None) -> Found | Group | Missing:
+    if here is None:
+        return Missing("", tuple(_beginning(catalogue, name)), _group_of(catalogue, name))
+    return Found(catalogue.command(here.alone), name, "") if here.alone else here
+
+
+def _missing(catalogue: Catalogue, name: str, word: str) -> Missing:
+    last = {one[len(name) + 1 :]: one for one in _beginning(catalogue, name)}
+    near = difflib.get_close_matches(word.lower(), last, n=1, cutoff=0.6)
+    group = _group_of(catalogue, name)
+    if name not in catalogue.names:  # the beginning of older names only, so it can mean nothing else
+        return Missing("", tuple(last[one] for one in near or last), group)
+    return Missing(f"{name} {clip(word, _LONGEST_NAME)}", tuple(last[one] for one in near), group)
+
+
+def _group_of(catalogue: Catalogue, name: str) -> Group:
+    here = catalogue.names.get(name)
+    if isinstance(here, Group):
+        return here
+    root = catalogue.names[name.partition(" ")[0]]
+    assert isinstance(root, Group)  # a root that is a command as text is a group
+    return root
+
+
+# ---------------------------------------------------------------------- what it says
+
+
+def values_of(command: Command, text: str, files: Iterable[Any] = ()) -> Values:
+    """A value for each parameter. Raises Misused."""
+    given = _given(command, text)
+    attached = next(iter(files), None)
+    values: Values = {}
+    for param in command.params:
+        if param.kind == "file":
+            given[param.name] = attached
+        value = given.get(param.name)
+        if value is None and param.required:
+            raise Misused("attach a file" if param.kind == "file" else "")
+        values[param.name] = param.default if value is None else _CONVERT[param.kind](param, value)
+    return values
+
+
+def _given(command: Command, text: str) -> Values:
+    params = command.params
+    if command.parse is not None:
+        return command.parse(text)
+    if len(params) == 1 and params[0].kind == "text":
+        return {params[0].name: text.strip() or None}
+    if len(params) == 1 and params[0].kind in ("word", "choice") and params[0].required:
+        return {params[0].name: _first_word(text)}
+    return dict(options_of(params, text))
+
+
+def _first_word(text: str) -> str | None:
+    """The first word, or what the first quotes hold; the rest is left out."""
+    view = StringView(text)
+    view.skip_ws()
+    try:
+        return view.get_quoted_word()
+    except ArgumentParsingError as error:
+        raise Misused(str(error)) from None
+
+
+def options_of(params: Iterable[Param], text: str) -> dict[str, str]:
+    """The values of a text by parameter, as they are written. Raises Misused."""
+    by_name = {name: param for param in params for name in (param.name, *param.also)}
+    named: dict[str, str] = {}
+    plain: list[str] = []
+    words = deque(text.split())
+    while words:
+        word = words.popleft()
+        found = _OPTION.fullmatch(word)
+        if found is None:
+            plain.append(word)
+            continue
+        name, value = found[1].lower(), found[2]
+        if name not in by_name:
+            raise Misused(f"there is no option `--{clip(name, _LONGEST_NAME)}`")
+        param = by_name[name]
+        if value is None:
+            value = _value(param, words)
+        if not value:
+            raise Misused(f"`--{name}` needs a value")
+        named[param.name] = value
+    return named | _placed([param for param in by_name.values() if _by_place(param)], plain, named)
+
+
+def _by_place(param: Param) -> bool:
+    return param.kind in ("word", "text", "choice") and not param.by_name
+
+
+def _value(param: Param, words: deque[str]) -> str:
+    """The value that follows an option's name; it is taken from `words`."""
+    if param.kind == "flag":
+        return "true"
+    taken: list[str] = []
+    while words and not _OPTION.fullmatch(words[0]) and (param.kind == "text" or not taken):
+        taken.append(words.popleft())
+    return " ".join(taken)
+
+
+def _placed(places: list[Param], plain: list[str], named: dict[str, str]) -> dict[str, str]:
+    """What the plain words stand for: each fills a place, the last place takes all that is left."""
+    if not plain:
+        return {}
+    free = [name for name in dict.fromkeys(param.name for param in places) if name not in named]
+    if not free:
+        raise Misused(f"{clip(plain[0], _LONGEST_NAME)!r} is too much")
+    placed = dict(zip(free[:-1], plain, strict=False))
+    if len(plain) >= len(free):
+        placed[free[-1]] = " ".join(plain[len(free) - 1 :])
+    return placed
+
+
+# ---------------------------------------------------------------------- values
+
+
+def _flag(param: Param, text: str) -> bool:
+    word = text.lower()
+    if word in _YES or word in _NO:
+        return word in _YES
+    raise Misused(f"`--{param.name}` is yes or no")
+
+
+def _number(param: Param, text: str) -> int:
+    low, high = param.bounds or (1, 1000)
+    try:
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise Misused(f"`--{param.name}` is a number from {low} to {high}")
+    return number
+
+
+def _choice(param: Param, text: str) -> str:
+    if text.lower() in param.choices:
+        return text.lower()
+    raise Misused(f"choose one of {', '.join(param.choices)}")
+
+
+def _text(param: Param, text: str) -> str:
+    if param.bounds is not None and len(text) > param.bounds[1]:
+        raise Misused(f"at most {param.bounds[1]} characters, please")
+    return text
+
+
+def _file(param: Param, file: Any) -> Any:
+    return file
+
+
+_CONVERT: dict[str, Callable[[Param, Any], Any]] = {
+    "flag": _flag,
+    "number": _number,
+    "choice": _choice,
+    "word": _text,
+    "text": _text,
+    "file": _file,
+}

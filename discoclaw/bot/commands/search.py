@@ -1,0 +1,79 @@
+"""`search`: what was said, found again by somebody who may read it in Discord right now.
+
+Who may read what is asked of Discord at every search: rights change, and people leave threads. In a direct
+message only that is searched. Only the person who asks sees what is found.
+"""
+
+import asyncio
+import logging
+
+import discord
+
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.texts import search as texts
+from discoclaw.core.errors import ChatError, MemoryFault, Refused
+from discoclaw.search.archive_queries import Visible
+from discoclaw.session.archiving import Archiving
+
+log = logging.getLogger(__name__)
+
+MOST_SHOWN = 10
+MOST_THREADS = 25
+"""Private threads of which Discord is asked whether somebody is in them, the newest."""
+ONLY_FOR_YOU = "only you may see what I find; use `/memory search` here, or ask me in a DM"
+
+
+async def search(call: Call, query: str) -> str:
+    if not call.in_private:
+        raise Refused(ONLY_FOR_YOU)
+    archiving, guild = call.context.archiving, call.source.guild
+    if not archiving.on(call.place):
+        return texts.off(f"this server's id, `{guild.id}`" if guild is not None else "`dm`")
+    try:
+        found = await archiving.search(query, await _visible(call, archiving), limit=MOST_SHOWN)
+    except MemoryFault as fault:
+        log.warning("a search failed: %s", fault)
+        return texts.NOT_NOW
+    return texts.found(found) if found else texts.NOTHING
+
+
+async def _visible(call: Call, archiving: Archiving) -> Visible:
+    """What somebody may read at this moment."""
+    guild, person = call.source.guild, call.author
+    if guild is None or not isinstance(person, discord.Member):
+        return Visible(dm_of=call.user_id if guild is None else None)
+    open_ = {str(one.id) for one in guild.channels if _may_read(one, person)}
+    closed = await _closed(guild, person, archiving)
+    return Visible(await archiving.present(open_) | closed)
+
+
+async def _closed(guild: discord.Guild, person: discord.Member, archiving: Archiving) -> frozenset[str]:
+    """The private threads that a person is in, or looks after, of those we have anything of."""
+    threads = {
+        str(thread.id): thread
+        for thread in sorted(guild.threads, key=lambda one: one.id, reverse=True)
+        if thread.is_private() and thread.parent is not None and _may_read(thread.parent, person)
+    }
+    kept = await archiving.present(threads)
+    asked = [thread for key, thread in threads.items() if key in kept][:MOST_THREADS]
+    inside = await asyncio.gather(*(_is_in(thread, person) for thread in asked))
+    return frozenset(str(thread.id) for thread, is_in in zip(asked, inside, strict=True) if is_in)
+
+
+def _may_read(channel: discord.abc.GuildChannel, person: discord.Member) -> bool:
+    may = channel.permissions_for(person)
+    spoken = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
+    return may.view_channel and may.read_message_history and (may.connect or not spoken)
+
+
+async def _is_in(thread: discord.Thread, person: discord.Member) -> bool:
+    """Whether a person can read a private thread. What Discord does not say is a no."""
+    if thread.permissions_for(person).manage_threads:
+        return True
+    try:
+        with discord_errors():
+            await thread.fetch_member(person.id)  # Discord does not tell us when somebody leaves
+    except ChatError:
+        return False
+    return True

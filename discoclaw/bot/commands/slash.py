@@ -1,0 +1,89 @@
+"""Slash commands, made from the table. Knows discord.py's commands, and nothing about what they do.
+
+discord.py reads a command's parameters from its callback's signature and has no other way to be given them
+(https://github.com/Rapptz/discord.py/issues/9463), so each callback gets a signature made for it.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Literal, cast
+
+import discord
+from discord import app_commands
+
+from discoclaw.bot.commands.call import Interaction
+from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Param, Values
+
+Run = Callable[[Command, Interaction, Values], Awaitable[None]]
+Complete = Callable[[Completes, Interaction, str], Awaitable[list[app_commands.Choice[str]]]]
+Made = app_commands.Group | app_commands.Command[Any, ..., None]
+
+
+def slash_commands(catalogue: Catalogue, run: Run, complete: Complete) -> Iterator[Made]:
+    """Every command at the root: groups with all that is in them, and single commands."""
+    groups: dict[str, app_commands.Group] = {}
+    for group in catalogue.groups:
+        above, _, name = group.path.rpartition(" ")
+        groups[group.path] = app_commands.Group(
+            name=name, description=group.help, parent=groups[above] if above else None
+        )
+        if not above:
+            yield groups[group.path]
+    for command in catalogue.commands:
+        above = command.path.rpartition(" ")[0]
+        made = _made(command, run, complete)
+        if above:
+            groups[above].add_command(made)
+        else:
+            yield made
+
+
+def _made(command: Command, run: Run, complete: Complete) -> app_commands.Command[Any, ..., None]:
+    async def callback(interaction: Interaction, **values: Any) -> None:
+        await run(command, interaction, values)
+
+    described: Any = callback
+    described.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter("interaction", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any),
+            *(_parameter(param) for param in command.params),
+        ]
+    )
+    app_commands.describe(**{param.name: param.help for param in command.params})(described)
+    name = command.path.rpartition(" ")[2]
+    made: Any = app_commands.Command(name=name, description=command.help, callback=described)
+    for param in command.params:
+        if param.completes is not None:
+            made.autocomplete(param.name)(_completing(param.completes, complete))
+    return cast("app_commands.Command[Any, ..., None]", made)
+
+
+def _completing(what: Completes, complete: Complete) -> Any:
+    async def choices(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+        return await complete(what, interaction, typed)
+
+    return choices
+
+
+def _parameter(param: Param) -> inspect.Parameter:
+    default = inspect.Parameter.empty if param.required else param.default
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(param.name, kind, default=default, annotation=_annotation(param))
+
+
+def _annotation(param: Param) -> Any:
+    """The type by which discord.py knows what Discord is to ask for."""
+    if param.kind == "flag":
+        return bool
+    if param.kind == "file":
+        return discord.Attachment
+    if param.kind == "choice":
+        return Literal[param.choices]
+    if param.kind == "number":
+        return app_commands.Range[int, *_bounds(param)]
+    text: Any = app_commands.Range[str, *_bounds(param)] if param.bounds is not None else str
+    return text if param.required or param.default is not None else text | None
+
+
+def _bounds(param: Param) -> tuple[int, int]:
+    return param.bounds or (1, 1000)

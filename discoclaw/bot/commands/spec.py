@@ -1,0 +1,159 @@
+"""What a command is: its names, its parameters, what it says about itself, and who may use it. Values only.
+
+The table of commands (`table`) is made of these; the slash commands, the text commands, the help and the docs
+are made from that table, so a command has the same name and the same words everywhere.
+Knows nothing about Discord's objects or about what a command does.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from discoclaw.bot.answers import Answer
+
+Kind = Literal["word", "text", "flag", "number", "choice", "file"]
+"""One word; any number of words; yes or no; a whole number; one of several words; an attached file."""
+Completes = Literal["memory", "persona", "change"]
+"""What Discord offers while somebody types a value."""
+Need = Literal["memory", "summaries", "tidying", "mirror"]
+"""A part of the bot that can be switched off."""
+Values = dict[str, Any]
+Run = Callable[..., Awaitable[Answer]]
+"""Carries a command out: takes the call, and each parameter by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter. As text, flags and numbers are named (`--limit 5`), the others are given in their order.
+
+    `bounds` are of a number, or of the length of a text. `shown` stands for it in a usage, `also` are older
+    names that work as text, and `by_name` says that it is never given without its name.
+    """
+
+    name: str
+    help: str
+    kind: Kind = "text"
+    required: bool = False
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    bounds: tuple[int, int] | None = None
+    completes: Completes | None = None
+    also: tuple[str, ...] = ()
+    shown: str = ""
+    by_name: bool = False
+
+    @property
+    def usage(self) -> str:
+        """How it is written: `<text>`, `[persona]`, `[--oneline]`, `on|off`."""
+        label = self.shown or ("|".join(self.choices) if self.choices else self.name)
+        if self.kind in ("flag", "number") or self.by_name:
+            return f"[--{self.name}]" if self.kind == "flag" else f"[--{self.name} {self.shown or 'n'}]"
+        if self.required:
+            return label if self.choices else f"<{label}>"
+        return f"[{label}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `path` is its name, `aliases` are other names it has as text, below the same root.
+
+    `needs`: what has to be switched on. `adds`: it adds to memory, so it is refused to somebody who has opted
+    out. `owners`: only the bot's owners may use it. `parse` replaces the usual way to read its text. `aside`:
+    it takes long, so it runs beside its conversation's queue; a second one is answered with this sentence.
+    """
+
+    path: str
+    run: Run
+    help: str
+    params: tuple[Param, ...] = ()
+    aliases: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ("memory",)
+    adds: bool = False
+    owners: bool = False
+    aside: str = ""
+    parse: Callable[[str], Values] | None = None
+    example: str = ""
+
+    @property
+    def usage(self) -> str:
+        """Its parameters, as they are written as text."""
+        return self.example or " ".join(param.usage for param in self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Commands with a common beginning. `alone` is the path of the command that the bare name runs."""
+
+    path: str
+    help: str
+    title: str
+    alone: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A command as somebody wrote it: `name` is what they called it, `rest` what stands behind."""
+
+    command: Command
+    name: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """No command: what was written, the names it could have been, and the group it would be in.
+
+    No `name`: what was written is the beginning of `near`, and of nothing else.
+    """
+
+    name: str
+    near: tuple[str, ...]
+    group: Group
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All commands and groups, and how people find them."""
+
+    groups: tuple[Group, ...]
+    commands: tuple[Command, ...]
+    text_roots: frozenset[str] = field(default=frozenset())
+    """The roots that are commands as text too."""
+
+    @cached_property
+    def names(self) -> Mapping[str, Command | Group]:
+        """Every name that works as text, new and old, with its root."""
+        found: dict[str, Command | Group] = {}
+        every: tuple[Command | Group, ...] = (*self.groups, *self.commands)
+        for one in every:
+            root = one.path.partition(" ")[0]
+            if root in self.text_roots:
+                for name in self._called(root, one):
+                    found.setdefault(name, one)
+        return found
+
+    def _called(self, root: str, one: Command | Group) -> Iterator[str]:
+        for name in (one.path, *(f"{root} {alias}" for alias in one.aliases)):
+            yield name
+            for group in self.groups:
+                if name.startswith(f"{group.path} "):
+                    yield from (f"{root} {alias}{name[len(group.path) :]}" for alias in group.aliases)
+
+    def named(self, name: str) -> Command | Group | None:
+        """The command or group of this name, new or old, with or without `memory` in front."""
+        wanted = " ".join(name.lower().split())
+        return self.names.get(wanted) or self.names.get(f"memory {wanted}")
+
+    def command(self, path: str) -> Command:
+        """The command of this path."""
+        return next(one for one in self.commands if one.path == path)
+
+    def below(self, group: Group) -> Sequence[Command]:
+        """The commands of a group itself, without those of the groups inside it."""
+        return [one for one in self.commands if one.path.rpartition(" ")[0] == group.path]
+
+    def inside(self, group: Group) -> Sequence[Group]:
+        """The groups of a group."""
+        return [one for one in self.groups if one.path.rpartition(" ")[0] == group.path]

@@ -1,0 +1,351 @@
+"""The table of all commands: slash commands, text commands, the help and docs/commands.md come from it.
+
+At the top of `/memory` is what people do every day; the rest is in groups by what it is about, each with room
+for more (Discord takes 25 at each level). `aliases` are the names that commands had before, or have in git;
+they work as text for ever.
+"""
+
+from dataclasses import replace
+
+from discoclaw.bot.commands import data, everyday, history, owners, personas, search, transfer, why
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.spec import Catalogue, Command, Group, Kind, Param
+from discoclaw.bot.texts import help as helping
+from discoclaw.bot.texts.search import STILL
+
+TEXT_ROOTS = frozenset({"memory", "hatch", "nostr"})
+STILL_TIDYING = "I'm still tidying. Please try again in a moment."
+
+
+async def explain(call: Call, what: str | None) -> str:
+    """The help: an overview, everything, or one group or command."""
+    wanted = (what or "").strip().lower().lstrip("!/")
+    if not wanted:
+        return helping.overview(CATALOGUE)
+    if wanted == "all":
+        return helping.everything(CATALOGUE)
+    return helping.page(CATALOGUE, wanted) or helping.overview(CATALOGUE)
+
+
+def _memory(help_: str = "The memory's id, or at least 60 % of its text", *, required: bool = True) -> Param:
+    return Param("memory", help_, required=required, completes="memory", shown="id or text")
+
+
+def _persona(help_: str) -> Param:
+    return Param("name", help_, "word", required=True, completes="persona", shown="persona")
+
+
+def _change(help_: str, kind: Kind = "word") -> Param:
+    return Param("change", help_, kind, required=True, completes="change")
+
+
+GROUPS = (
+    Group("memory", "See and change what I remember about you", "Every day", alone="memory show"),
+    Group("memory history", "What changed in your memory, and how to take it back", "History"),
+    Group(
+        "memory persona",
+        "Separate memories, for example for work",
+        "Personas",
+        alone="memory persona list",
+        aliases=("branch",),
+    ),
+    Group("memory data", "Take your memory with you, destroy it, or have none", "Your data"),
+    Group("hatch", "Give me a personality (my owners only)", "My personality", alone="hatch start"),
+    Group("nostr", "My encrypted backup (my owners only)", "My backup", alone="nostr status"),
+)
+
+SEARCH = Command(
+    "memory search",
+    search.search,
+    "Find messages in the channels you can read",
+    (Param("query", "What to look for, in any words", required=True, bounds=(1, 500)),),
+    needs=(),
+    aside=STILL,
+)
+
+EVERYDAY = (
+    Command("memory show", everyday.show, "What I remember about you, and the summary of this conversation"),
+    Command(
+        "memory remember",
+        everyday.remember,
+        "Remember something",
+        (Param("text", "What to remember, as one sentence", required=True),),
+        adds=True,
+    ),
+    Command(
+        "memory forget",
+        everyday.forget,
+        "Stop using a memory (it stays in your history, and you can restore it)",
+        (_memory(),),
+    ),
+    Command(
+        "memory edit",
+        everyday.edit,
+        "Change what a memory says",
+        (_memory(), Param("text", "What it should say", required=True)),
+        adds=True,
+        parse=everyday.arrow,
+        example="<id or text> => <new text>",
+    ),
+    SEARCH,
+    Command(
+        "memory why",
+        why.why,
+        "What my last answer was based on, or where a memory comes from",
+        (_memory("A memory's id or text; nothing for my last answer", required=False),),
+    ),
+    Command(
+        "memory undo",
+        history.undo,
+        "Take back the last change; again for the one before",
+        aliases=("history undo",),
+    ),
+    Command("memory share", everyday.share, "Use a private memory outside our DMs too", (_memory(),)),
+    Command("memory private", everyday.private, "Use a memory in our DMs only", (_memory(),)),
+    Command("memory settle", everyday.settle, "Decide what is right where memories contradict each other"),
+    Command(
+        "memory tidy",
+        everyday.tidy,
+        "Look for duplicates and contradictions now",
+        aliases=("consolidate",),
+        needs=("memory", "tidying"),
+        adds=True,
+        aside=STILL_TIDYING,
+    ),
+    Command(
+        "memory help",
+        explain,
+        "How to see and change what I remember",
+        (Param("what", "A group or a command, or “all”", shown="group or command"),),
+        needs=(),
+    ),
+)
+
+HISTORY = (
+    Command(
+        "memory history log",
+        history.log,
+        "What changed, newest first",
+        (
+            Param("oneline", "One line for each change", "flag", default=False),
+            Param("limit", "How many changes at most", "number", default=20, bounds=(1, 1000)),
+            Param("persona", "Only this persona", "word", completes="persona", also=("branch",)),
+        ),
+        aliases=("log",),
+    ),
+    Command(
+        "memory history view",
+        history.view,
+        "What I remember now, or remembered at some point",
+        (
+            Param("at", "A date, a change or a persona", completes="change", shown="point"),
+            Param(
+                "persona",
+                "Only this persona",
+                "word",
+                completes="persona",
+                also=("branch",),
+                by_name=True,
+                shown="name",
+            ),
+        ),
+        aliases=("view",),
+    ),
+    Command(
+        "memory history diff",
+        history.difference,
+        "What differs between two points; what the last change did",
+        (
+            Param(
+                "start",
+                "From here: a change, a date or a persona",
+                "word",
+                completes="change",
+                also=("old",),
+                shown="from",
+            ),
+            Param(
+                "end",
+                "To here; until now, if left out",
+                "word",
+                completes="change",
+                also=("new",),
+                shown="to",
+            ),
+        ),
+        aliases=("diff",),
+        example="[<from> [<to>]]",
+    ),
+    Command(
+        "memory history graph",
+        history.draw,
+        "Your history as a picture, or as text",
+        (Param("form", "How to draw it", "choice", default="picture", choices=("picture", "timeline")),),
+        aliases=("graph",),
+    ),
+    Command(
+        "memory history revert",
+        history.revert,
+        "Take back one change and keep the later ones",
+        (_change("The id of the change to take back"),),
+        aliases=("revert",),
+    ),
+    Command(
+        "memory history restore",
+        history.restore,
+        "Go back to what I remembered after a change",
+        (_change("The id of the change to go back to", "text"),),
+        aliases=("restore",),
+    ),
+    Command(
+        "memory history verify",
+        history.verify,
+        "Check that your history is complete and unchanged",
+        aliases=("verify",),
+    ),
+)
+
+PERSONAS = (
+    Command(
+        "memory persona list",
+        personas.overview,
+        "Your personas; the current one is marked",
+        aliases=("branches",),
+    ),
+    Command(
+        "memory persona switch",
+        personas.switch,
+        "Talk to me as another persona",
+        (_persona("The persona"),),
+        aliases=("checkout",),
+    ),
+    Command(
+        "memory persona create",
+        personas.create,
+        "Create a persona, which starts with what the current one knows",
+        (
+            Param("name", "One word, for example coding", "word", required=True),
+            Param("description", "What this persona is about", also=("persona",)),
+        ),
+        aliases=("create-branch",),
+        adds=True,
+    ),
+    Command(
+        "memory persona delete",
+        personas.delete,
+        "Delete a persona; its changes stay in your history",
+        (_persona("The persona"),),
+        aliases=("delete-branch",),
+    ),
+    Command(
+        "memory persona merge",
+        personas.merge,
+        "Bring another persona's changes into this one",
+        (_persona("The persona to bring in"),),
+        aliases=("merge",),
+        adds=True,
+    ),
+    Command(
+        "memory persona copy",
+        personas.copy,
+        "Bring one change of another persona into this one",
+        (_change("The id of the change, from history log"),),
+        aliases=("cherry-pick", "persona cherry-pick"),
+        adds=True,
+    ),
+    Command(
+        "memory persona autoswitch",
+        personas.autoswitch,
+        "Whether I may switch your persona by myself",
+        (
+            Param(
+                "state",
+                "On: I switch by myself; off: I ask first",
+                "choice",
+                required=True,
+                choices=("on", "off"),
+            ),
+        ),
+        aliases=("autoswitch", "persona auto"),
+        needs=(),
+    ),
+)
+
+DATA = (
+    Command("memory data stats", data.stats, "Statistics about your memory", aliases=("stats",)),
+    Command(
+        "memory data export",
+        transfer.export,
+        "Your memory as a file, in a DM",
+        (
+            Param(
+                "format",
+                "For import, for reading, every object, or a list for other programs",
+                "choice",
+                default="json",
+                choices=tuple(transfer.FORMATS),
+            ),
+            Param("history", "With everything that ever changed", "flag", default=False),
+        ),
+        aliases=("export",),
+    ),
+    Command(
+        "memory data import",
+        transfer.take,
+        "Remember what an exported file says",
+        (Param("file", "A file from an export", "file", required=True),),
+        aliases=("import",),
+        adds=True,
+        example="(with a file)",
+    ),
+    Command(
+        "memory data erase",
+        data.erase,
+        "Destroy everything I remember about you, for good",
+        (
+            Param("user", "For my owners: whose memory, by id", "word"),
+            Param("yes", "At once, without asking", "flag", default=False),
+        ),
+        aliases=("erase",),
+        example="[--yes]",
+    ),
+    Command(
+        "memory data optout",
+        data.optout,
+        "Stop remembering me: learn nothing, use nothing",
+        aliases=("optout",),
+        needs=(),
+    ),
+    Command("memory data optin", data.optin, "Start remembering me again", aliases=("optin",), needs=()),
+    Command(
+        "memory data reset-summary",
+        data.reset_summary,
+        "Clear the summary of this conversation",
+        aliases=("reset rolling",),
+        needs=("summaries",),
+    ),
+)
+
+OWNERS = (
+    Command(
+        "hatch start", owners.start, "Begin the interview that gives me a personality", owners=True, needs=()
+    ),
+    Command(
+        "hatch cancel", owners.cancel, "End the interview without changing anything", owners=True, needs=()
+    ),
+    Command("hatch show", owners.show, "Who I am", owners=True, needs=()),
+    Command("hatch undo", owners.undo, "Take back the last change of who I am", owners=True, needs=()),
+    Command("nostr status", owners.mirror_status, "How my backup is doing", owners=True, needs=("mirror",)),
+    Command(
+        "nostr push",
+        owners.mirror_push,
+        "Send what has changed now, and try again what was refused",
+        owners=True,
+        needs=("mirror",),
+    ),
+)
+
+
+CATALOGUE = Catalogue(
+    GROUPS, (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, replace(SEARCH, path="search")), TEXT_ROOTS
+)

@@ -1,0 +1,184 @@
+"""Taking one's memory along and bringing it: export as a file, import of one.
+
+What an export looks like, and what a file says, is `memory/exchange`. Only the person themselves gets
+anything.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from io import BytesIO
+
+import discord
+
+from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.pages import SILENT
+from discoclaw.bot.texts.markup import NOTE
+from discoclaw.core.draft import Draft
+from discoclaw.core.errors import ChatError, ChatForbidden, Refused
+from discoclaw.core.history import History
+from discoclaw.core.item import Facets, Item, Sensitivity
+from discoclaw.core.privacy import is_personal, stricter
+from discoclaw.core.redact import Redactor
+from discoclaw.memory.exchange import (
+    Items,
+    export_json,
+    export_markdown,
+    export_objects,
+    export_snapshot,
+    load_bytes,
+)
+from discoclaw.show.words import count
+
+MOST_BYTES = 8 * 1024 * 1024
+"""What every server takes as a file, with room to spare; and what we read of one."""
+FORMATS = {
+    "json": "memories.json",
+    "markdown": "memory.md",
+    "objects": "memory.zip",
+    "snapshot": "snapshot.json",
+}
+"""What an export can be, and what its file is called."""
+TOO_LARGE = (
+    "your memory is larger than a file in Discord may be; whoever runs me can give it to you with "
+    "`discoclaw memory export`"
+)
+DMS_CLOSED = (
+    "I can't send you DMs, and your memory doesn't belong in public; use `/memory data export` here instead"
+)
+NOT_TAKEN = "Discord didn't take the file just now; try again later"
+
+
+# ---------------------------------------------------------------------- export
+
+
+async def export(call: Call, format: str, history: bool) -> Answer:
+    known = await call.history()
+    if not known.records:
+        return "I remember nothing about you, so there is nothing to export."
+    now_ms = int(discord.utils.utcnow().timestamp() * 1000)
+    accessed = await call.context.last_used.load(call.subject)
+    content, number = await asyncio.to_thread(
+        _rendered, known, call.subject, format, history, now_ms, accessed
+    )
+    if len(content) > MOST_BYTES:
+        raise Refused(TOO_LARGE)
+
+    def file() -> discord.File:
+        return discord.File(BytesIO(content), filename=FORMATS[format])
+
+    about = f"Your memory: {count(number, 'memory')} in `{FORMATS[format]}`."
+    if call.place.kind == "dm":
+        return [Page(about, files=(file(),))]
+    try:
+        with discord_errors():
+            await call.author.send(NOTE + about, file=file(), allowed_mentions=SILENT)
+    except ChatForbidden:
+        if not call.slash:
+            raise Refused(DMS_CLOSED) from None
+        return [Page(about, files=(file(),))]
+    except ChatError as error:
+        raise Refused(NOT_TAKEN) from error
+    return f"I sent it to you in a DM ({count(number, 'memory')})."
+
+
+def _rendered(
+    history: History, subject: str, form: str, history_too: bool, now_ms: int, accessed: Mapping[str, int]
+) -> tuple[bytes, int]:
+    if form == "objects":
+        return export_objects(history)
+    if form == "snapshot":
+        return export_snapshot(history, accessed)
+    export_ = export_json if form == "json" else export_markdown
+    return export_(history, subject, history_too=history_too, now_ms=now_ms)
+
+
+# ---------------------------------------------------------------------- import
+
+
+async def take(call: Call, file: discord.Attachment) -> str:
+    content = await _content(file)
+    found = await asyncio.to_thread(_loaded, file.filename, content, call.user_id, call.client.redactor)
+    most = call.client.settings.max_items
+    if len(found.items) > most:
+        raise Refused(f"the file has {len(found.items)} memories, and I keep at most {most}")
+    done: Counter[str] = Counter(rejected=len(found.rejected))
+
+    def make(draft: Draft) -> str:
+        for item in found.items:
+            if found.skips_known and _is_held(draft, item):
+                done["unchanged"] += 1
+                continue
+            facets = Facets(key=item.facets.key, category=item.facets.category)
+            done[_taken(call, draft, item, facets if found.skips_known else Facets())] += 1
+        if (over := sum(item.active for item in draft.items.values()) - most) > 0:
+            raise Refused(f"I keep {most} memories at most, and this is {over} too many; forget some first")
+        return _counted(done)
+
+    # Not what the file is called: others may read the history too.
+    return await call.change("imported by command", make)
+
+
+async def _content(file: discord.Attachment) -> bytes:
+    too_large = f"the file is too large; I read at most {MOST_BYTES // 1024 // 1024} MB"
+    if file.size > MOST_BYTES:
+        raise Refused(too_large)
+    try:
+        with discord_errors():
+            content = await file.read()
+    except ChatError as error:
+        raise Refused("Discord didn't give me the file; attach it again") from error
+    if len(content) > MOST_BYTES:
+        raise Refused(too_large)
+    return content
+
+
+def _loaded(name: str, content: bytes, user_id: str, redactor: Redactor) -> Items:
+    """The active items of a file. Raises Refused."""
+    found = load_bytes(name, content, redactor).content(user_id)
+    if isinstance(found, Items):
+        return replace(found, items=tuple(item for item in found.items if item.active))
+    return Items(tuple(History(found.records).shown().active()))
+
+
+def _is_held(draft: Draft, item: Item) -> bool:
+    """Whether an item of this id or key is there already."""
+    key = item.facets.key
+    return item.id in draft.items or (
+        key is not None and any(key == one.facets.key for one in draft.items.values())
+    )
+
+
+def _taken(call: Call, draft: Draft, item: Item, facets: Facets) -> str:
+    """Take one item over, as if the person had typed it, but as private as the file says.
+
+    Not every file says it; what is personal and given in private then stays so.
+    """
+    unseen = call.slash or call.place.private
+    marked: Sensitivity = "private" if unseen and is_personal(item.text) else "normal"
+    clean = call.client.redactor.clean
+    try:
+        return draft.upsert(
+            item.kind,
+            clean(item.text),
+            replace(call.origin(), private=False),
+            tags=list(map(clean, item.tags)),
+            marked=stricter(item.facets.sensitivity, marked),
+            facets=facets,
+        )[1]
+    except Refused:
+        return "rejected"
+
+
+def _counted(done: Counter[str]) -> str:
+    new = done["added"] + done["restored"]
+    parts = [
+        f"{count(new, 'memory')} added",
+        *([f"{done['updated']} updated"] if done["updated"] else []),
+        *([f"{done['unchanged']} known already"] if done["unchanged"] else []),
+        *([f"{done['rejected']} not accepted"] if done["rejected"] else []),
+    ]
+    return ", ".join(parts) + (". `!memory undo` takes it back." if new or done["updated"] else ".")

@@ -1,0 +1,59 @@
+"""`why`: what the last answer was based on, or where one memory comes from."""
+
+import asyncio
+
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.choosing import the_one
+from discoclaw.bot.links import message_link, source_link
+from discoclaw.bot.texts import history as texts
+from discoclaw.bot.texts.memory import line_of
+from discoclaw.core.view import EMPTY, View
+from discoclaw.show.words import count, short
+
+UNKNOWN_ANSWER = (
+    "I no longer know what my last answer to you here was based on. Ask me something, then try again. "
+    "`!memory why <id or text>` says where a memory comes from."
+)
+
+
+async def why(call: Call, memory: str | None) -> str:
+    if not memory or not memory.strip():
+        return await _last_answer(call)
+    history = await call.history()
+    branch = call.persona(history.branches) if history.records else None
+    view = history.view(history.branch(branch).head) if branch is not None else EMPTY
+    item = the_one(call, view.items.values(), memory, "why", gone=True)
+    return await asyncio.to_thread(
+        texts.why,
+        history,
+        item,
+        link=lambda source: source_link(call.client, source),
+        branch=branch,
+        in_private=call.in_private,
+    )
+
+
+async def _last_answer(call: Call) -> str:
+    last = call.context.explained.last(call.session_key, call.user_id)
+    if last is None:
+        return UNKNOWN_ANSWER
+    view = await call.memory.view(call.subject, last.branch)
+    answer = message_link(call.client, call.place.channel_id, last.answer_id)
+    lines = [f"For [my last answer to you here](<{answer}>) I had:"]
+    lines += [_used(call, view, item_id, chosen) for item_id, chosen in last.items] or [
+        "- nothing I remember about you"
+    ]
+    summary = "this conversation's summary" if last.summary else "no summary"
+    lines.append(f"and {summary}, {count(last.window, 'recent message')}, and your message.")
+    return "\n".join(lines)
+
+
+def _used(call: Call, view: View, item_id: str, chosen: str) -> str:
+    item = view.items.get(item_id)
+    if item is None:
+        return f"- a memory that is gone since (id {short(item_id)})"
+    if not call.may_show(item):
+        return f"- a private memory (id {short(item_id)})"
+    link = source_link(call.client, item.source)
+    where = link if item.source.type == "manual" else f"said in {link}"
+    return f"{line_of(item)}{f'; chosen for {chosen}' if chosen else ''}; {where}"

@@ -1,0 +1,120 @@
+"""What a press of a button does, given what the button knows. Knows nothing about buttons.
+
+Every press returns what the message then says, or raises Refused or MemoryFault.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.answers import OPTED_OUT
+from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.spec import Need
+from discoclaw.bot.texts import memory as texts
+from discoclaw.bot.texts.markup import NOTE, name
+from discoclaw.core.draft import Origin, Resolution
+from discoclaw.core.errors import Refused
+from discoclaw.core.subject import user_subject
+from discoclaw.memory.subjects import verbs
+
+DONE_ALREADY = "that is done already"
+GONE = "I can't find that any more: the memory or its persona was deleted since"
+
+Press = discord.Interaction[Any]
+
+
+class Presses:
+    """The things that buttons do. `may_talk` is the allowlist, `owners` are user ids."""
+
+    def __init__(
+        self,
+        context: CommandContext,
+        *,
+        owners: frozenset[str],
+        may_talk: Callable[..., Awaitable[bool]],
+    ) -> None:
+        self._context = context
+        self._owners = owners
+        self.may_talk = may_talk
+
+    def require(self, *needs: Need) -> None:
+        """Raise Refused unless every part that a button needs is switched on."""
+        self._context.require(*needs)
+
+    def _origin(self, press: Press) -> Origin:
+        return Origin(
+            "stated",
+            said_at=_pressed_at(press),
+            private=press.guild_id is None,
+            evidence=_at(press),
+            dm_privacy=self._context.dm_privacy,
+        )
+
+    async def settle(self, press: Press, event_id: str, how: Resolution, branch: str) -> str:
+        """The person says which side of a conflict holds."""
+        store, subject = self._context.store, user_subject(str(press.user.id))
+        if branch not in (await store.branches(subject)).all:
+            raise Refused(f"the persona {branch!r} is gone, and the question with it")
+        if how != "keep_old" and self._context.choices.opted_out(str(press.user.id)):
+            raise Refused(OPTED_OUT)
+        view = await store.view(subject, branch)
+        conflict = next((one for one in view.conflicts if one.event_id == event_id), None)
+        if conflict is None:
+            raise Refused(DONE_ALREADY)
+        held = view.items[conflict.item_id].text
+        await verbs.settle(
+            store, subject, event_id, how, self._origin(press), branch=branch, by="button", at=_at(press)
+        )
+        return NOTE + texts.settled(held, conflict, how)
+
+    async def undo(self, press: Press, commit: str, branch: str) -> str:
+        """What was learned is taken back."""
+        store, subject = self._context.store, user_subject(str(press.user.id))
+        history = await store.history(subject)
+        if commit not in history.commits or branch not in history.branches.all:
+            raise Refused(GONE)
+        done = await verbs.revert(
+            store, subject, commit, self._origin(press), on=branch, by="button", at=_at(press)
+        )
+        if done.commit is not None:
+            left = "; what has changed since stays" if done.clashes else ""
+            return f"{NOTE}taken back{left}"
+        raise Refused("it has changed since, so it stays" if done.clashes else DONE_ALREADY)
+
+    async def switch(self, press: Press, branch: str) -> str:
+        """The current persona becomes the one that was proposed."""
+        store, subject = self._context.store, user_subject(str(press.user.id))
+        branches = await store.branches(subject)
+        if branches.named(branch).name == branches.current:
+            raise Refused(f"{branch!r} is your persona already")
+        asked_at = _pressed_at(press)
+        after = await verbs.switch(store, subject, branch, said_at=asked_at, by="button", at=_at(press))
+        return f"{NOTE}Your persona is now **{name(after.current)}**."
+
+    async def hatch(self, press: Press) -> str:
+        """An interview about our personality begins where the button stands."""
+        assert press.message is not None  # a button stands below one
+        place = wire.place_of(press.message.channel)
+        return await self._context.hatchery.begin(str(press.user.id), place, str(press.message.id))
+
+    async def erase(self, press: Press, target: str) -> str:
+        """All that is remembered about a person is destroyed: about oneself, or by an owner about anybody."""
+        own = str(press.user.id) == target
+        if not own and str(press.user.id) not in self._owners:
+            raise Refused("only the person themselves or one of my owners can do that")
+        store, subject = self._context.store, user_subject(target)
+        asked = int(press.message.created_at.timestamp() * 1000) if press.message is not None else 0
+        if store.erased_at(subject) >= asked:
+            raise Refused(DONE_ALREADY)
+        return texts.erased(await store.erase(subject, asked_at=_pressed_at(press)), own=own)
+
+
+def _pressed_at(press: Press) -> int:
+    return int(press.created_at.timestamp() * 1000)
+
+
+def _at(press: Press) -> str:
+    message = press.message
+    return f"{press.channel_id}/{message.id if message is not None else press.id}"

@@ -1,0 +1,140 @@
+"""The messages of one answer, as calls of Discord: typing, sending, editing, and trying again.
+
+A send is tried again with the same nonce, so that Discord drops a double. discord.py itself waits out rate
+limits and repeats 500, 502 and 504 for half a minute; our own two repeats are for what it raises at once:
+503, and connections that break. Knows nothing about what the messages say or where they end.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import discord
+
+from discoclaw.bot.errors import discord_errors, worth_retrying
+from discoclaw.bot.pages import SILENT, file_of
+from discoclaw.bot.split import Piece
+from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_TYPING_LASTS_S = 8.0  # Discord shows it for 10 s
+_TYPING_TIMES = 75  # ten minutes: a turn that never ends must not type for ever
+
+
+async def stop(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task, if it still runs, and wait until it has ended."""
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+
+
+class Typing:
+    """Shows that we are typing, until it is stopped. It is started once at most."""
+
+    def __init__(self, channel: discord.abc.Messageable) -> None:
+        self._channel = channel
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to type."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._type())
+
+    async def stop(self) -> None:
+        """No longer renew it; Discord shows it until a message comes, or for some seconds."""
+        await stop(self._task)
+
+    async def _type(self) -> None:
+        try:
+            for _ in range(_TYPING_TIMES):
+                with discord_errors():
+                    await self._channel.typing()
+                await asyncio.sleep(_TYPING_LASTS_S)
+        except ChatError as error:
+            log.debug("typing is not shown: %s", error)
+
+
+class Sender:
+    """Sends the messages of one answer. The first one is a reply to `to`, if there is one."""
+
+    def __init__(
+        self,
+        channel: discord.abc.Messageable,
+        to: discord.Message | discord.PartialMessage | None,
+        retry_after_s: Sequence[float],
+    ) -> None:
+        self._channel = channel
+        self._to = to
+        self._retry_after_s = tuple(retry_after_s)
+        self.typing = Typing(channel)
+        self.first: discord.Message | None = None
+        """The first message that is still there."""
+
+    async def send(self, piece: Piece, *, whole: bool = True) -> discord.Message:
+        """Send a piece (without its file unless `whole`).
+
+        Typing stops before: only a message ends it, and it must not begin again behind that.
+        """
+        await self.typing.stop()
+        send: Any = self._channel.send  # none of its overloads takes options from a dict
+        options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": secrets.randbits(63)}
+        if self._to is not None and self.first is None:
+            options["reference"] = discord.MessageReference.from_message(self._to, fail_if_not_exists=False)
+
+        async def call() -> discord.Message:
+            if whole and (file := file_of(piece)):
+                options["file"] = file  # a new one for each try: sending closes it
+            message: discord.Message = await send(piece.text, **options)
+            return message
+
+        try:
+            message = await self.repeated(call)
+        except (ChatGone, ChatUnavailable):
+            raise
+        except ChatError:
+            # A reply needs the right to read the history, and not every kind of message takes one.
+            if options.pop("reference", None) is None:
+                raise
+            message = await self.repeated(call)
+        self.first = self.first or message
+        return message
+
+    async def send_view(self, text: str, view: discord.ui.View) -> None:
+        """Send a text with buttons, silently and not as a reply."""
+
+        async def call() -> discord.Message:
+            return await self._channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
+
+        await self.repeated(call)
+
+    async def edit(self, message: discord.Message, text: str, file: discord.File | None = None) -> None:
+        """Give a message another text, and a file if there is one. Tried once."""
+        with discord_errors():
+            if file is None:
+                await message.edit(content=text, allowed_mentions=SILENT)
+            else:
+                await message.edit(content=text, attachments=[file], allowed_mentions=SILENT)
+
+    def forget(self, message: discord.Message | None) -> None:
+        """A message was deleted; if it was the first one, the next one is."""
+        if self.first is message:
+            self.first = None
+
+    async def repeated(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call Discord, and again after a pause when that may help. Raises ChatError."""
+        for pause in self._retry_after_s:
+            try:
+                with discord_errors():
+                    return await call()
+            except ChatUnavailable as error:
+                if not worth_retrying(error):
+                    raise
+                log.info("trying again in %s s: %s", pause, error)
+            await asyncio.sleep(pause)
+        with discord_errors():
+            return await call()

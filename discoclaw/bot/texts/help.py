@@ -1,0 +1,103 @@
+"""The help, from the table of commands: an overview for a phone, and a page for each group and command."""
+
+from discoclaw.bot.commands.spec import Catalogue, Command, Group, Missing
+
+TITLE = "**How to see and change what I remember about you**"
+FOOT = (
+    "Slash commands do the same, and only you see their answers: `/memory show`. "
+    "Ordinary sentences work too: “please remember that …”."
+)
+POINTS = (
+    "(A `<change>` is named by its id, which `!memory history log` shows; "
+    "a `[point]` may also be a date or a persona.)"
+)
+
+
+def overview(catalogue: Catalogue) -> str:
+    """The commands for every day, and where the others are."""
+    root = catalogue.groups[0]
+    lines = [TITLE, *(_line(catalogue, one) for one in catalogue.below(root)), "", "**More**"]
+    for group in catalogue.inside(root):
+        names = ", ".join(one.path.rpartition(" ")[2] for one in catalogue.below(group))
+        lines.append(f"`!memory help {group.path.rpartition(' ')[2]}` – {names}")
+    return "\n".join([*lines, "`!memory help all` – everything on one page", FOOT])
+
+
+def everything(catalogue: Catalogue) -> str:
+    """All commands, by group."""
+    return "\n\n".join(
+        page
+        for one in catalogue.groups
+        if (page := "\n".join(_group_lines(catalogue, one) if one.path != "memory" else _everyday(catalogue)))
+    )
+
+
+def _everyday(catalogue: Catalogue) -> list[str]:
+    return [TITLE, *(_line(catalogue, one) for one in catalogue.below(catalogue.groups[0])), FOOT]
+
+
+def page(catalogue: Catalogue, name: str) -> str | None:
+    """The help for one group or command; None if there is none of that name."""
+    found = catalogue.named(name)
+    if isinstance(found, Command):
+        return _command_page(catalogue, found)
+    if isinstance(found, Group):
+        return overview(catalogue) if found.path == "memory" else group_page(catalogue, found)
+    return None
+
+
+def group_page(catalogue: Catalogue, group: Group) -> str:
+    """The commands of one group."""
+    commands = catalogue.below(group)
+    root = group.path.partition(" ")[0]
+    older = [f"`!{root} {name}`" for one in commands for name in one.aliases if " " not in name]
+    first = commands[0].path.removeprefix("memory ")
+    lines = [*_group_lines(catalogue, group), f"More about one of them: `!memory help {first}`"]
+    return "\n".join([*lines, f"Older names work too: {', '.join(older)}"] if older else lines)
+
+
+def missing(catalogue: Catalogue, found: Missing) -> str:
+    """The answer to a command that does not exist: the one that was most likely meant, and the help."""
+    near = " or ".join(f"`!{one}`" for one in found.near)
+    if not found.name:
+        one = catalogue.names[found.near[0]]
+        return f"Did you mean {near}? ({one.help}.)"
+    hint = f" Did you mean {near}?" if near else ""
+    root = found.group.path == "memory"
+    helped = overview(catalogue) if root else "\n".join(_group_lines(catalogue, found.group))
+    return f"There is no `!{found.name}`.{hint}\n{helped}"
+
+
+# ---------------------------------------------------------------------- lines
+
+
+def _group_lines(catalogue: Catalogue, group: Group) -> list[str]:
+    commands = catalogue.below(group)
+    points = [POINTS] if any(param.shown == "point" for one in commands for param in one.params) else []
+    return [f"**{group.title}**: {_small(group.help)}", *(_line(catalogue, one) for one in commands), *points]
+
+
+def _line(catalogue: Catalogue, command: Command) -> str:
+    return f"`{written(catalogue, command)}` – {_small(command.help)}"
+
+
+def written(catalogue: Catalogue, command: Command) -> str:
+    """A command as people type it, with its parameters."""
+    sign = "!" if command.path.partition(" ")[0] in catalogue.text_roots else "/"
+    return f"{sign}{command.path} {command.usage}".rstrip()
+
+
+def _command_page(catalogue: Catalogue, command: Command) -> str:
+    lines = [f"`{written(catalogue, command)}`", f"{command.help}."]
+    lines += [f"- `{param.name}`: {_small(param.help)}" for param in command.params]
+    if command.owners:
+        lines.append("Only my owners can use it.")
+    root = command.path.partition(" ")[0]
+    if command.aliases:
+        lines.append(f"Also: {', '.join(f'`!{root} {one}`' for one in command.aliases)}")
+    return "\n".join([*lines, f"As a slash command: `/{command.path}`"])
+
+
+def _small(text: str) -> str:
+    """A sentence inside another one; "I" stays as it is."""
+    return text if text.startswith(("I ", "I'")) else text[:1].lower() + text[1:]

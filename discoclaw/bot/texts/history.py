@@ -1,0 +1,236 @@
+"""What people read about their history: what changed, what they said then, and where a memory comes from.
+
+The same history as `show.text` has for the terminal, as lists that a phone can show, in the words that people
+know and with times that Discord renders. `in_private` means what it means there.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from discoclaw.bot.links import source_of_event
+from discoclaw.bot.texts.markup import ago, block, name, plain, said
+from discoclaw.bot.texts.memory import line_of
+from discoclaw.core.event import Commit, Event, Ref
+from discoclaw.core.history import History
+from discoclaw.core.item import Item, Source, by_newest
+from discoclaw.core.merge import Brought, ItemChange
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import View
+from discoclaw.show import text as shown
+from discoclaw.show.graph import digits
+from discoclaw.show.words import PRIVATE, acts, count, line, short, word
+
+NOTHING = "I remember nothing yet."
+Link = Callable[[Source], str]
+"""The address of a message, or what stands instead of one."""
+
+_BY = {
+    "command": "by you, with a command",
+    "button": "by you, with a button",
+    "cli": "by whoever runs me",
+    "extraction": "learned from what was said",
+    "hygiene": "by itself, when its time was over",
+    "file": "by hand, in the file",
+    "import": "imported",
+    "hatching": "in our interview",
+    "repair": "while your history was repaired",
+}
+_ACTS = {"merge": "merges", "cherry-pick": "copies", "undo": "takes back", "restore": "goes back to"}
+_SETTLED = {
+    "keep_old": "you kept the first, not",
+    "use_new": "you chose",
+    "both_valid": "you kept both, also",
+}
+
+
+# ---------------------------------------------------------------------- log
+
+
+def log(history: History, *, branch: str | None, oneline: bool, limit: int | None, in_private: bool) -> str:
+    """What changed in a persona, newest first; `limit` is the most changes shown."""
+    records, earlier = shown.newest(history, branch, limit)
+    secrets = shown.Secrets(history, in_private=in_private)
+    size = digits(history.commits)
+    lines: list[str] = []
+    for record in records:
+        if isinstance(record, Ref):
+            lines += [] if oneline else [f"- {_when(record)} {_turn(record, in_private=in_private)}"]
+        elif oneline:
+            lines.append(
+                f"- `{record.id[:size]}` {_when(record)} {said(record.message)} ({name(record.branch)})"
+            )
+        else:
+            lines += _change(record, size, secrets)
+    if earlier:
+        lines.append(f"(and {count(earlier, 'earlier change')})")
+    return "\n".join(lines) or NOTHING
+
+
+def _change(commit: Commit, size: int, secrets: shown.Secrets) -> Iterator[str]:
+    done = "".join(f", {_ACTS[act]} `{word(other)[:size]}`" for act, other in acts(commit))
+    about = f"{_made_by(commit)}persona {name(commit.branch)}{done}"
+    yield f"- {_when(commit)} {said(commit.message)}: {about}, id `{commit.id[:size]}`"
+    yield from (f"  - {_event(event, secrets)}" for event in commit.events)
+
+
+def _when(record: Commit | Ref) -> str:
+    return ago(ms_of_iso(record.timestamp))
+
+
+def _made_by(commit: Commit) -> str:
+    by = commit.metadata.get("by")
+    if not isinstance(by, str):
+        return ""
+    told = "by me, while we talked" if by.startswith("memory_") else _BY.get(by, f"by {word(by)}")
+    return f"{plain(told)}, "
+
+
+def _turn(ref: Ref, *, in_private: bool) -> str:
+    """What happened to a persona."""
+    persona = f"persona {name(ref.branch)}"
+    if ref.action == "create":
+        secret = ref.metadata.get("private") is True and not in_private
+        about = PRIVATE if secret else said(ref.persona)
+        return f"{persona} created" + (f": {about}" if ref.persona else "")
+    if ref.action == "switch":
+        return f"switched to {persona}"
+    if ref.action == "delete":
+        return f"{persona} deleted"
+    return "changes of another copy came in" if ref.action == "union" else "history repaired"
+
+
+def _event(event: Event, secrets: shown.Secrets) -> str:
+    marks = "" if event.sensitivity == "normal" else f" ({event.sensitivity})"
+    verb = _verb(event)
+    words = f" {_words(event)}" if secrets.open(event) else f" {PRIVATE}"
+    return f"{verb} {short(secrets.target(event))}{marks}:{words}"
+
+
+def _verb(event: Event) -> str:
+    if "conflict" in event.ext:
+        return "settled" if "settled" in event.ext["conflict"] else "asked about"
+    if event.event_type == "modify" and "link" not in event.ext:
+        status = event.ext.get("item", {}).get("status")
+        return {"deprecated": "forgot", "active": "restored"}.get(status, "changed")
+    if event.event_type == "forget" and "link" not in event.ext:
+        return "removed"
+    return {"add": "added", "observe": "confirmed"}.get(event.event_type, "changed")
+
+
+def _words(event: Event) -> str:
+    link, noted = event.ext.get("link"), event.ext.get("conflict")
+    if link is not None:
+        return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
+    if noted is not None:
+        text = noted.get("text")
+        told = said(text) if isinstance(text, str) and text else "that it no longer holds"
+        how = _SETTLED.get(str(noted.get("settled")), "you decided about") if "settled" in noted else "or"
+        return f"{how} {told}"
+    return said(shown.text_of(event))
+
+
+# ---------------------------------------------------------------------- items, differences
+
+
+def view(view: View, *, in_private: bool, hidden: Collection[str] = ()) -> str:
+    """What I remember at a point, newest first, then what was forgotten, then what is to be settled.
+
+    `hidden` are ids of items that became private later.
+    """
+    items = sorted(view.items.values(), key=lambda item: (not item.active, by_newest(item)))
+    visible = [item for item in items if shown.is_open(item, in_private=in_private, hidden=hidden)]
+    lines = [line_of(item) for item in visible]
+    if left_out := len(items) - len(visible):
+        lines.append(f"({count(left_out, 'private memory')}, not shown here)")
+    if view.conflicts:
+        lines += ["", "**To settle**"]
+    for conflict in view.conflicts:
+        secret = not in_private and {conflict.item_id, conflict.other_id} & set(hidden)
+        lines.append(
+            f"- {PRIVATE if secret else plain(shown.conflict(view, conflict, in_private=in_private))}"
+        )
+    return "\n".join(lines) or NOTHING
+
+
+def changes(found: Sequence[ItemChange], *, in_private: bool, hidden: Collection[str]) -> str:
+    """A difference: `+` came, `-` went, `~` says something else now."""
+    if not found:
+        return "There is no difference."
+    return block(shown.changes(found, in_private=in_private, hidden=hidden), "diff")
+
+
+def brought(done: Brought, *, in_private: bool) -> str:
+    """What an undo, a merge or a copied change did, and what is left to decide."""
+    lines = shown.brought_lines(done, in_private=in_private)
+    if done.commit is None:
+        head = "Nothing to do" + ("." if lines else ": it's all here already.")
+    else:
+        number = count(len(done.changes), "change") if done.changes else "no memory changed"
+        head = f"Done: {said(done.commit.message)}, {number} (id `{done.commit.id}`)."
+    text = "\n".join([head, *([block("\n".join(lines), "diff")] if lines else [])])
+    if opened := [short(change.item.id) for change in done.changes if _is_shared(change)]:
+        ids = ", ".join(opened[:10]) + (", …" if len(opened) > 10 else "")
+        text += f"\nNow I use outside our DMs again: {ids}. `!memory private <id>` keeps one in our DMs."
+    events = done.commit.events if done.commit is not None else ()
+    if any("settled" not in event.ext["conflict"] for event in events if "conflict" in event.ext):
+        text += "\nYou decide which one is right: `!memory settle`."
+    return text
+
+
+def _is_shared(change: ItemChange) -> bool:
+    """Whether an item was private before and is not any more."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return False
+    return before.facets.sensitivity != "normal" == after.facets.sensitivity
+
+
+def intact(changes: int) -> str:
+    return f"Your history is intact: {count(changes, 'change')} checked."
+
+
+def damaged(faults: Sequence[str]) -> str:
+    told = "\n".join(f"- {fault}" for fault in faults[:20])
+    return f"Your history is damaged. Please tell whoever runs me:\n{block(told)}"
+
+
+# ---------------------------------------------------------------------- where a memory comes from
+
+
+def why(history: History, item: Item, *, link: Link, branch: str | None, in_private: bool) -> str:
+    """Every event that touched an item, oldest first, with where it was said.
+
+    `branch` leaves out what other personas did. Raises Refused when there is no such branch.
+    """
+    secrets = shown.Secrets(history, in_private=in_private)
+    visible = shown.is_open(item, in_private=in_private)
+    traits = ", ".join(shown.traits(item))
+    lines = [f"[{traits}] {plain(line(item.text)) if visible else PRIVATE} (id {short(item.id)})"]
+    for commit in shown.commits_of(history, branch):
+        for event in commit.events:
+            if secrets.target(event) == item.id:
+                lines += _reason(commit, event, secrets, link)
+    return "\n".join(lines if len(lines) > 1 else [*lines, "Your history doesn't say where it came from."])
+
+
+def _reason(commit: Commit, event: Event, secrets: shown.Secrets, link: Link) -> Iterator[str]:
+    yield f"- {_when(commit)} {_event(event, secrets)} – {_origin(commit, event, link)}"
+    if event.evidence and not _is_place(event.evidence):
+        yield f"  - because: {said(event.evidence) if secrets.open(event) else PRIVATE}"
+
+
+def _origin(commit: Commit, event: Event, link: Link) -> str:
+    kind = event.source.partition(":")[0]
+    stated = event.ext.get("facets", {}).get("author") == "stated"
+    who = "you said so" if stated else "I concluded it"
+    if kind == "discord":
+        return f"{who}, in {link(source_of_event(event.source))}"
+    if kind != "manual":
+        return f"{who}, {word(event.source)}"
+    at = commit.metadata.get("at")
+    there = f", in {link(source_of_event(f'discord:{at}'))}" if isinstance(at, str) and _is_place(at) else ""
+    return f"you told me directly{there}" if stated else f"set directly{there}"
+
+
+def _is_place(text: str) -> bool:
+    channel, _, message = text.partition("/")
+    return channel.isdigit() and message.isdigit()

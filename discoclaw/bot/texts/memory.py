@@ -1,0 +1,97 @@
+"""What people read about the memories they have now, and about what became of them."""
+
+from collections.abc import Sequence
+
+from discoclaw.bot.texts.markup import ago, plain, said, words
+from discoclaw.core.draft import Resolution
+from discoclaw.core.item import Item
+from discoclaw.core.view import Conflict, View
+from discoclaw.memory.conversations.rolling import Rolling
+from discoclaw.memory.erasing.erase import Erased
+from discoclaw.show import text as shown
+from discoclaw.show.words import count, short
+
+NOT_USED = (
+    "**You have opted out**: I learn nothing about you and use nothing I know. "
+    "`!memory optin` turns memory on again."
+)
+NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
+SECRET = "\n(I left out what looks like a secret key.)"
+
+
+def show(view: View, rolling: Rolling, *, in_private: bool, persona: str = "") -> str:
+    """What a person may see of their memory here. `in_private`: nobody else reads the answer.
+
+    `persona` is named for somebody who has more than one.
+    """
+    items = view.active()
+    visible = [item for item in items if in_private or item.facets.sensitivity == "normal"]
+    named = f", persona `{persona}`" if persona else ""
+    lines = [f"**What I remember about you** ({count(len(items), 'memory')}{named})"]
+    lines += [line_of(item) for item in visible] if items else [NOTHING_YET]
+    if hidden := len(items) - len(visible):
+        secret = count(hidden, "private memory")
+        lines.append(f"({secret}: use `/memory show`, or ask me in a DM)")
+    if gone := sum(not item.active for item in view.items.values()):
+        lines.append(f"({gone} forgotten, still in your history; `!memory remember <text>` brings one back)")
+    lines += to_settle(view, visible, in_private=in_private)
+    lines.append("")
+    if rolling.summary:
+        lines += [f"**Summary of this conversation** (updated {ago(rolling.updated_at)})", rolling.summary]
+    else:
+        lines.append("**Summary of this conversation**: none yet")
+    return "\n".join(lines)
+
+
+def line_of(item: Item) -> str:
+    """One item with its id: `- [fact] text (id 2ed36192, updated 2 hours ago, private)`."""
+    secret = "" if item.facets.sensitivity == "normal" else f", {item.facets.sensitivity}"
+    gone = "" if item.active else ", forgotten"
+    when = f"updated {ago(item.updated_at)}"
+    return f"- [{item.kind}] {words(item.text)} (id {short(item.id)}, {when}{secret}{gone})"
+
+
+def to_settle(view: View, visible: Sequence[Item], *, in_private: bool) -> list[str]:
+    """What contradicts a memory that is shown."""
+    ids = {item.id for item in visible}
+    lines = []
+    for conflict in view.conflicts:
+        if conflict.item_id in ids and (conflict.sensitivity == "normal" or in_private):
+            question = plain(shown.conflict(view, conflict, in_private=in_private))
+            lines.append(f"- {question}. I use the first until you decide: `!memory settle`.")
+    return ["", "**To settle**", *lines] if lines else []
+
+
+def remembered(item: Item) -> str:
+    return f"Remembered: {words(item.text)}{kept_private(item)}"
+
+
+def kept_private(item: Item) -> str:
+    """What is said about a memory that is private: how to use it everywhere."""
+    if item.facets.sensitivity == "normal":
+        return ""
+    return f"\n(private: I use it in our DMs only; `!memory share {short(item.id)}` changes that)"
+
+
+def settled(held: str, conflict: Conflict, how: Resolution) -> str:
+    """What became of a conflict about an item that said `held`."""
+    if how == "keep_old":
+        return f"Settled: I keep {said(held)}."
+    if how == "both_valid":
+        return f"Settled: I keep both, {said(held)} and {said(conflict.text)}."
+    if conflict.text:
+        return f"Settled: from now on I use {said(conflict.text)}."
+    return f"Settled: I forgot {said(held)}."
+
+
+def erased(done: Erased, *, own: bool) -> str:
+    """What an erasing did, and what is still to come."""
+    text = (
+        f"I erased everything I remembered about {'you' if own else 'them'}. "
+        "Messages in Discord itself are still there."
+    )
+    if done.soul:
+        text += f" My personality is gone too, because it was based on what {'you' if own else 'they'} said."
+    if done.left:
+        return f"{text} Some files couldn't be removed yet. I keep trying, and remember nothing until then."
+    return text

@@ -1,0 +1,47 @@
+"""What people read of a search in the archive."""
+
+from collections.abc import Sequence
+
+from discoclaw.bot.links import message_address
+from discoclaw.bot.texts.markup import ago, plain
+from discoclaw.core.text import speaker, utf16_length
+from discoclaw.session.archive_search import ArchiveHit
+from discoclaw.show.words import count, line
+
+LONGEST_SHOWN = 160
+"""UTF-16 units of a message that are shown."""
+LONGEST_ANSWER = 1900
+NOTHING = "I found nothing like that in the messages I kept and you can read."
+STILL = "I'm still looking for what you asked before. Please try again in a moment."
+NOT_NOW = "I can't search the archive right now. Please try again in a while."
+
+
+def off(what: str) -> str:
+    """What is said where nothing is kept. `what` is the value that would change that."""
+    return (
+        "Messages here aren't kept, so there is nothing to search. Whoever runs me can change that with "
+        f"DISCOCLAW_AUTO_SAVE in `.env`: it takes {what}, or `all`."
+    )
+
+
+def found(hits: Sequence[ArchiveHit]) -> str:
+    """The messages that were found, best first, in one message of Discord."""
+    lines: list[str] = []
+    room = LONGEST_ANSWER
+    for one in map(_line, hits):
+        room -= utf16_length(one) + 1
+        if room < 0:
+            break
+        lines.append(one)
+    if more := len(hits) - len(lines):
+        lines.append(f"({count(more, 'more message')}; add words to find fewer)")
+    return "\n".join(lines)
+
+
+def _line(hit: ArchiveHit) -> str:
+    """One message: nothing in it is markup, a mention, or a link but ours."""
+    entry = hit.entry
+    where = f"<#{entry.channel_id}>, " if entry.guild_id is not None else ""
+    text = line(entry.text, LONGEST_SHOWN).replace("`", "'") or " "
+    link = message_address(entry.guild_id, entry.channel_id, entry.id)
+    return f"- {ago(entry.sent_at)}, {where}**{plain(speaker(entry.name))}**: `{text}` <{link}>"

@@ -1,0 +1,112 @@
+"""What cursors say about people: where they talked, whose words a summary has, what is shown of them outside.
+
+Whose words are in a summary is known from the cursor `people-<session>` and, for one that an earlier version
+wrote, from the sessions in the person's own cursor. The cursors `summary-<session>` are not removed but
+advanced to the time of the erasing: they hold only ids of messages, and old talk stays seen. The person's DM
+needs none: its cursor's name says whose it is, and the tombstone holds for all that was said there.
+Nobody writes a cursor meanwhile. Blocking.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
+
+from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.subject import dm_of, user_of
+from discoclaw.core.times import snowflake_at
+from discoclaw.memory.disk.cursors import read
+from discoclaw.memory.disk.files import render_json, session_name
+from discoclaw.memory.disk.port import Documents
+from discoclaw.memory.erasing.files import JSON, half_written, json_names, remove_named
+
+T = TypeVar("T")
+
+OUTSIDE = ("transparency",)
+"""Cursors that note something outside, by user id. A note goes only when that is gone, which is a step."""
+
+
+def people_of(cursor: Mapping[str, object]) -> set[str]:
+    """Whose words are in a summary, by user id, as its cursor `people-<session>` has it."""
+    return set(texts_of(cursor, "people"))
+
+
+def texts_of(value: Mapping[str, object], key: str) -> list[str]:
+    """The texts of a list that was read from disk; whatever else stands there is left out."""
+    found = value.get(key)
+    return [one for one in found if isinstance(one, str) and one] if isinstance(found, list) else []
+
+
+class CursorFiles(PersonalData):
+    """The cursors of one store."""
+
+    name = "cursors"
+
+    def __init__(self, folder: Documents) -> None:
+        self._folder = folder
+
+    def sessions_on_disk(self, subject: str) -> Iterable[str]:
+        user = user_of(subject)
+        if user is None:
+            return ()
+        found = {dm_of(user), *read(self._folder, session_name(f"facts-{user}"))}
+        for name in json_names(self._folder):
+            value = read(self._folder, name) if name.startswith("people-") else {}
+            session = value.get("session")
+            if isinstance(session, str) and user in people_of(value):
+                found.add(session)
+        return found - {""}
+
+    def outside(self, subject: str) -> Collection[str]:
+        user = user_of(subject)
+        return {step for step in OUTSIDE if user in read(self._folder, session_name(step))}
+
+    def erase(self, erasure: Erasure) -> Removed:
+        user = user_of(erasure.subject)
+        names = {erasure.subject} if user is None else {erasure.subject, user}
+        own = {session_name(f"summary-{dm_of(name)}") for name in names}
+        gone = own | {session_name(f"people-{key}") for key in erasure.sessions}
+        seen = {session_name(f"summary-{key}") for key in erasure.sessions} - own
+        kept = {session_name(step) for step in erasure.outside}
+        ours = tuple(f"-{name}{JSON}" for name in names)
+        try:
+            gone |= {name for name in json_names(self._folder) if name.endswith(ours)}
+        except OSError as error:
+            return Removed(left=(f"{self._folder.folder}: {error}",))
+        removed, stays = remove_named(self._folder, gone), list[str]()
+        try:
+            stays += self._folder.remove(half_written(self._folder))[1]
+            for name in json_names(self._folder):
+                if name in seen:
+                    stays += self._rewrite(name, _advanced, erasure.at)
+                elif name not in kept:
+                    stays += self._rewrite(name, _without, names)
+        except OSError as error:
+            stays = [f"{self._folder.folder}: {error}"]
+        return removed + Removed(left=tuple(stays))
+
+    def _rewrite(
+        self, name: str, change: Callable[[str, Mapping[str, object], T], Mapping[str, object]], by: T
+    ) -> list[str]:
+        """Change one cursor. One that nobody can read goes: it can be lost, and may name anybody."""
+        before = read(self._folder, name)
+        after = change(name, before, by)
+        if not after:
+            return self._folder.remove([name])[1]
+        try:
+            if after != before:
+                self._folder.write(name, render_json(after))
+        except OSError as error:
+            return [f"{self._folder.folder / name}: {error.strerror or error}"]
+        return []
+
+
+def _advanced(file: str, value: Mapping[str, object], at: int) -> Mapping[str, object]:
+    known = value.get("upTo")
+    up_to = int(known) if isinstance(known, str) and known.isascii() and known.isdigit() else 0
+    return {"upTo": str(max(up_to, snowflake_at(at)))}
+
+
+def _without(file: str, value: Mapping[str, object], names: Collection[str]) -> Mapping[str, object]:
+    """A cursor without a subject, where its keys are people; those of the loops have keys of their own."""
+    if file.startswith(("facts-", "summary-", "people-")):
+        return value
+    return {key: one for key, one in value.items() if key not in names}

@@ -1,0 +1,81 @@
+"""Notes of erasings that are not finished: `erasing/<subject>.json` = {subject, at, sessions, todo}.
+
+When only steps outside are left, a note has {subject, todo}. Blocking.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from discoclaw.core.personal import Erasure
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.disk import cursors
+from discoclaw.memory.disk.files import render_json, safe_id
+from discoclaw.memory.disk.port import INTENTS, Disk
+from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.memory.erasing.files import JSON, called, half_written, json_names
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is to be erased: everything about `subject` until `at` (ms), and these conversations' summaries.
+
+    `todo` are the steps outside. `at` is None when only those are left.
+    """
+
+    subject: str
+    at: int | None
+    sessions: tuple[str, ...] = ()
+    todo: tuple[str, ...] = ()
+
+    def erasure(self, at: int) -> Erasure:
+        """The same for the parts that hold something."""
+        return Erasure(self.subject, at, frozenset(self.sessions), frozenset(self.todo))
+
+    def to_json(self) -> dict[str, object]:
+        outside: dict[str, object] = {"subject": self.subject, "todo": list(self.todo)}
+        return outside if self.at is None else {**outside, "at": self.at, "sessions": list(self.sessions)}
+
+
+class Intents:
+    """The notes of a store. `pending` are those that are on disk, by subject."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.pending: dict[str, Intent] = {}
+        self._disk = disk
+        self._folder = disk.documents(INTENTS)
+
+    def load(self, now_ms: int) -> list[Intent]:
+        """Read the notes; one that cannot be read is one of now. Raises OSError."""
+        self._folder.remove(half_written(self._folder))  # interrupted before it was noted
+        found = list(self._on_disk(now_ms))
+        self.pending |= {intent.subject: intent for intent in found}
+        return found
+
+    def keep(self, intent: Intent) -> None:
+        """Have the note on disk, or none when nothing is left to do. Raises OSError; it stays as it was."""
+        name = f"{safe_id(intent.subject)}{JSON}"
+        if intent.at is not None or intent.todo:
+            self._folder.write(name, render_json(intent.to_json()))
+            self.pending[intent.subject] = intent
+            return
+        _, left = self._folder.remove(called(self._folder, {name}))
+        if left:
+            raise OSError("; ".join(left))
+        self.pending.pop(intent.subject, None)
+        try:
+            self._disk.wipe()
+        except OSError as error:
+            log.warning("the bytes of the note that somebody was erased are left: %s", error)
+
+    def _on_disk(self, now_ms: int) -> Iterator[Intent]:
+        """The notes; the name of one that cannot be read says whom it is about."""
+        for name in json_names(self._folder):
+            subject = safe_id(name.removesuffix(JSON))
+            value = cursors.read(self._folder, name)
+            at = value.get("at", None if value else now_ms)
+            at = at if at is None or valid_ms(at) else now_ms
+            sessions, todo = (tuple(texts_of(value, key)) for key in ("sessions", "todo"))
+            yield Intent(subject, at, sessions, todo)

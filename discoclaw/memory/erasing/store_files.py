@@ -1,0 +1,98 @@
+"""Everything about people in the files of one store, each kind as one part of the registry.
+
+An erasing visits them in this order, so that one that is killed in between finds again what it has to do.
+What a database keeps of rows that are gone is destroyed last.
+"""
+
+from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.subject import dm_of, group_of, user_of
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import (
+    CURSORS,
+    GROUPS,
+    LEDGERS,
+    PROFILES,
+    ROLLING,
+    TOOLS,
+    Disk,
+    Documents,
+    FileDocuments,
+)
+from discoclaw.memory.erasing.cursor_files import CursorFiles
+from discoclaw.memory.erasing.files import JSON, NamedFiles, called
+from discoclaw.memory.erasing.groups import GroupRecords
+
+
+def files_of(disk: Disk, snapshots: Documents) -> list[PersonalData]:
+    """The parts of one store; `snapshots` lie beside all stores."""
+    durable = FileDocuments(disk.durable) if disk.durable is not None else None
+    return [
+        GroupRecords(disk, snapshots),
+        NamedFiles("ledgers", disk.documents(LEDGERS), _lines),
+        NamedFiles("snapshots", snapshots, lambda erasure: {f"{erasure.subject}{JSON}"}),
+        NamedFiles("tool calls", disk.documents(TOOLS), _lines),
+        NamedFiles("summaries", disk.documents(ROLLING), _summaries),
+        NamedFiles("profiles", disk.documents(PROFILES), _user),
+        *([NamedFiles("durable files", durable, _user)] if durable is not None else []),
+        NamedFiles("group files", disk.documents(GROUPS), _group),
+        CursorFiles(disk.documents(CURSORS)),
+        ClearLines(disk),
+        FreedSpace(disk),
+    ]
+
+
+def _lines(erasure: Erasure) -> set[str]:
+    return {f"{erasure.subject}.jsonl"}
+
+
+def _summaries(erasure: Erasure) -> set[str]:
+    return {session_name(key) for key in erasure.sessions} if user_of(erasure.subject) is not None else set()
+
+
+def _user(erasure: Erasure) -> set[str]:
+    user = user_of(erasure.subject)
+    return {f"{user}{JSON}"} if user is not None else set()
+
+
+def _group(erasure: Erasure) -> set[str]:
+    group = group_of(erasure.subject)
+    return {f"{group}{JSON}"} if group is not None else set()
+
+
+class ClearLines(PersonalData):
+    """What was cleared: a person's name, and the lines of their direct messages."""
+
+    name = "clears"
+
+    def __init__(self, disk: Disk) -> None:
+        self._lines = disk.log(clears.FILE)
+        self._folder = disk.documents("")
+
+    def erase(self, erasure: Erasure) -> Removed:
+        """Take a person out, and remove what a killed writer or an editor left beside the lines."""
+        user = user_of(erasure.subject)
+        if user is None:
+            return Removed()
+        try:
+            clears.erase(self._lines, user, dm_of(user))
+            copies = [name for name in called(self._folder, {clears.FILE}) if name != clears.FILE]
+            return Removed(left=tuple(self._folder.remove(copies)[1]))
+        except OSError as error:
+            return Removed(left=(str(error),))
+
+
+class FreedSpace(PersonalData):
+    """What a database keeps of rows that were removed."""
+
+    name = "freed space"
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def erase(self, erasure: Erasure) -> Removed:
+        try:
+            self._disk.wipe()
+        except OSError as error:
+            return Removed(left=(str(error),))
+        return Removed()

@@ -1,0 +1,172 @@
+"""Step 4 of a turn: the model streams into the reply and calls tools, until it has answered."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from discoclaw.core.draft import Origin
+from discoclaw.core.errors import ModelError
+from discoclaw.core.item import Source
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    ToolTurn,
+    UserTurn,
+)
+from discoclaw.core.ports import Model, Offer, Reply
+from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.prompt.assemble import Assembled
+from discoclaw.session.archive_rules import visible_at
+from discoclaw.session.archive_search import section
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.arrival import Arrival
+from discoclaw.session.compact import Transcript
+from discoclaw.session.noted import CallLog
+from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
+
+TOOL_ROUNDS = 6
+NO_TOOLS = "there are no tools here; answer without"
+CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Tokens of one answer, and of everything the model can read at once."""
+
+    answer_tokens: int = 4096
+    context_tokens: int = 128_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the model said, whole, and the persona switches its tools proposed."""
+
+    text: str
+    offers: tuple[Offer, ...] = ()
+
+
+class Conversation:
+    """Talks with `model`. `compacted(subject)` is called soon after a transcript had to be shortened."""
+
+    def __init__(
+        self,
+        model: Model,
+        toolbox: Toolbox,
+        tools: ToolParts,
+        archive: Archiving,
+        calls: CallLog,
+        *,
+        limits: Limits = Limits(),
+        dm_privacy: DmPrivacy = "balanced",
+        redactor: Redactor = PLAIN,
+        compacted: Callable[[str], None] = lambda subject: None,
+    ) -> None:
+        self._model = model
+        self._toolbox = toolbox
+        self._tools = tools
+        self._archive = archive
+        self._calls = calls
+        self._limits = limits
+        self._dm_privacy = dm_privacy
+        self._redactor = redactor
+        self._compacted = compacted
+
+    async def answer(
+        self, arrival: Arrival, prompt: Assembled, reply: Reply, *, branch: str | None
+    ) -> Answered:
+        """Stream the answer into the reply, running tools as the model asks. Raises ModelError and ChatError.
+
+        `branch` is the persona that the prompt was made for. Nobody's memory is offered to the tools whose
+        author wants none.
+        """
+        offered = self._toolbox.specs if arrival.permission.holds else ()
+        request = ModelRequest(
+            prompt.system,
+            (UserTurn(prompt.user),),
+            offered,
+            self._limits.answer_tokens,
+            subject=arrival.subject if offered else None,  # without a memory the answer is in nobody's
+        )
+        context = self._context(arrival, branch)
+        transcript = Transcript(request, self._limits.context_tokens)
+        text: list[str] = []
+        for round_number in range(TOOL_ROUNDS + 2):
+            # The last rounds may not call tools, so that the model has to say something.
+            may_call = bool(offered) and round_number < TOOL_ROUNDS
+            if transcript.compact() and offered:
+                asyncio.get_running_loop().call_soon(self._compacted, arrival.subject)
+            finished = await self._stream(transcript.request(may_call=may_call), reply, text)
+            if finished.stop == "length":
+                await reply.push(CUT_ANSWER)
+            if finished.stop != "tools" or not finished.turn.calls:
+                break
+            if not may_call and (text or round_number > TOOL_ROUNDS):
+                break
+            if text and not text[-1].endswith("\n"):
+                text.append("\n\n")  # what is said before and after a tool are two paragraphs
+                await reply.push("\n\n")
+            if may_call:
+                calls = finished.turn.calls
+                results = ToolTurn(tuple([await self._call(context, call, arrival) for call in calls]))
+            else:
+                results = _refused(finished.turn)
+            transcript.add(finished, results)
+        return Answered("".join(text), tuple(context.offers))
+
+    async def _call(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
+        """What a tool answers. Model output may be stored, so secrets are taken out of it first."""
+        result = await self._toolbox.call(context, replace(call, input=self._redactor.value(call.input)))
+        self._calls.note(arrival, call, result)
+        return result
+
+    async def _stream(self, request: ModelRequest, reply: Reply, text: list[str]) -> Finished:
+        finished: Finished | None = None
+        async with aclosing(self._model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text.append(event.text)
+                    await reply.push(event.text)
+                else:
+                    finished = event
+        if finished is None:
+            raise ModelError("the model's stream ended without an end")
+        return finished
+
+    def _context(self, arrival: Arrival, branch: str | None) -> ToolContext:
+        """What the tools of this turn work with."""
+        place, message = arrival.place, arrival.message
+        origin = Origin(
+            "inferred",
+            Source("discord", place.channel_id, message.id),
+            said_at=message.sent_at,
+            private=place.private,
+            evidence="asked for during a talk",
+            dm_privacy=self._dm_privacy,
+        )
+        speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
+        return ToolContext(self._tools, speaker, self._talk_search(arrival))
+
+    def _talk_search(self, arrival: Arrival) -> TalkSearch:
+        """How the model searches what was said where it answers, beyond the talk it sees."""
+        archive, place, message = self._archive, arrival.place, arrival.message
+        if not archive.on(place):
+            return no_talk
+
+        async def search(query: str, limit: int) -> str:
+            seen = {message.id, *(said.id for said in arrival.window.recent())}
+            visible = visible_at(place, message.author.id)
+            found = await archive.search(query, visible, limit=limit, without=seen)
+            return section(found, place)
+
+        return search
+
+
+def _refused(turn: AssistantTurn) -> ToolTurn:
+    """For calls though none were allowed, as some local models make them."""
+    return ToolTurn(tuple(ToolResult(call.id, NO_TOOLS, failed=True) for call in turn.calls))

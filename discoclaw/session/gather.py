@@ -1,0 +1,97 @@
+"""Step 1 of a turn: everything that is known for a message, before anybody asks what of it matters.
+
+What is in RAM is taken from there, without a task; the rest is read side by side, and waited for only a short
+while. None of it can prevent a reply. Knows no prompts, and nothing about how items are ranked.
+"""
+
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from discoclaw.core.item import Item
+from discoclaw.prompt.assemble import PersonaNote
+from discoclaw.session.arrival import Arrival
+from discoclaw.session.content import Texts
+from discoclaw.session.deadline import read_in_time
+from discoclaw.session.who import Who
+
+T = TypeVar("T")
+
+Owners = tuple[tuple[str, str], ...]
+"""Names and ids; a name is "" where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A person's active items that may be shown where they speak, and the branch they are from.
+
+    `branch` is None where nothing could be read. `persona` is what the model is told about it, if anything.
+    """
+
+    active: tuple[Item, ...] = ()
+    branch: str | None = None
+    persona: PersonaNote | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What is known for one message.
+
+    `used` says when (ms) items were last used, by id, where that counts. `summary` is the conversation's,
+    `group` what the channel's own memory says, `texts` the context files.
+    """
+
+    items: Items = field(default=Items())
+    who: Who = field(default=Who())
+    used: Mapping[str, int] = field(default_factory=dict)
+    summary: str = ""
+    group: str = ""
+    owners: Owners = ()
+    texts: Texts = ((), ())
+
+
+class Source(Protocol[T]):
+    """One thing that is known for a message. `name` is for the log, `nothing` what a failure leaves."""
+
+    name: str
+    nothing: T
+
+    def in_ram(self, arrival: Arrival) -> T | None:
+        """What is known, if it is at hand; None when it has to be read first."""
+        ...
+
+    def read(self, arrival: Arrival) -> Coroutine[Any, Any, T]:
+        """The same from disk. Raises MemoryFault or OSError."""
+        ...
+
+
+class Always(Generic[T]):
+    """A source that always knows the same: in place of one that is switched off."""
+
+    name = "nothing"
+
+    def __init__(self, nothing: T) -> None:
+        self.nothing = nothing
+
+    def in_ram(self, arrival: Arrival) -> T | None:
+        return self.nothing
+
+    async def read(self, arrival: Arrival) -> T:
+        return self.nothing
+
+
+class Gatherer:
+    """Asks its sources, by the field of `Gathered` that each fills."""
+
+    def __init__(self, **sources: Source[Any]) -> None:
+        self._sources: Sequence[tuple[str, Source[Any]]] = tuple(sources.items())
+
+    async def gather(self, arrival: Arrival) -> Gathered:
+        """Everything that is known for a message."""
+        found: dict[str, Any] = {name: source.in_ram(arrival) for name, source in self._sources}
+        late = [(name, source) for name, source in self._sources if found[name] is None]
+        if late:
+            readings = [(source.name, source.read(arrival), source.nothing) for _, source in late]
+            values = await read_in_time(readings)
+            found.update(zip((name for name, _ in late), values, strict=True))
+        return Gathered(**found)

@@ -1,0 +1,100 @@
+"""Which of a person's items matter: for a prompt (step 2 of a turn), and for the model's search tools.
+
+Words, meaning (vectors), time of last use and, for a big memory, the candidates of its index come together
+here; `recall` ranks. Never raises: what cannot be read is left out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from discoclaw.core.item import Item
+from discoclaw.core.message import Me, Said
+from discoclaw.core.ports import LINKED_WITH, Clock, Recall, Signals
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.recall.query import in_context, parse
+from discoclaw.recall.select import Chosen, choose
+from discoclaw.session.arrival import Arrival
+from discoclaw.session.finding import Finder
+from discoclaw.session.gather import Gathered
+from discoclaw.session.meaning import Meaning, NoMeaning, Question
+
+
+class ItemSearch:
+    """Finds items with `ranker`. `usual_limit` is how many a search finds that does not say how many."""
+
+    def __init__(
+        self,
+        ranker: Recall,
+        finder: Finder,
+        meaning: Meaning | NoMeaning,
+        last_used: LastUsed,
+        *,
+        clock: Clock,
+        me: Callable[[], Me],
+        usual_limit: int = 5,
+        prompt_chars: int = 2000,
+    ) -> None:
+        self.usual_limit = usual_limit
+        self._ranker = ranker
+        self._finder = finder
+        self._meaning = meaning
+        self._last_used = last_used
+        self._clock = clock
+        self._me = me
+        self._prompt_chars = prompt_chars
+
+    def ask(self, arrival: Arrival) -> Question | None:
+        """Begin to find out what a message means; None without vectors, or where nothing may be kept.
+
+        Only the author's own words are sent to a provider: others in the talk may not want theirs to be.
+        """
+        if not arrival.permission.holds:
+            return None
+        message = arrival.message
+        window = arrival.window.before(message.id)
+        before = [said.text for said in window[-2:] if said.author_id == message.author.id]
+        names = {self._me().name, message.author.name, *(said.name for said in window)}
+        text = in_context(message.text, "\n".join(before))
+        return self._meaning.ask(arrival.subject, text, private=arrival.place.private, names=names)
+
+    async def for_prompt(
+        self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], question: Question | None
+    ) -> tuple[Chosen, ...]:
+        """The items that go into the prompt, given the talk before the message and what the message means."""
+        items, message = gathered.items.active, arrival.message
+        replied_to = message.quoted.text if message.quoted is not None else ""
+        recent = "\n".join(said.text for said in window[-2:])
+        query = parse(message.text, replied_to=replied_to, recent=recent)
+        cosines: Mapping[str, float] = {}
+        if arrival.permission.holds:
+            self._meaning.want(arrival.subject, items)
+            cosines = await question.cosines(items) if question is not None else {}
+        pool = await self._finder.pool(arrival.subject, gathered.items.branch, items, query, cosines=cosines)
+        return choose(
+            self._ranker,
+            query,
+            pool.items,
+            max_chars=self._prompt_chars,
+            now_ms=self._clock(),
+            signals=Signals(cosines, gathered.used, pool.corpus, own_name=message.author.name),
+        )
+
+    async def find(
+        self, subject: str, branch: str, query: str, items: Sequence[Item], *, limit: int, private: bool
+    ) -> list[Item]:
+        """The items among these that a query finds, best first; they count as used now.
+
+        A query that is asked in `private` goes only to a provider on this machine.
+        """
+        asked, used = parse(query), await self._last_used.load(subject)
+        cosines = await self._meaning.cosines(subject, query, items, private=private)
+        pool = await self._finder.pool(subject, branch, items, asked, cosines=cosines)
+        signals = Signals(cosines, used, pool.corpus)
+        hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)
+        # Links are followed when the model asks for them, and as far as it asks.
+        found = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)][:limit]
+        self._last_used.touch(subject, [item.id for item in found])
+        return found
+
+    def note_use(self, arrival: Arrival, chosen: Sequence[Chosen]) -> None:
+        """Items that an answer rested on, by the words or the meaning of the talk, were used now."""
+        self._last_used.touch(arrival.subject, [one.item.id for one in chosen if one.called_for])

@@ -1,0 +1,49 @@
+"""What the running program has of people's talk in RAM, as one part of the contract for personal data."""
+
+from collections.abc import Iterable
+
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.ports import Recall
+from discoclaw.core.subject import user_of
+from discoclaw.loops.schedule import Loops
+from discoclaw.session.explained import Explained
+from discoclaw.session.hatch import Hatchery
+from discoclaw.session.window import Windows
+
+
+class TalkInRam(PersonalData):
+    """Windows, backlogs, the interview, the reasons of answers, ranking."""
+
+    name = "talk in memory"
+
+    def __init__(
+        self,
+        windows: Windows,
+        loops: Loops,
+        hatchery: Hatchery,
+        explained: Explained,
+        ranker: Recall,
+    ) -> None:
+        self._windows = windows
+        self._loops = loops
+        self._hatchery = hatchery
+        self._explained = explained
+        self._ranker = ranker
+
+    def sessions_of(self, subject: str) -> Iterable[str]:
+        """The conversations of which there are words of a person in RAM."""
+        if (user_id := user_of(subject)) is None:
+            return ()
+        return {*self._windows.with_words_of(user_id), *self._loops.sessions_of(user_id)}
+
+    def forget(self, erasure: Erasure) -> None:
+        """Nothing in RAM may bring a person's words back. The conversations they took part in begin anew."""
+        if (user_id := user_of(erasure.subject)) is None:
+            return
+        touched = sorted({*erasure.sessions, *self.sessions_of(erasure.subject)})
+        for session_key in touched:
+            self._windows.use(session_key).clear()
+        self._explained.forget(user_id)
+        self._ranker.forget()
+        self._hatchery.erase(user_id)
+        self._loops.erase(user_id, touched, erasure.at)

@@ -1,0 +1,67 @@
+"""Step 5 of a turn: the answer is out, and becomes part of the talk."""
+
+from collections.abc import Callable, Sequence
+
+from discoclaw.core.history import MAIN
+from discoclaw.core.message import Me, Said
+from discoclaw.core.ports import Clock
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.loops.schedule import Loops
+from discoclaw.prompt.assemble import Assembled
+from discoclaw.recall.select import Chosen
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.arrival import Arrival
+from discoclaw.session.explained import Explained, Shown
+from discoclaw.session.gather import Gathered
+
+
+class Record:
+    """Puts answers into the window, the archive and the loops' backlogs, and notes what they rested on."""
+
+    def __init__(
+        self,
+        loops: Loops,
+        archive: Archiving,
+        explained: Explained,
+        *,
+        clock: Clock,
+        me: Callable[[], Me],
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self._loops = loops
+        self._archive = archive
+        self._explained = explained
+        self._clock = clock
+        self._me = me
+        self._redactor = redactor
+
+    def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
+        """An answer was sent. Loops hear it only if the question may be kept, since it may repeat that."""
+        me, window = self._me(), arrival.window
+        said = Said(
+            answer_id,
+            me.id,
+            me.name,
+            self._redactor.clean(text),
+            self._clock(),
+            by_us=True,
+            to_id=arrival.message.author.id,
+        )
+        window.remember(said)
+        self._archive.hear(said, arrival.place, arrival.session_key)
+        if arrival.permission.holds:
+            self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
+
+    def reasons(
+        self,
+        arrival: Arrival,
+        answer_id: str,
+        gathered: Gathered,
+        chosen: Sequence[Chosen],
+        prompt: Assembled,
+    ) -> None:
+        """Note what the answer rested on, for whoever asks why they were answered like this."""
+        used = tuple((one.item.id, one.why) for one in chosen)
+        persona, summary = gathered.items.branch or MAIN, bool(gathered.summary)
+        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, prompt.shown)
+        self._explained.note(arrival.session_key, arrival.message.author.id, shown)

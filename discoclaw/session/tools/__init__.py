@@ -1,0 +1,12 @@
+"""The memory tools a model may call while it answers: a file for each subject, and the table of them all.
+
+To add a tool, write its input shape and its function in one of these files (or a new one), and name it in
+that file's `TOOLS`.
+"""
+
+from discoclaw.session.tools import change, history, personas, search
+from discoclaw.session.tools.base import Toolbox
+
+ALL = Toolbox((*search.TOOLS, *change.TOOLS, *personas.TOOLS, *history.TOOLS))
+NONE = Toolbox(())
+"""For a bot without a memory."""

@@ -1,0 +1,203 @@
+"""What every memory tool shares: its definition, whose memory it reaches, and how a call is answered.
+
+A tool reaches the speaker's own ledger and no other. Model output is only a request: inputs are checked,
+core's rules decide, and a failure is a clear text the model can act on. Private items are neither found nor
+touched outside the person's DMs. Every write is one commit that names the tool and the message answered.
+Knows no particular tool.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from discoclaw.core.consent import Permission
+from discoclaw.core.draft import Draft, Origin, find
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.item import Item
+from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
+from discoclaw.core.ports import Offer
+from discoclaw.core.privacy import may_show
+from discoclaw.core.view import View
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.tools.consolidation import Consolidation
+
+log = logging.getLogger(__name__)
+
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Category = Literal["core", "knowledge", "conversation"]
+
+TalkSearch = Callable[[str, int], Awaitable[str]]
+"""Searches what was said here for a query: at most so many messages, as a text. Raises MemoryFault."""
+
+
+async def no_talk(query: str, limit: int) -> str:
+    """The `TalkSearch` of a place where talk is not archived."""
+    return ""
+
+
+MEMORY_FAILED = "memory can not be used right now; nothing was changed"
+
+
+class ToolInput(BaseModel):
+    """What a model puts into a call: exactly the declared fields. The docstring is what the model is told."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Whose memory the tools work on, and from where. `origin` rests on the message being answered.
+
+    `branch` is the persona that the place prescribes; None leaves it to the person's HEAD. `answered_as` is
+    the one the answer is made for, wherever HEAD goes meanwhile. None: whatever HEAD is.
+    """
+
+    permission: Permission
+    in_dm: bool
+    origin: Origin
+    branch: str | None = None
+    answered_as: str | None = None
+
+    @property
+    def user_id(self) -> str:
+        return self.permission.user_id
+
+    @property
+    def subject(self) -> str:
+        return self.permission.subject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolParts:
+    """The parts of memory that tools work on; the same for every turn."""
+
+    memory: Memory
+    search: ItemSearch
+    choices: Choices
+    consolidation: Consolidation
+
+
+class ToolContext:
+    """One turn's view of memory. `offers` are persona switches that were proposed, for the person to decide.
+
+    `talk` searches what was said where the person speaks.
+    """
+
+    def __init__(self, parts: ToolParts, speaker: Speaker, talk: TalkSearch = no_talk) -> None:
+        self.offers: list[Offer] = []
+        self.speaker = speaker
+        self.memory = parts.memory
+        self.items = parts.search
+        self.choices = parts.choices
+        self.consolidation = parts.consolidation
+        self.talk = talk
+        self.branch = speaker.branch or speaker.answered_as
+
+    def check_wanted(self) -> None:
+        """Raise Refused when the person opted out, or had all erased, while they were answered."""
+        if self.speaker.permission.opted_out:
+            raise Refused("the person wants no memory; do without")
+        if self.speaker.permission.erased:
+            raise Refused("the person had their memory erased meanwhile; do without")
+
+    def why(self, tool: str) -> dict[str, str]:
+        """What a commit says about who made it."""
+        return {"by": tool, "message": str(self.speaker.origin.source)}
+
+    async def change(self, tool: str, edit: Callable[[Draft], str]) -> str:
+        """Let `edit` draft a change, and record it as one commit. Returns what `edit` returns."""
+        return await self.memory.change(
+            self.speaker.subject,
+            f"{tool} during a talk",
+            edit,
+            branch=self.branch,
+            begin=self.speaker.branch is not None,
+            **self.why(tool),
+        )
+
+    async def view(self) -> View:
+        """What the speaker's memory says on the persona the answer is for."""
+        return await self.memory.view(self.speaker.subject, self.branch)
+
+    async def branch_name(self) -> str:
+        """The name of that persona."""
+        return self.branch or (await self.memory.branches(self.speaker.subject)).current
+
+    async def found(self, query: str, items: Sequence[Item], limit: int) -> list[Item]:
+        """The items among these that the query finds, best first; they count as used now."""
+        private = self.speaker.origin.private
+        branch = await self.branch_name()
+        return await self.items.find(self.speaker.subject, branch, query, items, limit=limit, private=private)
+
+    def visible(self, items: Iterable[Item]) -> list[Item]:
+        """The items that may be shown where the person speaks."""
+        return [item for item in items if may_show(item, in_dm=self.speaker.in_dm)]
+
+    def the_one(self, items: Iterable[Item], wanted: str) -> Item:
+        """The one visible item that is meant. Raises Refused when there is none, or more than one."""
+        found = find(self.visible(items), wanted)
+        if not found:
+            raise Refused(f"no item matches {wanted!r}; memory_search shows items with their ids")
+        if len(found) > 1:
+            names = "; ".join(f"{item.text} [{item.id}]" for item in found[:10])
+            raise Refused(f"{wanted!r} matches {len(found)} items, name one by its id: {names}")
+        return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: its name, the shape of its input, and what it does. `aliases` are names from elsewhere.
+
+    One that is not `offered` may be called, but the model is not told about it.
+    """
+
+    name: str
+    shape: type[ToolInput]
+    run: Callable[[ToolContext, Any], Awaitable[str]]
+    aliases: tuple[str, ...] = ()
+    offered: bool = True
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return ToolSpec(
+            self.name, " ".join((self.shape.__doc__ or "").split()), self.shape.model_json_schema()
+        )
+
+
+class Toolbox:
+    """The tools there are, by name. `specs` is what the model is told about them."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self.specs = tuple(tool.spec for tool in tools if tool.offered)
+        self._tools: Mapping[str, Tool] = {
+            name: tool for tool in tools for name in (tool.name, *tool.aliases)
+        }
+
+    async def call(self, context: ToolContext, call: ToolCall) -> ToolResult:
+        """Run one call; whatever goes wrong is a result the model can read."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            offered = ", ".join(spec.name for spec in self.specs)
+            return ToolResult(call.id, f"there is no tool {call.name!r}; use {offered}", failed=True)
+        try:
+            context.check_wanted()
+            wanted = tool.shape.model_validate(dict(call.input))
+            return ToolResult(call.id, await tool.run(context, wanted))
+        except ValidationError as error:
+            faults = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg'].removeprefix('Value error, ')}"
+                for e in error.errors()
+            )
+            return ToolResult(call.id, f"{call.name} was not called correctly: {faults}", failed=True)
+        except Refused as refusal:
+            return ToolResult(call.id, str(refusal), failed=True)
+        except MemoryFault as fault:
+            log.warning("%s for %s failed: %s", call.name, context.speaker.subject, fault)
+            return ToolResult(call.id, MEMORY_FAILED, failed=True)

@@ -1,0 +1,183 @@
+"""The tools that change what is remembered about the person: store, correct, forget, link."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from discoclaw.core.draft import Draft
+from discoclaw.core.errors import Refused
+from discoclaw.core.item import Facets, Item, Kind, triple_text
+from discoclaw.core.privacy import may_show
+from discoclaw.core.text import collapse, normalise
+from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
+
+
+class Store(ToolInput):
+    """Remember something the person asked you to remember: one short sentence in the third person, as text,
+    or a triple of subject, predicate and object."""
+
+    text: Text | None = Field(default=None, description='For example "User prefers tabs over spaces."')
+    subject: Name | None = Field(default=None, description='Of a triple: "user" for the person, or a name.')
+    predicate: Name | None = Field(default=None, description='Of a triple: "prefers backend".')
+    object: Text | None = Field(default=None, description='Of a triple: "Python".')
+    kind: Kind = Field(default="fact", description="What kind of memory it is.")
+    tags: list[str] = Field(default=[], description="Lower-case words by which it will be named.")
+    key: Name | None = Field(
+        default=None, description="A name for a fact of which there is one: storing it again replaces it."
+    )
+    links: list[Name] = Field(default=[], max_length=20, description="Ids of items it belongs to.")
+    scope: Name = Field(default="permanent", description="permanent, session, temporary, or a free label.")
+    category: Category = Field(default="knowledge", description="core is always kept in mind.")
+    confidence: float = Field(default=1.0, ge=0, le=1, description="How sure the person seems.")
+    private: bool = Field(default=False, description="Keep it between you: use it in DMs only.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        parts = (self.subject, self.predicate, self.object)
+        if (self.text is None) == (None in parts) or (self.text is not None and any(parts)):
+            raise ValueError("give either text, or subject, predicate and object")
+        return self
+
+
+class Update(ToolInput):
+    """Correct something you remember of the person. What it said before stays in the history."""
+
+    id: Name = Field(description='The item\'s id, such as "durable-2ed36192"; memory_search shows it.')
+    text: Text = Field(description="The sentence as it is right now.")
+
+
+class Forget(ToolInput):
+    """Forget something the person asked you to forget, named by item, by key, or by subject and predicate. It
+    stays in the history and can be brought back."""
+
+    item: Text | None = Field(default=None, description="The item's id, or at least 60 % of its text.")
+    key: Name | None = Field(default=None, description="Its key.")
+    subject: Name | None = Field(default=None, description="Of a triple; needs predicate too.")
+    predicate: Name | None = Field(default=None, description="Of a triple; needs subject too.")
+    object: Text | None = Field(default=None, description="Of a triple, where several objects are known.")
+    scope: Name | None = Field(default=None, description="Only in this scope; without it, in every one.")
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        if (self.subject is None) != (self.predicate is None):
+            raise ValueError("subject and predicate go together")
+        if sum(one is not None for one in (self.item, self.key, self.subject)) != 1:
+            raise ValueError("name it by item, by key, or by subject and predicate")
+        return self
+
+
+class Link(ToolInput):
+    """Link two items that belong together, so that finding one finds the other; or part them."""
+
+    item: Name = Field(description="The id of one item.")
+    to: Name = Field(description="The id of the other one.")
+    linked: bool = Field(default=True, description="false parts them.")
+
+
+async def store(context: ToolContext, wanted: Store) -> str:
+    triple = (wanted.subject or "", wanted.predicate or "", wanted.object or "")
+    text = wanted.text if wanted.text is not None else triple_text(*triple)
+    facets = Facets(
+        scope=collapse(wanted.scope) or "permanent",
+        confidence=wanted.confidence,
+        key=collapse(wanted.key) if wanted.key is not None else None,
+        category=wanted.category,
+        triple=None if wanted.text is not None else triple,
+    )
+
+    def edit(draft: Draft) -> str:
+        links = frozenset(context.the_one(draft.items.values(), one).id for one in wanted.links)
+        item, done = draft.upsert(
+            wanted.kind,
+            text,
+            context.speaker.origin,
+            tags=wanted.tags,
+            marked="private" if wanted.private else "normal",
+            facets=replace(facets, links=links),
+        )
+        if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
+            draft.classify(item, wanted.category, context.speaker.origin)
+        if not may_show(item, in_dm=context.speaker.in_dm) and item.text != collapse(text):
+            return f"{_SAID[done]}."  # the item meant is private, and this place is not
+        where = (
+            " It is private: used in DMs with this person only." if not may_show(item, in_dm=False) else ""
+        )
+        return f"{_SAID[done]}: {item.text} [{item.id}].{where}"
+
+    return await context.change("memory_store", edit)
+
+
+async def update(context: ToolContext, wanted: Update) -> str:
+    def edit(draft: Draft) -> str:
+        item = context.the_one(draft.items.values(), wanted.id)
+        item, done = draft.upsert(
+            item.kind, wanted.text, context.speaker.origin, given_id=item.id, marked=item.facets.sensitivity
+        )
+        return f"{_SAID[done]}: {item.text} [{item.id}]."
+
+    return await context.change("memory_update", edit)
+
+
+async def forget(context: ToolContext, wanted: Forget) -> str:
+    def edit(draft: Draft) -> str:
+        items = [item for item in draft.items.values() if wanted.scope in (None, item.facets.scope)]
+        if wanted.item is not None:
+            found = [context.the_one(items, wanted.item)]
+        else:
+            found = [item for item in context.visible(items) if _named(item, wanted)]
+        if not found:
+            raise Refused(f"nothing matches {_name_of(wanted)}; memory_search shows what there is")
+        for item in found:
+            draft.remove(item, replace(context.speaker.origin, author="stated"))
+        return "\n".join(f"Forgotten: {item.text} [{item.id}]." for item in found)
+
+    return await context.change("memory_forget", edit)
+
+
+async def link(context: ToolContext, wanted: Link) -> str:
+    def edit(draft: Draft) -> str:
+        one, other = (context.the_one(draft.items.values(), name) for name in (wanted.item, wanted.to))
+        done = draft.link(one, other, context.speaker.origin, on=wanted.linked)
+        word = "linked" if wanted.linked else "parted"
+        return f"They were {word} already." if done == "unchanged" else f"{one.id} and {other.id}: {word}."
+
+    return await context.change("memory_link", edit)
+
+
+def _named(item: Item, wanted: Forget) -> bool:
+    if wanted.key is not None:
+        return item.facets.key == collapse(wanted.key)
+    if item.facets.triple is None:
+        return False
+    asked = (wanted.subject, wanted.predicate, wanted.object)
+    pairs = zip(asked, item.facets.triple, strict=True)
+    return all(one is None or normalise(one) == normalise(other) for one, other in pairs)
+
+
+def _name_of(wanted: Forget) -> str:
+    if wanted.key is not None:
+        return f"the key {wanted.key!r}"
+    return repr(" ".join(filter(None, (wanted.subject, wanted.predicate, wanted.object))))
+
+
+_SAID: Mapping[str, str] = {
+    "added": "Remembered",
+    "updated": "Updated",
+    "restored": "Remembered again",
+    "unchanged": "Already remembered",
+    "ignored": "Not changed, the person has said otherwise since",
+    "conflict": (
+        "Not changed, since the person set this with a command; the contradiction is noted, and the person "
+        "is asked to settle it"
+    ),
+}
+
+
+TOOLS = (
+    Tool("memory_store", Store, store, aliases=("memory_add",)),
+    Tool("memory_update", Update, update),
+    Tool("memory_forget", Forget, forget),
+    Tool("memory_link", Link, link),
+)

@@ -1,0 +1,40 @@
+"""Tidying a memory at the model's request: waited for a while, and never longer."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from discoclaw.core.consolidate import Report
+from discoclaw.core.errors import ModelError, Refused
+
+log = logging.getLogger(__name__)
+
+WAIT_S = 25.0
+"""A reply waits this long for a consolidation; after that it goes on without the report."""
+
+Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[Report]]
+"""Consolidates a subject's branch now, given what the commit is to say about it.
+
+Raises Refused, ModelError or MemoryFault.
+"""
+
+
+class Consolidation:
+    """Consolidates on demand with `tidy`."""
+
+    def __init__(self, tidy: Tidy, *, wait_s: float = WAIT_S) -> None:
+        self._tidy = tidy
+        self._wait_s = wait_s
+
+    async def run(self, subject: str, branch: str | None, why: Mapping[str, str], *, in_dm: bool) -> str:
+        """The report of a consolidation, or that it goes on. Raises Refused and MemoryFault."""
+        tidying = asyncio.ensure_future(self._tidy(subject, branch, why))
+        tidying.add_done_callback(lambda late: late.cancelled() or late.exception())
+        done, _ = await asyncio.wait([tidying], timeout=self._wait_s)
+        if not done:
+            return "It takes a while; what comes of it is in the history afterwards (memory_history)."
+        try:
+            return tidying.result().text(in_private=in_dm)
+        except ModelError as error:
+            log.warning("consolidation for %s failed: %s", subject, error)
+            raise Refused("the model that tidies did not answer; nothing was changed") from None

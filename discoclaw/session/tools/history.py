@@ -1,0 +1,43 @@
+"""The tools for a memory as a whole: how it came about, and tidying it."""
+
+import asyncio
+
+from pydantic import Field
+
+from discoclaw.session.tools.base import Text, Tool, ToolContext, ToolInput
+from discoclaw.show import text as shown
+
+
+class HistoryOf(ToolInput):
+    """How the person's memory came about: the newest changes, or everything that happened to one item."""
+
+    item: Text | None = Field(default=None, description="The item's id, or at least 60 % of its text.")
+    limit: int = Field(default=10, ge=1, le=50, description="How many changes at most.")
+
+
+class Consolidate(ToolInput):
+    """Tidy the person's memory now: merge duplicates, set aside what is outdated. Returns a report."""
+
+
+async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
+    history = await context.memory.history(context.speaker.subject)
+    branch = await context.branch_name()
+    if wanted.item is None:
+        return await asyncio.to_thread(
+            shown.log, history, branch=branch, limit=wanted.limit, in_private=context.speaker.in_dm
+        )
+    item = context.the_one((await context.view()).items.values(), wanted.item)
+    return await asyncio.to_thread(
+        shown.why, history, item, link=str, branch=branch, in_private=context.speaker.in_dm
+    )
+
+
+async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
+    speaker, why = context.speaker, context.why("memory_consolidate")
+    return await context.consolidation.run(speaker.subject, context.branch, why, in_dm=speaker.in_dm)
+
+
+TOOLS = (
+    Tool("memory_history", HistoryOf, history_of),
+    Tool("memory_consolidate", Consolidate, consolidate),
+)

@@ -1,0 +1,76 @@
+"""The tool for a person's personas: list them, create one, propose a switch."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from discoclaw.core.errors import Refused
+from discoclaw.core.history import MAIN
+from discoclaw.core.ports import Offer
+from discoclaw.core.privacy import sensitivity
+from discoclaw.memory.subjects import verbs
+from discoclaw.session.tools.base import Name, Tool, ToolContext, ToolInput
+from discoclaw.show import text as shown
+
+
+class Branch(ToolInput):
+    """The person's personas, which are separate memories: list them, create one, or propose a switch. A
+    switch happens at once only if the person allowed that; else they get a button."""
+
+    action: Literal["list", "create", "switch"]
+    name: Name | None = Field(default=None, description='The persona, one word such as "coding".')
+    description: Annotated[str, Field(max_length=500)] = Field(
+        default="", description="What a new persona is for, in the person's words."
+    )
+
+    @model_validator(mode="after")
+    def _has_a_name(self) -> Self:
+        if self.action != "list" and self.name is None:
+            raise ValueError(f"{self.action} needs a name")
+        return self
+
+
+async def branch(context: ToolContext, wanted: Branch) -> str:
+    speaker = context.speaker
+    branches = await context.memory.branches(speaker.subject)
+    if wanted.action == "list":
+        return shown.branches(branches, {}, in_private=speaker.in_dm)
+    name = wanted.name or ""
+    if wanted.action == "create":
+        start = context.branch if context.branch is None or context.branch in branches.all else MAIN
+        origin = speaker.origin
+        secret = sensitivity(
+            "fact",
+            wanted.description,
+            learned_privately=origin.private,
+            marked="normal",
+            rule=origin.dm_privacy,
+        )
+        made = await verbs.create_branch(
+            context.memory,
+            speaker.subject,
+            name,
+            wanted.description,
+            start=start,
+            **context.why("memory_branch"),
+            **({"private": True} if secret != "normal" and wanted.description else {}),
+        )
+        new = (made.all.keys() - branches.all.keys()).pop()
+        return f"Created {new}. The current persona is still {speaker.branch or made.current}."
+    to = branches.named(name).name
+    if speaker.branch is not None:
+        raise Refused(f"this place always uses the persona {speaker.branch!r}; elsewhere they can switch")
+    if to == branches.current:
+        return f"{to} is the current persona already."
+    if context.choices.auto_switch(speaker.user_id):
+        said_at = speaker.origin.said_at
+        await verbs.switch(
+            context.memory, speaker.subject, to, said_at=said_at, **context.why("memory_branch")
+        )
+        context.branch = to
+        return f"Switched to {to}; what you were given belongs to {branches.current}."
+    context.offers = [Offer(speaker.user_id, to)]
+    return f"Proposed. The person gets a button to switch to {to}; nothing has changed yet."
+
+
+TOOLS = (Tool("memory_branch", Branch, branch),)

@@ -1,0 +1,107 @@
+"""The tools that search: what is remembered about the person, and what was said where they speak."""
+
+import logging
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.item import Item, by_newest, durable_line
+from discoclaw.core.text import normalise
+from discoclaw.core.view import View
+from discoclaw.prompt.context import memory_block, names
+from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
+
+log = logging.getLogger(__name__)
+
+NOTHING_FITS = "Nothing is remembered that fits."
+TALK_NOT_SEARCHED = "(What was said here before can not be searched right now.)"
+
+
+class Search(ToolInput):
+    """Search what you remember of the person you are talking to, beyond what is in front of you."""
+
+    query: Text = Field(description="What to look for, in the person's words.")
+    scope: Name | None = Field(default=None, description='Only this scope: "permanent", "work/technical", …')
+    subject: Name | None = Field(
+        default=None, description="Only what is about this subject: a name, or user for the person."
+    )
+    category: Category | None = Field(default=None, description="Only this category.")
+    depth: int = Field(default=0, ge=0, le=2, description="How many links to follow from what is found.")
+    limit: int | None = Field(default=None, ge=1, le=50, description="How many items at most.")
+
+
+class Remembered(Search):
+    """The same under its other name, answered as a memory block; fewer items, and none when nothing fits."""
+
+
+async def search(context: ToolContext, wanted: Search) -> str:
+    """What memory has, and where talk is archived, what was said, apart from it."""
+    items = await _items(context, wanted)
+    narrowed = (wanted.scope, wanted.subject) != (None, None) or wanted.category in ("core", "knowledge")
+    if narrowed:
+        return items
+    try:
+        said = await context.talk(wanted.query, wanted.limit or 2 * context.items.usual_limit)
+    except MemoryFault as fault:
+        log.warning("what was said can not be searched: %s", fault)
+        said = TALK_NOT_SEARCHED
+    return f"{items}\n\n{said}" if said else items
+
+
+async def _items(context: ToolContext, wanted: Search) -> str:
+    view = await context.view()
+    everything = context.visible(view.active())
+    items = [item for item in everything if _fits(item, wanted)]
+    if not items:
+        return "No item fits." if everything else "Nothing is remembered of this person yet."
+    limit = wanted.limit or 2 * context.items.usual_limit
+    found = await context.found(wanted.query, items, limit)
+    head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
+    chosen = found or sorted(items, key=by_newest)[:limit]
+    linked = _linked(context, view, chosen, wanted.depth)
+    return "\n".join(
+        [
+            *head,
+            *(f"{durable_line(item)} [{item.id}]" for item in chosen),
+            *(f"{durable_line(item)} [{item.id}] (linked)" for item in linked[:limit]),
+        ]
+    )
+
+
+async def recalled(context: ToolContext, wanted: Remembered) -> str:
+    view, limit = await context.view(), wanted.limit or context.items.usual_limit
+    everything = context.visible(view.active())
+    items = [item for item in everything if _fits(item, wanted)]
+    found = await context.found(wanted.query, items, limit)
+    linked = _linked(context, view, found, wanted.depth)
+    return memory_block([*found, *linked[:limit]], names(everything)) or NOTHING_FITS
+
+
+def _linked(context: ToolContext, view: View, start: Sequence[Item], depth: int) -> list[Item]:
+    """The visible, active items that `depth` links lead to, nearest first."""
+    seen = {item.id for item in start}
+    edge, found = list(start), []
+    for _ in range(depth):
+        near = sorted({link for item in edge for link in item.facets.links} - seen)
+        seen.update(near)
+        edge = context.visible([view.items[one] for one in near if one in view.items])
+        edge = [item for item in edge if item.active]
+        found += edge
+    return found
+
+
+def _fits(item: Item, wanted: Search) -> bool:
+    facets = item.facets
+    return (
+        wanted.scope in (None, facets.scope)
+        and wanted.category in (None, facets.category)
+        and (wanted.subject is None or normalise(wanted.subject) == normalise(_subject(item)))
+    )
+
+
+def _subject(item: Item) -> str:
+    return item.facets.triple[0] if item.facets.triple is not None else "user"
+
+
+TOOLS = (Tool("memory_search", Search, search), Tool("memory_recall", Remembered, recalled, offered=False))

@@ -1,0 +1,220 @@
+"""Everything that lies on disk, built once from the settings, for the bot and for the command line alike.
+
+What stores something about people is registered here for erasing (`memory.personal`), in the order in which
+an erasing visits it. Whoever builds a part that keeps more of people in RAM adds it to the same registry.
+Building touches no disk; `open` takes the folder. Knows nothing about Discord or models.
+"""
+
+from dataclasses import dataclass
+
+from discoclaw.core.consent import Consent
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.ports import Clock
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_of, user_subject
+from discoclaw.memory.changes import Listener
+from discoclaw.memory.conversations.clears import Clears
+from discoclaw.memory.conversations.responses import Responses
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.off import NoGroups, NoLastUsed, NoMemory, NoProfiles, NoSummaries, NoToolLog
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.stores import Disks, disks
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.archive import Archive
+from discoclaw.search.item_index import ItemIndex
+from discoclaw.search.vectors import VectorCache
+from discoclaw.session.finding import words_of
+from discoclaw.settings import Settings
+
+NO_MEMORY = NoMemory()
+NO_SUMMARIES = NoSummaries()
+
+
+class ConsentKept(PersonalData, Listener):
+    """Tells permissions that are in use when somebody opts out or is erased. First of all that hear of it."""
+
+    name = "consent"
+
+    def __init__(self, consent: Consent) -> None:
+        self._consent = consent
+
+    def chosen(self, user_id: str) -> None:
+        """Somebody opted out, or in again."""
+        self._consent.changed(user_id)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Somebody is erased: what they said before may not be kept any more."""
+        if (user_id := user_of(erasure.subject)) is not None:
+            self._consent.changed(user_id)
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """What is known about people and channels beside what is remembered of them."""
+
+    choices: Choices
+    profiles: Profiles
+    groups: Groups
+    last_used: LastUsed
+    tool_log: ToolLog
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """What is kept of talk: summaries, when they were cleared, answers that are given again, the archive."""
+
+    rolling: RollingMemory
+    clears: Clears
+    responses: Responses
+    archive: Archive
+
+
+@dataclass(frozen=True, slots=True)
+class Indices:
+    """By what memories are found. Both can be made anew."""
+
+    vectors: VectorCache
+    items: ItemIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """All of it. `live` is the configuration that holds at once, `cursors` how far each follower came.
+
+    `remembers`: people are remembered; `sums_up`: conversations are summed up. Where they are not, `used` and
+    `summaries` know nothing; `memory` and `conversations` still reach what was kept before, to erase it.
+    """
+
+    memory: Memory
+    people: People
+    conversations: Conversations
+    indices: Indices
+    cursors: Cursors
+    live: LiveConfig
+    consent: Consent
+    remembers: bool
+    sums_up: bool
+
+    @property
+    def used(self) -> Memory:
+        """The memory that talk is answered from and learned into."""
+        return self.memory if self.remembers else NO_MEMORY
+
+    @property
+    def summaries(self) -> RollingMemory:
+        """The summaries that prompts are given."""
+        return self.conversations.rolling if self.sums_up else NO_SUMMARIES
+
+    def open(self) -> None:
+        """Take the folder, and finish erasings that were interrupted. Blocking; see `Memory.open`."""
+        self.memory.open()
+
+    def load(self) -> None:
+        """Read what is needed at once: choices and configuration. Blocking. Raises MemoryFault."""
+        self.people.choices.load()
+        self.live.load()
+
+    def close(self) -> None:
+        """Let go of all files, and give the folder back. Blocking."""
+        self.conversations.archive.close()
+        self.indices.vectors.close()
+        self.memory.close()
+
+
+def disks_of(settings: Settings) -> Disks:
+    """The stores as the settings have them."""
+    return disks(
+        settings.store, settings.memory_dir, durable=settings.durable_dir, rolling=settings.summary_dir
+    )
+
+
+def build(
+    settings: Settings, *, clock: Clock, redactor: Redactor = PLAIN, for_admin: bool = False
+) -> Storage:
+    """Build every part. For an admin there is also what the settings switch off for the bot."""
+    stores, idle_ms = disks_of(settings), settings.idle_s * 1000
+    used = stores.used
+    remembers = used.remembers and (for_admin or settings.durable_enabled)
+    sums_up = used.remembers and (for_admin or settings.summary_enabled)
+    cursors = Cursors(used.documents(CURSORS))
+    memory = Memory(stores, clock=clock, max_items=settings.max_items, idle_ms=idle_ms, cursors=cursors)
+    people = _people(settings, memory, cursors, clock, redactor, remembers=remembers)
+    conversations = _conversations(settings, memory, clock)
+    cache = settings.data_dir / "cache"
+    items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
+    indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
+    live = LiveConfig(used.documents(""), clock=clock, settings=settings.wishes)
+    consent = Consent(people.choices.unheard_until, lambda user_id: memory.erased_at(user_subject(user_id)))
+    memory.join(ConsentKept(consent))
+    storage = Storage(memory, people, conversations, indices, cursors, live, consent, remembers, sums_up)
+    _register(settings, storage)
+    return storage
+
+
+def _people(
+    settings: Settings,
+    memory: Memory,
+    cursors: Cursors,
+    clock: Clock,
+    redactor: Redactor,
+    *,
+    remembers: bool,
+) -> People:
+    disk, idle_ms = memory.disk, settings.idle_s * 1000
+    choices = Choices(disk.documents(""), memory.changes)
+
+    def unwanted_until(subject: str) -> int:
+        return max(choices.unheard_until(user_of(subject) or ""), memory.erased_at(subject))
+
+    tool_log: ToolLog = NoToolLog()
+    if disk.remembers:
+        tool_log = ToolLog(
+            disk, clock=clock, unwanted_until=unwanted_until, redactor=redactor, changes=memory.changes
+        )
+    if not remembers:
+        return People(choices, NoProfiles(), NoGroups(), NoLastUsed(), tool_log)
+    profiles = Profiles(
+        disk.documents(PROFILES), memory, clock=clock, opted_out=choices.opted_out, idle_ms=idle_ms
+    )
+    groups = Groups(disk.documents(GROUPS), memory, clock=clock, idle_ms=idle_ms, redactor=redactor)
+    return People(choices, profiles, groups, LastUsed(memory, cursors, clock=clock), tool_log)
+
+
+def _conversations(settings: Settings, memory: Memory, clock: Clock) -> Conversations:
+    idle_ms = settings.idle_s * 1000
+    clears = Clears(memory.disk, clock=clock)
+    rolling = RollingMemory(
+        memory.disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, changes=memory.changes
+    )
+    responses = Responses(
+        settings.data_dir / "cache" / "responses",
+        clock=clock,
+        ttl_ms=settings.cache_ttl_s * 1000,
+        most=settings.cache_max_entries,
+        idle_ms=idle_ms,
+        erased_at=memory.erased_at,
+    )
+    archive = Archive(settings.memory_dir / "archive.sqlite", clock=clock)
+    return Conversations(rolling, clears, responses, archive)
+
+
+def _register(settings: Settings, storage: Storage) -> None:
+    """Have every part visited by an erasing, and told of what is recorded."""
+    memory, people, talk = storage.memory, storage.people, storage.conversations
+    memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
+    if memory.disk.remembers:
+        memory.join(people.tool_log)
+    if storage.remembers:
+        memory.join(people.profiles, people.groups, people.last_used)
+    memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
+    if settings.mirrored_to.exists():  # what was mirrored has to be erased on relays, also while that is off
+        from discoclaw.mirroring import relay_copies  # imports that most commands do without
+
+        memory.join(relay_copies(settings, memory.disk))

@@ -1,0 +1,128 @@
+"""The documents agree with the program: their links, the settings they name, and the commands they show."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from discoclaw import settings
+from discoclaw.cli.main import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "data/README.md", ROOT / "content/README.md"]
+)
+PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+PROGRAM = typer.main.get_command(cli)
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+VARIABLE = re.compile(r"\b(?:DISCOCLAW|DISCORD|ANTHROPIC|OPENAI|EMBEDDING|NOSTR|MEMORY)_[A-Z][A-Z_]*[A-Z]\b")
+COMMAND = re.compile(r"\bdiscoclaw +((?:-|[a-z])[^\n`#]*)")
+
+IN_DISCORD = re.compile(r"[!/](?:memory|hatch|nostr) ([a-z][a-z-]*)")
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def shown(page: Path, form: re.Pattern[str]) -> list[str]:
+    """What has this form in the code of a page."""
+    return [found for code in CODE.findall(text_of(page)) for found in form.findall(code)]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ +(.+?) *$", FENCE.sub("", text_of(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def children(command: Any) -> dict[str, Any]:
+    """The commands below a command, by name."""
+    return getattr(command, "commands", {})
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every command that does something, by its full name."""
+    for name, below in children(command).items():
+        if children(below):
+            yield from leaves(below, (*path, name))
+        else:
+            yield " ".join((*path, name))
+
+
+def wrong_in(words: list[str]) -> str:
+    """What the program would not understand of `discoclaw <words>`; "" when it understands all."""
+    command: Any = PROGRAM
+    for word in words:
+        if word.startswith("-"):
+            options = {name for param in command.params for name in param.opts}
+            if word not in {"--help", "-", *options}:
+                return word
+        elif children(command) and word != "…":
+            if word not in children(command):
+                return word
+            command = children(command)[word]
+    return ""
+
+
+class TestTheReadme:
+    def test_fits_on_two_screens(self) -> None:
+        assert len(text_of(ROOT / "README.md").splitlines()) <= 150
+
+    @pytest.mark.parametrize("command", ["make demo", "make test", "make run"])
+    def test_shows_how_to_start(self, command: str) -> None:
+        assert command in text_of(ROOT / "README.md")
+
+    def test_links_every_page_of_the_documentation(self) -> None:
+        linked = set(LINK.findall(text_of(ROOT / "README.md")))
+        assert {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")} <= linked
+
+
+class TestLinks:
+    @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+    def test_lead_somewhere(self, page: Path) -> None:
+        broken = []
+        for target in LINK.findall(FENCE.sub("", text_of(page))):
+            if target.startswith(("https://", "http://")):
+                continue
+            name, _, anchor = target.partition("#")
+            found = page.parent / name if name else page
+            if not found.exists() or (anchor and anchor not in anchors(found)):
+                broken.append(target)
+        assert broken == []
+
+
+class TestSettings:
+    @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+    def test_that_are_named_exist(self, page: Path) -> None:
+        assert set(VARIABLE.findall(text_of(page))) - set(settings.names()) == set()
+
+    def test_are_all_in_the_example(self) -> None:
+        assert set(settings.names()) - set(VARIABLE.findall(text_of(ROOT / ".env.example"))) == set()
+
+
+class TestCommands:
+    @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+    def test_that_are_shown_exist(self, page: Path) -> None:
+        assert [line for line in shown(page, COMMAND) if wrong_in(line.split())] == []
+
+    def test_are_all_on_the_page_of_the_command_line(self) -> None:
+        page = text_of(ROOT / "docs/command-line.md")
+        assert [name for name in leaves(PROGRAM) if f"`discoclaw {name}" not in page] == []
+
+    @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+    def test_of_discord_are_on_their_page(self, page: Path) -> None:
+        listed = text_of(ROOT / "docs/commands.md")
+        names = {name for name in shown(page, IN_DISCORD) if not re.search(rf"\b{name}\b", listed)}
+        assert names == set()
+
+    @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+    def test_of_make_exist(self, page: Path) -> None:
+        targets = set(re.findall(r"^([a-z-]+):", text_of(ROOT / "Makefile"), re.MULTILINE))
+        assert set(shown(page, re.compile(r"\bmake ([a-z][a-z-]*)"))) - targets == set()
