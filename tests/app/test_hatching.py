@@ -548,7 +548,7 @@ class TestWhoMay:
         async with start(Scripted()) as world:
             await owned(world, channels=frozenset({str(world.dev.id)}))
             told = await world.ann.slash(world.general, "hatch start")
-            assert "do not listen" in told.response.content
+            assert "don't listen" in told.response.content
 
 
 class TestTheOffer:
@@ -567,7 +567,7 @@ class TestTheOffer:
             await world.restart()
             await world.ann.send_dm("hello")
             assert world.answer(world.ann_dm) == "ok"
-            await world.ann.user.click(offer, label="Give me a personality")
+            await world.ann.user.click(offer, label="Start the interview")
             assert [text for text in world.shown(world.ann_dm) if text == OPENING] == [OPENING]
             await world.ann.send_dm("A cat.")
             assert titles.HATCHING in system(model)
@@ -695,7 +695,7 @@ class TestErasing:
             await world.env.advance_time(1)
             await hatched(world, model)
             await world.ann.send_dm("!memory erase --yes")
-            assert "My personality went with it" in world.answer(world.ann_dm)
+            assert "My personality is gone too" in world.answer(world.ann_dm)
             await world.settle()
             assert traces(self.data(world), CANARY, str(world.ann.id)) == []
             await world.env.advance_time(1)

@@ -25,7 +25,7 @@ class TestTheAllowlist:
         async with start(allow_roles=frozenset()) as world:
             result = await world.ann.slash(world.general, "memory show")
             assert result.ephemeral
-            assert "not on my allowlist" in result.response.content
+            assert "You aren't on my allowlist" in result.response.content
 
     async def test_a_role_lets_its_members_in_also_in_direct_messages(self, start: Start) -> None:
         model = Scripted()

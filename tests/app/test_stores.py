@@ -41,7 +41,7 @@ class TestTheDatabase:
             key = f"discord:channel:{world.general.id}"
             assert CANARY in (await world.app.storage.summaries.get(key)).summary
             await world.ann.send(world.general, "!memory verify")
-            assert "All is well" in world.answer(world.general)
+            assert "Your history is intact" in world.answer(world.general)
         assert kept(world) == ["memory.sqlite"]
 
     async def test_an_erasing_leaves_no_byte(self, start: Start) -> None:

@@ -98,7 +98,7 @@ class TestTheSummary:
             assert sorted(stored) == ["summary", "updatedAt"]
             assert "garden" in stored["summary"]
             await world.ann.send(world.general, "!memory reset rolling")
-            assert world.answer(world.general) == "The summary of this conversation is cleared."
+            assert world.answer(world.general) == "I cleared the summary of this conversation."
             assert not path.exists()
 
     async def test_each_conversation_has_its_own(self, start: Start) -> None:
