@@ -10,6 +10,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.message import Place, Said
 from discoclaw.core.model import ModelRequest, StreamEvent
 from discoclaw.core.query import Query
+from discoclaw.core.visible import Line
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -107,6 +108,10 @@ class Recall(Protocol):
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> "Sequence[Hit]":
         """All items with real evidence for `query`, best first; ties are newer first, then by id."""
+        ...
+
+    def line(self, item: Item) -> Line:
+        """An item's line in a prompt; made once for each item, which never changes."""
         ...
 
     def forget(self) -> None:

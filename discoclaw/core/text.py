@@ -71,9 +71,10 @@ def safe_key(session_key: str) -> str:
 
 def visible(text: str) -> str:
     """The text without characters that show nothing."""
-    return _BLANK.sub("", text)
+    return text if text.isascii() else _BLANK.sub("", text)
 
 
+@lru_cache(maxsize=4_096)  # every prompt asks it of the same few names, several times
 def speaker(name: str) -> str:
     """A person's name as it may stand in `[Name]: text`: one line, no brackets, nothing invisible.
 

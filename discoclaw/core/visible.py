@@ -1,4 +1,4 @@
-"""The items that may be shown in one place, with the orders and lines that a prompt needs of them. Pure."""
+"""The items that may be shown in one place, and what a prompt needs of them. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,6 @@ from discoclaw.core.words import fold
 
 CORE = "core"
 _FILLERS = frozenset({"a", "an", "the", "my", "user", "users"})
-_APOSTROPHES = re.compile("['’]")
 _WORDS = re.compile(r"[\w+#]+")
 
 
@@ -55,29 +54,28 @@ class VisibleItems(tuple[Item, ...]):
         return sorted(self, key=by_newest)
 
     @cached_property
+    def age(self) -> Mapping[str, int]:
+        """How many are newer, by id; of the same time those with a lesser id count as newer."""
+        return {item.id: number for number, item in enumerate(self.newest)}
+
+    @cached_property
     def standing(self) -> Sequence[Item]:
         """Those that are always in the prompt, newest first."""
-        return sorted(filter(is_standing, self), key=by_newest)
+        return list(filter(is_standing, self.newest))
 
     @cached_property
     def shortest(self) -> int:
         """The characters of kind and text that the shortest of them has."""
         return min((len(item.text) + len(item.kind) for item in self), default=0)
 
-    def line(self, item: Item) -> Line:
-        """The line of one of the items."""
-        line = self._lines.get(item.id)
-        if line is None:
-            text = durable_line(item)
-            line = self._lines[item.id] = Line(text, utf16_length(text) + 1, gist(item.text))
-        return line
 
-    @cached_property
-    def _lines(self) -> dict[str, Line]:
-        return {}
+def line_of(item: Item) -> Line:
+    """An item's line."""
+    text = durable_line(item)
+    return Line(text, utf16_length(text) + 1, _gist(item.text))
 
 
-def gist(text: str) -> tuple[str, ...] | str:
+def _gist(text: str) -> tuple[str, ...] | str:
     """Two texts with the same words in the same order say the same. A "not", "from" or "before" counts."""
-    words = _WORDS.findall(_APOSTROPHES.sub("", fold(text)))
+    words = _WORDS.findall(fold(text).replace("'", "").replace("’", ""))
     return tuple([word for word in words if word not in _FILLERS]) or text

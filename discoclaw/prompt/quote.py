@@ -70,7 +70,9 @@ def quote_entry(text: str) -> str:
 
 
 def _imitates(line: str) -> bool:
-    plain = unicodedata.normalize("NFKC", visible(line))
-    plain = "".join(char for char in plain if unicodedata.category(char) not in ("Cf", "Cc", "Mn", "Me"))
+    plain = line
+    if not (line.isascii() and line.isprintable()):
+        plain = unicodedata.normalize("NFKC", visible(line))
+        plain = "".join(char for char in plain if unicodedata.category(char) not in ("Cf", "Cc", "Mn", "Me"))
     plain = plain.strip().casefold()
     return plain.startswith(_TITLES) or _FORGERY.match(plain) is not None

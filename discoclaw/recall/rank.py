@@ -13,25 +13,29 @@ deterministic.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
-from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Corpus, Signals
+from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Signals
 from discoclaw.core.query import Query
-from discoclaw.core.visible import VisibleItems
+from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document, of_item
+from discoclaw.recall.indices import Indices
 from discoclaw.recall.names import names_in
-from discoclaw.recall.score import MOST_OF_IT, Concept, Index, concepts, score
+from discoclaw.recall.score import MOST_OF_IT, Concept, Matches, concepts, score
 from discoclaw.recall.vectors import fuse, outstanding
+
+T = TypeVar("T")
 
 MOST_KNOWN = 100_000
 """Documents kept for later queries, of all people together."""
-MOST_INDEXED = 10_000
-"""Items whose indices are kept, all together; with every change of a memory the index before is of no use."""
+MOST_LINES = 10_000
+"""Lines kept, of all people together: a prompt has some twenty, and the next one mostly others."""
 MOST_FOUND = 200
 """Candidates of one query."""
 PROJECT_WORDS = frozenset(terms("repo repository build deploy deployment release ship branch project"))
@@ -52,23 +56,60 @@ class Fade:
     idle_days: float = 0
 
 
-@dataclass(slots=True)
 class Ranked:
     """An item with its score (> 0, comparable within one query), and what found it.
 
-    `parts` is what each step gave; `dropped` why it is not returned, "" when it is.
+    `dropped` is why it is not returned, "" when it is. What found it is worked out when it is asked for.
     """
 
-    item: Item
-    score: float
-    found_by: list[str] = field(default_factory=list)
-    parts: dict[str, float] = field(default_factory=dict)
-    dropped: str = ""
+    __slots__ = ("_given", "_matches", "_position", "_reasons", "dropped", "item", "score")
+
+    def __init__(
+        self, item: Item, score: float, dropped: str, matches: Matches | None = None, position: int = 0
+    ) -> None:
+        self.item = item
+        self.score = score
+        self.dropped = dropped
+        self._matches = matches
+        self._position = position
+        self._given: dict[str, float] | None = None
+        self._reasons: list[str] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ranked):
+            return NotImplemented
+        mine = self.item, self.score, self.dropped, self.why, self.parts
+        return mine == (other.item, other.score, other.dropped, other.why, other.parts)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def why(self) -> str:
         """What found it, in a few words."""
-        return ", ".join(self.found_by)
+        matched = self._matches.matched(self._position) if self._matches is not None else ()
+        return ", ".join([*matched, *(self._reasons or ())])
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """What each step gave."""
+        if self._matches is None:
+            return self.given
+        words, coverage = self._matches.scores[self._position], self._matches.coverage(self._position)
+        return {"words": words, "coverage": coverage, **(self._given or {})}
+
+    @property
+    def given(self) -> dict[str, float]:
+        """What the steps after the words gave."""
+        if self._given is None:
+            self._given = {}
+        return self._given
+
+    @property
+    def reasons(self) -> list[str]:
+        """What found it beside its words."""
+        if self._reasons is None:
+            self._reasons = []
+        return self._reasons
 
 
 class Ranker:
@@ -86,37 +127,38 @@ class Ranker:
         self._weights = text_weight, vector_weight
         self._depth = depth
         self._documents: OrderedDict[str, tuple[Item, Document]] = OrderedDict()
-        self._indices: OrderedDict[tuple[int, ...], tuple[VisibleItems, Index]] = OrderedDict()
-        self._indexed = 0
+        self._lines: OrderedDict[str, tuple[Item, Line]] = OrderedDict()
+        self._indices = Indices(self._document)
 
     def forget(self) -> None:
         """Keep nothing in RAM of what was ranked: somebody's words have to go."""
         self._documents.clear()
+        self._lines.clear()
         self._indices.clear()
-        self._indexed = 0
 
     def rank(
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All items with real evidence for `query`, best first."""
-        found = self._candidates(query, items, now_ms, signals)
-        return _in_order(one for one in found if not one.dropped)
+        known = VisibleItems.of(items)
+        found = self._candidates(query, known, now_ms, signals)
+        return _in_order((one for one in found if not one.dropped), known)
 
     def consider(
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All candidates, best first, also those that are dropped, with what each step gave."""
-        found = self._candidates(query, items, now_ms, signals)
-        kept = _in_order(one for one in found if not one.dropped)
-        return kept + _in_order(one for one in found if one.dropped)
+        known = VisibleItems.of(items)
+        found = self._candidates(query, known, now_ms, signals)
+        kept = _in_order((one for one in found if not one.dropped), known)
+        return kept + _in_order((one for one in found if one.dropped), known)
 
     def _candidates(
-        self, query: Query, items: Sequence[Item], now_ms: int, signals: Signals
+        self, query: Query, known: VisibleItems, now_ms: int, signals: Signals
     ) -> Collection[Ranked]:
-        if not items or not (query.wanted or signals.cosines):
+        if not known or not (query.wanted or signals.cosines):
             return []
-        known, index = self._known(items, signals.corpus)
-        found = self._by_words(query, known, index, signals)
+        found = self._by_words(query, known, signals)
         _by_vectors(found, known.by_id, signals.cosines, *self._weights)
         _without_weak(found)
         for _ in range(self._depth):
@@ -126,31 +168,31 @@ class Ranker:
                 one.score *= self._freshness(one, signals.accessed, now_ms)
         return found.values()
 
-    def _by_words(
-        self, query: Query, known: VisibleItems, index: Index | None, signals: Signals
-    ) -> dict[str, Ranked]:
-        by_id, corpus = known.by_id, signals.corpus
-        if index is not None:
+    def _by_words(self, query: Query, known: VisibleItems, signals: Signals) -> dict[str, Ranked]:
+        corpus = signals.corpus
+        places: Sequence[Item | None]
+        if corpus is None:
+            indexed = self._indices.of(known)
+            places, index = indexed.places, indexed.index
             wanted = concepts(query, index, index.vocabulary)
-            scored = index.search(wanted, MOST_FOUND)
-        else:
-            assert corpus is not None
-            near = corpus if isinstance(corpus, Counted) else None
-            wanted = concepts(query, corpus, near)
-            scored = score(wanted, map(self._document, by_id.values()), corpus)
+            matches = index.search(wanted, MOST_FOUND)
+        else:  # of a big memory these are only candidates
+            places = list(known.by_id.values())
+            wanted = concepts(query, corpus, corpus if isinstance(corpus, Counted) else None)
+            matches = score(wanted, [self._document(item) for item in known.by_id.values()], corpus)
         strangers = _strangers(query, wanted, signals.own_name)
         about_projects = not PROJECT_WORDS.isdisjoint(query.terms)
         found = {}
-        for one in scored:
-            item = by_id[one.document.id]
-            parts = {"words": one.score, "coverage": one.coverage}
-            ranked = Ranked(item, one.score, one.matched, parts, "" if one.evident else NO_EVIDENCE)
+        for position, words in matches.scores.items():
+            item = places[position]
+            assert item is not None
+            dropped = "" if position in matches.evident else NO_EVIDENCE
+            one = found[item.id] = Ranked(item, words, dropped, matches, position)
             if about_projects and item.kind == "project":
-                ranked.score *= PROJECT_BOOST
-                parts["project"] = PROJECT_BOOST
-            if strangers and one.coverage < MOST_OF_IT and _of_others(item, query):
-                ranked.dropped = f"about others than {', '.join(sorted(strangers))}"
-            found[item.id] = ranked
+                one.score *= PROJECT_BOOST
+                one.given["project"] = PROJECT_BOOST
+            if strangers and matches.coverage(position) < MOST_OF_IT and _of_others(item, query):
+                one.dropped = f"about others than {', '.join(sorted(strangers))}"
         return found
 
     def _freshness(self, one: Ranked, accessed: Mapping[str, int], now_ms: int) -> float:
@@ -158,46 +200,37 @@ class Ranker:
         factor = 1.0
         if fade.half_life_s:
             factor = recency(max(0, now_ms - item.updated_at) / 1000, fade.half_life_s)
-            one.parts["recency"] = factor
+            one.given["recency"] = factor
         if fade.idle_days and may_fade(item):  # what never leaves is found as long as it is there
-            one.parts["idle"] = idle_fade(idle_days(item, accessed, now_ms), fade.idle_days)
-            factor *= one.parts["idle"]
+            idle = one.given["idle"] = idle_fade(idle_days(item, accessed, now_ms), fade.idle_days)
+            factor *= idle
         if not factor and not one.dropped:
             one.dropped = "idle for too long"
         return factor
 
+    def line(self, item: Item) -> Line:
+        """An item's line in a prompt; made once for each item, which never changes."""
+        return _once(self._lines, item, line_of, MOST_LINES)
+
     def _document(self, item: Item) -> Document:
-        """An item's document; computed once for each item, which never changes."""
-        held = self._documents.get(item.id)
-        if held is None or held[0] is not item:
-            if len(self._documents) >= MOST_KNOWN:
-                self._documents.popitem(last=False)
-            held = self._documents[item.id] = (item, of_item(item))
-        return held[1]
-
-    def _known(self, items: Sequence[Item], corpus: Corpus | None) -> tuple[VisibleItems, Index | None]:
-        """The items, and their index, unless they are candidates of a corpus somebody else knows.
-
-        An index is kept for just these items, and made anew when one of them is another.
-        """
-        known = VisibleItems.of(items)
-        if corpus is not None:
-            return known, None
-        kept = self._indices.get(known.identities)
-        if kept is None:
-            index = Index([self._document(item) for item in known.by_id.values()])
-            kept = self._indices[known.identities] = known, index
-            self._indexed += len(known)
-            while len(self._indices) > 1 and self._indexed > MOST_INDEXED:
-                _, (oldest, _) = self._indices.popitem(last=False)
-                self._indexed -= len(oldest)
-        self._indices.move_to_end(known.identities)
-        return kept
+        """An item's document; made once for each item, which never changes."""
+        return _once(self._documents, item, of_item, MOST_KNOWN)
 
 
-def _in_order(found: Iterable[Ranked]) -> list[Ranked]:
+def _once(kept: OrderedDict[str, tuple[Item, T]], item: Item, make: Callable[[Item], T], most: int) -> T:
+    """What was made of an item; of more than `most` items those kept longest are let go."""
+    known = kept.get(item.id)
+    if known is None or known[0] is not item:
+        if len(kept) >= most:
+            kept.popitem(last=False)
+        known = kept[item.id] = item, make(item)
+    return known[1]
+
+
+def _in_order(found: Iterable[Ranked], known: VisibleItems) -> list[Ranked]:
     """Best first; ties are newer first, then by id."""
-    return sorted(found, key=lambda one: (-round(one.score, 9), -one.item.updated_at, one.item.id))
+    age = known.age
+    return [one for *_, one in sorted([(-round(one.score, 9), age[one.item.id], one) for one in found])]
 
 
 def _strangers(asked: Query, wanted: Sequence[Concept], own_name: str | None) -> set[str]:
@@ -226,14 +259,14 @@ def _by_vectors(
     if not cosines:
         return
     for key in outstanding(cosines):
-        held = found.setdefault(key, Ranked(known[key], 0.0))
-        held.dropped = ""
-        held.found_by.append("meaning")
+        one = found.setdefault(key, Ranked(known[key], 0.0, ""))
+        one.dropped = ""
+        one.reasons.append("meaning")
     texts = {key: one.score for key, one in found.items()}
     for key, value in fuse(texts, cosines, text_weight, vector_weight).items():
         found[key].score = value
         if key in cosines:
-            found[key].parts["cosine"] = cosines[key]
+            found[key].given["cosine"] = cosines[key]
 
 
 def _without_weak(found: Mapping[str, Ranked]) -> None:
@@ -249,8 +282,8 @@ def _along_links(found: dict[str, Ranked], known: Mapping[str, Item]) -> None:
     for one in [one for one in found.values() if not one.dropped]:
         links = one.item.facets.links
         for other in sorted(links & known.keys()) if links else ():
-            held = found.setdefault(other, Ranked(known[other], 0.0, dropped=NO_EVIDENCE))
-            if held.score < LINKED * one.score:
-                held.score = held.parts["link"] = LINKED * one.score
-                held.found_by.append(f"{LINKED_WITH}{one.item.id}")
-                held.dropped = ""
+            far = found.setdefault(other, Ranked(known[other], 0.0, NO_EVIDENCE))
+            if far.score < LINKED * one.score:
+                far.score = far.given["link"] = LINKED * one.score
+                far.reasons.append(f"{LINKED_WITH}{one.item.id}")
+                far.dropped = ""

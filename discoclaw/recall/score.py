@@ -7,11 +7,9 @@ evidence is not returned: one has to share a term that says something about just
 what was asked.
 """
 
-import heapq
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from discoclaw.core.ports import Corpus
 from discoclaw.core.query import Query
@@ -53,31 +51,52 @@ class Concept:
     specific: bool
 
 
-@dataclass(slots=True)
-class Scored:
-    """`score` > 0, comparable within one query; `matched` what was found, `coverage` its share of the query.
+class Matches:
+    """What documents have of a query, by their positions: `scores` (> 0) and which are `evident`.
 
-    `evident`: it shares something that says something about just this document, or most of the query.
+    A document is evident if it shares something that says something about just this document, or most of what
+    was asked. What matched in one of them is worked out when it is asked for: few of many are ever looked at.
     """
 
-    document: Document
-    score: float = 0.0
-    matched: list[str] = field(default_factory=list)
-    coverage: float = 0.0
-    evident: bool = False
+    def __init__(
+        self, wanted: Sequence[Concept], parts: Sequence[Mapping[int, float]], among: Iterable[int]
+    ) -> None:
+        """`parts` has, for each concept, what its best spelling counts in each document that has it."""
+        self.scores = dict.fromkeys(among, 0.0)
+        self.evident: set[int] = set()
+        self._wanted = wanted
+        self._parts = parts
+        self._asked = sum(concept.share for concept in wanted) or 1.0
+        scores, evident = self.scores, self.evident
+        for concept, part in zip(wanted, parts, strict=True):
+            weight, least = concept.weight, _least(concept)
+            for position, best in part.items():
+                if position in scores:
+                    scores[position] += weight * best
+                    if concept.specific and best > least:
+                        evident.add(position)
+        for position in scores:
+            if position not in evident and self.coverage(position) >= MOST_OF_IT:
+                evident.add(position)
 
-    def add(self, concept: Concept, best: float) -> None:
-        """Count a concept that the document has; `best` is what its best spelling counts there."""
-        self.score += concept.weight * best
-        self.matched.append(concept.name)
-        if best > DATE_WEIGHT or len(concept.name) == A_DAY:
-            self.coverage += concept.share
-            self.evident = self.evident or concept.specific
+    def coverage(self, position: int) -> float:
+        """The share of what was asked that a document has."""
+        covered = 0.0
+        for concept, part in zip(self._wanted, self._parts, strict=True):
+            if part.get(position, 0.0) > _least(concept):
+                covered += concept.share
+        return covered / self._asked
 
-    def finish(self, asked: float) -> None:
-        """All that was `asked` has been looked for."""
-        self.coverage /= asked
-        self.evident = self.evident or self.coverage >= MOST_OF_IT
+    def matched(self, position: int) -> list[str]:
+        """The names of what a document has."""
+        return [
+            concept.name for concept, part in zip(self._wanted, self._parts, strict=True) if position in part
+        ]
+
+
+def _least(concept: Concept) -> float:
+    """What a document has to have more of for a concept to cover something: a date only covers its day."""
+    return 0.0 if len(concept.name) == A_DAY else DATE_WEIGHT
 
 
 def concepts(query: Query, corpus: Corpus, vocabulary: Vocabulary | Counted | None = None) -> list[Concept]:
@@ -100,13 +119,14 @@ def concepts(query: Query, corpus: Corpus, vocabulary: Vocabulary | Counted | No
     return found
 
 
-def score(wanted: Sequence[Concept], documents: Iterable[Document], corpus: Corpus) -> list[Scored]:
-    """The documents that have anything of what is wanted, with their scores; not sorted."""
-    asked, average, found = _asked(wanted), corpus.average, []
-    for document in documents:
-        norm, one = _norm(document, average), None
+def score(wanted: Sequence[Concept], documents: Sequence[Document], corpus: Corpus) -> Matches:
+    """What documents have of what is wanted; positions are theirs in `documents`."""
+    average = corpus.average
+    parts: list[dict[int, float]] = [{} for _ in wanted]
+    for position, document in enumerate(documents):
+        norm = norm_of(document.length, average)
         bag, marks, dates = document.bag, document.marks, document.dates
-        for concept in wanted:
+        for concept, part in zip(wanted, parts, strict=True):
             best = 0.0
             for term, counts in concept.spellings:
                 if term in bag:
@@ -117,39 +137,22 @@ def score(wanted: Sequence[Concept], documents: Iterable[Document], corpus: Corp
                     count = IN_DATES
                 else:
                     continue
-                best = max(best, counts * _part(count, norm))
+                best = max(best, counts * part_of(count, norm))
             if best:
-                one = one or Scored(document)
-                one.add(concept, best)
-        if one is not None:
-            one.finish(asked)
-            found.append(one)
-    return found
+                part[position] = best
+    return Matches(wanted, parts, sorted(set().union(*parts)))
 
 
-def _asked(wanted: Sequence[Concept]) -> float:
-    """All that was asked, of which a document covers a share."""
-    return sum(concept.share for concept in wanted) or 1.0
+def norm_of(length: int, average: float) -> float:
+    """How much the length of a document weakens what it has."""
+    return K1 * (1 - B + B * length / average)
 
 
-def _norm(document: Document, average: float) -> float:
-    return K1 * (1 - B + B * document.length / average)
-
-
-def _part(count: int, norm: float) -> float:
+def part_of(count: int, norm: float) -> float:
     """What a term counts in a document, whose text has it `count` times, before its weight."""
     if count > 0:
         return count * (K1 + 1) / (count + norm)
     return MARK if count == IN_MARKS else DATE_WEIGHT
-
-
-def _counted(document: Document) -> Iterator[tuple[str, int]]:
-    """All terms of a document, with how often its text has them, or where else they are."""
-    yield from document.bag.items()
-    for term in document.marks - document.bag.keys():
-        yield term, IN_MARKS
-    for term in document.dates - document.marks - document.bag.keys():
-        yield term, IN_DATES
 
 
 def rarity(containing: int, total: int) -> float:
@@ -165,62 +168,3 @@ def _concept(
     everywhere = count * 2 > total >= FEW
     share = 0.0 if everywhere else weight * (COMMON_WEIGHT if common else 1.0)
     return Concept(name, spellings, weight, share, specific=not (common or everywhere))
-
-
-class Index:
-    """Documents in RAM, found by their terms: itself the corpus. Built once; documents do not change."""
-
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self.documents = documents
-        self.total = len(documents)
-        self.average = sum(one.length for one in documents) / max(1, self.total)
-        self._norms = [_norm(one, self.average) for one in documents]
-        self._postings: dict[str, list[tuple[int, int]]] = {}
-        for position, document in enumerate(documents):
-            shared: dict[int, tuple[int, int]] = {}  # nearly every term of a sentence is there once
-            for term, count in _counted(document):
-                posting = shared.setdefault(count, (position, count))
-                self._postings.setdefault(term, []).append(posting)
-        self.vocabulary = Vocabulary(self._postings)
-
-    def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
-        return {term: len(self._postings.get(term, ())) for term in terms}
-
-    def search(self, wanted: Sequence[Concept], limit: int) -> list[Scored]:
-        """The documents that have any of what is wanted, scored as `score` does; not sorted.
-
-        Of many, those that have most of it and the rarest. Only terms that a document has are looked at.
-        """
-        parts = [self._parts(concept) for concept in wanted]
-        positions: Collection[int] = dict.fromkeys(chain.from_iterable(parts))
-        if len(positions) > limit:
-            positions = self._best(wanted, limit)
-        found = {position: Scored(self.documents[position]) for position in positions}
-        for concept, part in zip(wanted, parts, strict=True):
-            for position, best in part.items():
-                if position in found:
-                    found[position].add(concept, best)
-        asked = _asked(wanted)
-        for one in found.values():
-            one.finish(asked)
-        return list(found.values())
-
-    def _parts(self, concept: Concept) -> dict[int, float]:
-        """What a concept counts in each document that has it, before its weight."""
-        parts: dict[int, float] = {}
-        for term, counts in concept.spellings:
-            for position, count in self._postings.get(term, ()):
-                part = counts * _part(count, self._norms[position])
-                if part > parts.get(position, 0.0):
-                    parts[position] = part
-        return parts
-
-    def _best(self, wanted: Sequence[Concept], limit: int) -> list[int]:
-        """The positions of those documents that have most of what is wanted, and the rarest of it."""
-        scores: dict[int, float] = {}
-        for concept in wanted:
-            for term, counts in concept.spellings:
-                weight = concept.weight * counts
-                for position, _ in self._postings.get(term, ()):
-                    scores[position] = scores.get(position, 0.0) + weight
-        return heapq.nlargest(limit, scores, key=scores.__getitem__)

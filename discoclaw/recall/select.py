@@ -61,7 +61,7 @@ def choose(
     standing += [item for item in known.standing if item.id not in found]
     always = {item.id for item in standing}
     relevant = [item for item in ranked if item.id not in always]
-    page = _Page(known, found, max_chars)
+    page = _Page(recall, known, found, max_chars)
     page.fill(standing[:MOST_STANDING], int(max_chars * STANDING_SHARE) if relevant else max_chars)
     page.fill(relevant, page.room)
     page.fill(standing[:MOST_STANDING], page.room)
@@ -71,21 +71,24 @@ def choose(
 class _Page:
     """The lines chosen so far. `found` maps an item to its hit, or to None when everything was asked for."""
 
-    def __init__(self, known: VisibleItems, found: Mapping[str, Hit | None], room: int) -> None:
+    def __init__(
+        self, recall: Recall, known: VisibleItems, found: Mapping[str, Hit | None], room: int
+    ) -> None:
         self.chosen: list[Chosen] = []
         self.room = room
-        self._known = known
+        self._recall = recall
+        self._shortest = known.shortest + FRAME
         self._found = found
         self._said: set[object] = set()
 
     def fill(self, items: Sequence[Item], budget: int) -> None:
         """Add every item, in order, whose line fits into `budget` and says something not yet said."""
         for item in items:
-            if self._known.shortest + FRAME > budget:
+            if self._shortest > budget:
                 return
             if len(item.text) + len(item.kind) + FRAME > budget:
                 continue  # before anything is built for it
-            line = self._known.line(item)
+            line = self._recall.line(item)
             if line.cost > budget or line.gist in self._said:
                 continue
             self._said.add(line.gist)

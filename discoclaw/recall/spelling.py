@@ -5,7 +5,7 @@ outweigh what matches exactly. A stemmer knows the endings of its language; this
 all. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 SHORTEST = 4
 ENDING = 0.7
@@ -23,6 +23,17 @@ class Vocabulary:
         self._terms = terms
         self._by_beginning: dict[str, list[str]] | None = None
 
+    def with_changes(self, terms: Collection[str], changed: Iterable[str]) -> "Vocabulary":
+        """That of other documents, whose terms are the same but for the `changed` ones."""
+        other = Vocabulary(terms)
+        if self._by_beginning is not None:
+            other._by_beginning = dict(self._by_beginning)
+            for term in filter(_has_neighbours, changed):
+                before = other._by_beginning.get(term[0], [])
+                after = [one for one in before if one != term]
+                other._by_beginning[term[0]] = [*after, term] if term in terms else after
+        return other
+
     def near(self, term: str) -> tuple[tuple[str, float], ...]:
         """The most similar terms with what each counts (0 to 1), best first; none for what has no letters."""
         if len(term) == 1 and not term.isascii():  # one Han character: part of the pairs that have it
@@ -38,9 +49,14 @@ class Vocabulary:
         if self._by_beginning is None:
             self._by_beginning = {}
             for one in self._terms:
-                if len(one) >= SHORTEST - 1 and one.isalpha():
+                if _has_neighbours(one):
                     self._by_beginning.setdefault(one[0], []).append(one)
         return self._by_beginning.get(term[0], [])
+
+
+def _has_neighbours(term: str) -> bool:
+    """Whether a term is long enough to be another one's spelling."""
+    return len(term) >= SHORTEST - 1 and term.isalpha()
 
 
 def _alike(term: str, other: str) -> float:

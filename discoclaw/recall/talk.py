@@ -13,7 +13,7 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.ports import Corpus
 from discoclaw.core.query import Query
 from discoclaw.recall.document import Document, of_entry
-from discoclaw.recall.score import Scored, concepts, score
+from discoclaw.recall.score import concepts, score
 
 NEIGHBOUR = 0.5
 """What a message has of a neighbour's score, and of the next one's again."""
@@ -47,25 +47,26 @@ def rank_talk(
     """
     known = documents or {}
     documents = {entry.id: known.get(entry.id) or of_entry(entry) for entry in entries}
-    own = {one.document.id: one for one in score(concepts(query, corpus), documents.values(), corpus)}
+    matches = score(concepts(query, corpus), list(documents.values()), corpus)
+    own = {key: position for position, key in enumerate(documents) if position in matches.scores}
     ranked = []
     for entry in entries:
         mine, around = own.get(entry.id), _around(entry.id, own, neighbours)
-        if not (mine is not None and mine.evident) and not any(one.evident for one, _ in around):
+        if mine not in matches.evident and not any(other in matches.evident for other, _ in around):
             continue
-        words = mine.score if mine is not None else 0.0
-        beside = max((one.score * share for one, share in around), default=0.0)
+        words = matches.scores[mine] if mine is not None else 0.0
+        beside = max((matches.scores[other] * share for other, share in around), default=0.0)
         named = SPEAKER if not documents[entry.id].marks.isdisjoint(query.terms) else 1.0
         parts = {"words": words, "neighbours": beside, "speaker": named}
-        why = ", ".join(mine.matched) if mine is not None else "beside what matches"
+        why = ", ".join(matches.matched(mine)) if mine is not None else "beside what matches"
         ranked.append(RankedEntry(entry, (words + beside) * named, why, parts))
     return sorted(ranked, key=lambda hit: (-round(hit.score, 9), -hit.entry.sent_at, hit.entry.id))
 
 
 def _around(
-    key: str, own: Mapping[str, Scored], neighbours: Mapping[str, tuple[str, ...]]
-) -> list[tuple[Scored, float]]:
-    """What stands around a message and matches, with the share of its score that counts here."""
+    key: str, own: Mapping[str, int], neighbours: Mapping[str, tuple[str, ...]]
+) -> list[tuple[int, float]]:
+    """The positions of what stands around a message and matches, with the share of its score that counts."""
     found = []
     for one in neighbours.get(key, ()):
         if one in own:

@@ -1,5 +1,6 @@
 """The fold: what a chain of events adds up to, however it is cut."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -11,7 +12,7 @@ from discoclaw.core.event import Commit, Event, decode_line, encode_line
 from discoclaw.core.item import KINDS, item_id
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import EMPTY, View, fold
-from tests.core.builders import FEW, NOW, Diary, as_file, inferred, stated
+from tests.core.builders import FEW, NOW, Diary, as_file, inferred, item, stated
 
 WORDS = ["likes tea", "Likes  TEA", "likes coffee", "works at Acme", "lives in Oslo", "two\nlines", "", "ok"]
 
@@ -269,3 +270,16 @@ class TestTimeNeverStandsStill:
         diary.remember("one")
         diary.remember("two")
         assert diary.view.updated_at == diary.now
+
+
+class TestWhatMayBeShown:
+    def test_an_unchanged_view_gives_the_same_items_again(self) -> None:
+        view = View({"a": item("likes tea"), "b": item("is ill", sensitivity="private")})
+        assert [one.text for one in view.visible(in_dm=False)] == ["likes tea"]
+        assert len(view.visible(in_dm=True)) == 2
+        assert view.visible(in_dm=True) is view.visible(in_dm=True)
+
+    def test_another_view_does_not_take_them_over(self) -> None:
+        view = View({"a": item("likes tea")})
+        assert len(view.visible(in_dm=True)) == 1
+        assert not replace(view, items={}).visible(in_dm=True)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from discoclaw.core.entry import Entry
 from discoclaw.recall.document import of_entry
+from discoclaw.recall.index import Index
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.score import Index
 from discoclaw.recall.talk import RankedEntry, rank_talk
 from tests.core.builders import DAY, NOW, item
 
@@ -26,7 +26,7 @@ def search(query: str, talk: Sequence[Entry]) -> list[RankedEntry]:
         )
         for place, one in enumerate(talk)
     }
-    corpus = Index([of_entry(one) for one in talk])
+    corpus = Index.of([of_entry(one) for one in talk])
     return rank_talk(parse(query), talk, corpus=corpus, neighbours=neighbours)
 
 

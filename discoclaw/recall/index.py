@@ -1,0 +1,113 @@
+"""Documents in RAM, found by their terms: what a memory of up to some thousand items is ranked with. Pure."""
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from discoclaw.recall import score
+from discoclaw.recall.document import Document
+from discoclaw.recall.score import IN_DATES, IN_MARKS, Concept, Matches
+from discoclaw.recall.spelling import Vocabulary
+
+Posting = tuple[int, int]
+"""The position of a document, and how often its text has a term; or one of IN_MARKS and IN_DATES."""
+
+
+class Index:
+    """Documents by their positions, and itself the corpus of all of them. Never changes.
+
+    Where a document was taken out, its position stays empty.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document | None],
+        postings: Mapping[str, Sequence[Posting]],
+        vocabulary: Vocabulary,
+    ) -> None:
+        self.documents = documents
+        self.vocabulary = vocabulary
+        self._postings = postings
+        lengths = [one.length for one in documents if one is not None]
+        self.total = len(lengths)
+        self.average = sum(lengths) / max(1, self.total)
+        norms = {length: score.norm_of(length, self.average) for length in set(lengths)}
+        self._norms = [norms[one.length] if one is not None else 0.0 for one in documents]
+
+    @classmethod
+    def of(cls, documents: Sequence[Document]) -> "Index":
+        """The index of some documents, in their order."""
+        postings: dict[str, list[Posting]] = {}
+        for position, document in enumerate(documents):
+            for term, posting in _postings(position, document):
+                postings.setdefault(term, []).append(posting)
+        return cls(documents, postings, Vocabulary(postings))
+
+    def with_changes(self, changes: Mapping[int, Document | None]) -> "Index":
+        """The index with some documents replaced, taken out (None), or added at the next positions."""
+        documents, postings = list(self.documents), dict(self._postings)
+        terms: set[str] = set()
+        for position, document in sorted(changes.items()):
+            if position < len(documents):
+                before, documents[position] = documents[position], document
+            else:
+                before = None
+                documents.append(document)
+            for term, posting in _postings(position, before) if before is not None else ():
+                terms.add(term)
+                postings[term] = [one for one in postings[term] if one is not posting and one != posting]
+            for term, posting in _postings(position, document) if document is not None else ():
+                terms.add(term)
+                kept = list(postings.get(term, ()))
+                kept.insert(bisect_left(kept, posting), posting)
+                postings[term] = kept
+        for term in terms:
+            if not postings[term]:
+                del postings[term]
+        return Index(documents, postings, self.vocabulary.with_changes(postings, terms))
+
+    def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
+        """How many documents have each of the terms."""
+        return {term: len(self._postings.get(term, ())) for term in terms}
+
+    def search(self, wanted: Sequence[Concept], limit: int) -> Matches:
+        """The documents that have any of what is wanted; of many those with most of it, and the rarest."""
+        parts = [self._parts(concept) for concept in wanted]
+        among: Collection[int] = dict.fromkeys(chain.from_iterable(parts))
+        if len(among) > limit:
+            among = self._best(wanted, limit)
+        return Matches(wanted, parts, among)
+
+    def _parts(self, concept: Concept) -> dict[int, float]:
+        """What a concept counts in each document that has it, before its weight."""
+        parts: dict[int, float] = {}
+        norms, part_of = self._norms, score.part_of
+        for term, counts in concept.spellings:
+            for position, count in self._postings.get(term, ()):
+                part = counts * part_of(count, norms[position])
+                if part > parts.get(position, 0.0):
+                    parts[position] = part
+        return parts
+
+    def _best(self, wanted: Sequence[Concept], limit: int) -> list[int]:
+        """The positions of those documents that have most of what is wanted, and the rarest of it."""
+        scores: dict[int, float] = {}
+        for concept in wanted:
+            for term, counts in concept.spellings:
+                weight = concept.weight * counts
+                for position, _ in self._postings.get(term, ()):
+                    scores[position] = scores.get(position, 0.0) + weight
+        return heapq.nlargest(limit, scores, key=scores.__getitem__)
+
+
+def _postings(position: int, document: Document) -> Iterator[tuple[str, Posting]]:
+    """The terms of a document with their postings; equal ones are one object: most terms are there once."""
+    shared: dict[int, Posting] = {}
+    for term, count in document.bag.items():
+        yield term, shared.setdefault(count, (position, count))
+    marks, dates = (position, IN_MARKS), (position, IN_DATES)
+    for term in document.marks - document.bag.keys():
+        yield term, marks
+    for term in document.dates - document.marks - document.bag.keys():
+        yield term, dates

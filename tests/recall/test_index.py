@@ -1,0 +1,110 @@
+"""The index of what is ranked: one made from the index before is as good as one made anew."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.item import Item
+from discoclaw.core.visible import VisibleItems
+from discoclaw.recall.document import of_item
+from discoclaw.recall.indices import Indices
+from discoclaw.recall.query import parse
+from discoclaw.recall.rank import Ranker
+from tests.core.builders import MODEST, NOW, item
+
+WORDS = ["apple", "pear", "plum", "fig", "kiwi", "Ωμέγα", "東京", "k8s", "in May 2023", "teacher", "teaching"]
+QUERIES = [
+    "apple",
+    "plum fig kiwi",
+    "what of 東京 in May?",
+    "teachings",
+    "build a pear tree",
+    "appel",
+    "plums",
+]
+
+
+def many(count: int, dice: random.Random) -> list[Item]:
+    return [
+        item(f"{dice.choice(WORDS)} {dice.choice(WORDS)} number{number}", updated_at=NOW + number)
+        for number in range(count)
+    ]
+
+
+def changed(items: list[Item], number: int, dice: random.Random) -> list[Item]:
+    """The items after something was learned, forgotten, said anew, or brought back in its old place."""
+    place = dice.randrange(len(items))
+    new = item(f"{dice.choice(WORDS)} news{number}", updated_at=NOW + 1000 + number)
+    match dice.randrange(5):
+        case 0:
+            return [*items, new]
+        case 1:
+            return items[:place] + items[place + 1 :]
+        case 2:
+            anew = replace(items[place], text=f"{dice.choice(WORDS)} again{number}", updated_at=NOW + number)
+            return [*items[:place], anew, *items[place + 1 :]]
+        case 3:
+            return [*items[:place], new, *items[place:]]
+        case _:
+            return items[: place + 1] if place > len(items) // 2 else items
+
+
+def found(ranker: Ranker, items: Sequence[Item]) -> list[object]:
+    return [ranker.consider(parse(query), items, now_ms=NOW) for query in QUERIES]
+
+
+class TestAfterAChange:
+    @MODEST
+    @given(st.integers(0, 2**32), st.integers(8, 60))
+    def test_everything_is_found_as_by_a_ranker_that_never_saw_the_items_before(
+        self, seed: int, count: int
+    ) -> None:
+        dice, used = random.Random(seed), Ranker()
+        items = many(count, dice)
+        for number in range(8):
+            assert found(used, items) == found(Ranker(), items)
+            items = changed(items, number, dice) or items
+
+    def test_only_what_changed_is_read_again(self) -> None:
+        read: list[str] = []
+
+        def document(one: Item) -> object:
+            read.append(one.id)
+            return of_item(one)
+
+        items, indices = many(40, random.Random(1)), Indices(document)  # type: ignore[arg-type]
+        indices.of(VisibleItems(items))
+        assert read == [one.id for one in items]
+        read.clear()
+        new = item("a plum", updated_at=NOW + 99)
+        indices.of(VisibleItems([*items[:7], *items[8:], new]))
+        assert read == [new.id]
+
+    def test_where_much_changed_all_is_indexed_anew(self) -> None:
+        items, indices = many(40, random.Random(1)), Indices(of_item)
+        indices.of(VisibleItems(items))
+        fewer = indices.of(VisibleItems([items[0], *items[20:]]))
+        assert None not in fewer.places
+
+
+class TestWhatIsKept:
+    def test_the_same_items_have_the_same_index(self) -> None:
+        items, indices = many(9, random.Random(1)), Indices(of_item)
+        assert indices.of(VisibleItems(items)) is indices.of(VisibleItems(items))
+
+    def test_of_more_than_a_bound_the_one_unused_for_longest_goes(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("discoclaw.recall.indices.MOST_INDEXED", 30)
+        indices = Indices(of_item)
+        one, other, more = (VisibleItems(many(10, random.Random(n))) for n in range(3))
+        kept, gone = indices.of(one), indices.of(other)
+        indices.of(one)
+        indices.of(more)
+        indices.of(VisibleItems([item("a plum"), item("a pear")]))
+        assert indices.of(one) is kept
+        assert indices.of(other) is not gone
