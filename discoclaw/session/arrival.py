@@ -4,6 +4,7 @@ Nothing below asks again who the author is, whether their words may be kept, or 
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 from discoclaw.core.consent import Permission
 from discoclaw.core.message import Inbound, Place, Said, with_attachments
@@ -24,25 +25,32 @@ class Arrival:
     policy: Policy
     permission: Permission
     window: Window
-    persona: str | None = None
+    persona: str | None
+    # Read at every step, so they are fields and not properties.
+    place: Place
+    session_key: str
+    subject: str
+    """Whose ledger the author's memory is in."""
+    in_dm: bool
+    """Whether only the author reads along."""
 
-    @property
-    def place(self) -> Place:
-        return self.message.place
-
-    @property
-    def in_dm(self) -> bool:
-        """Whether only the author reads along."""
-        return self.message.place.kind == "dm"
-
-    @property
-    def session_key(self) -> str:
-        return self.message.session_key
-
-    @property
-    def subject(self) -> str:
-        """Whose ledger the author's memory is in."""
-        return self.permission.subject
+    @classmethod
+    def of(
+        cls, message: Inbound, policy: Policy, permission: Permission, window: Window, persona: str | None
+    ) -> Self:
+        """The arrival of a message."""
+        place = message.place
+        return cls(
+            message,
+            policy,
+            permission,
+            window,
+            persona,
+            place,
+            message.session_key,
+            permission.subject,
+            place.kind == "dm",
+        )
 
     def said(self) -> Said:
         """The message as a line of the talk."""

@@ -43,7 +43,7 @@ class Arrivals:
 
     def under(self, message: Inbound, policy: Policy) -> Arrival:
         """The arrival of a message under a policy."""
-        return Arrival(
+        return Arrival.of(
             message,
             policy,
             self._consent.ask(message.author.id, message.sent_at),
