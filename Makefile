@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo run test check bench bench-recall mermaid lock clean
+.PHONY: demo run test check bench bench-recall mermaid docs lock clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -32,6 +32,9 @@ mermaid: $(READY)  ## Ask Mermaid's own parser about the graphs we write (needs 
 	npm install --prefix tests/show/mermaid --no-package-lock --silent
 	$(BIN)/python -m tests.show.record
 	$(BIN)/python -m pytest tests/show/test_graph.py -q
+
+docs: $(READY)  ## Renew the tables of commands in docs/commands.md
+	$(BIN)/python -m discoclaw.bot.commands.reference docs/commands.md
 
 lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's address
 	$(BIN)/pip install --quiet uv

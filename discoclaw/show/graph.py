@@ -12,7 +12,9 @@ from itertools import pairwise
 from discoclaw.core.event import Commit
 from discoclaw.core.history import MAIN, Branches, History
 from discoclaw.core.text import clip
-from discoclaw.show.words import acts, count, line, when, word
+from discoclaw.core.times import ms_of_iso
+from discoclaw.show.words import GIT, Vocabulary, acts, count, line, when, word
+from discoclaw.show.words import day as as_day
 
 SHORTEST = 8
 MOST_IN_MERMAID = 300
@@ -277,26 +279,27 @@ _BOXES = {
 }
 
 
-def timeline(history: History, *, limit: int | None = None) -> str:
+def timeline(history: History, *, limit: int | None = None, words: Vocabulary = GIT) -> str:
     """The commits by day, newest first, with the lines between them; at most `limit` commits."""
     graph = Graph(history)
     rows = list(graph.rows(limit))
     if not graph.commits:
-        return "there are no commits yet"
+        return f"there are no {words.commit}s yet"
     wide = max((2 * max(len(row.above), len(row.below)) for row in rows), default=0)
     head, lines, day = graph.head(), [], ""
     for row in rows:
         date, time = when(row.commit.timestamp).split(" ")
         if date != day:
-            lines.append(f"{_through(row.above) if day else '':<{wide}}{date}")
+            shown = date if words.iso_days else as_day(ms_of_iso(row.commit.timestamp))
+            lines.append(f"{_through(row.above) if day else '':<{wide}}{shown}")
             day = date
         marks = [graph.lanes[graph.lane_of[row.commit.id]].name]
-        marks += [f"{name} {graph.short(other)}" for name, other in acts(row.commit)]
-        marks += ["HEAD"] if row.commit.id == head else []
+        marks += [f"{words.act(name)} {graph.short(other)}" for name, other in acts(row.commit)]
+        marks += [words.head] if row.commit.id == head else []
         told = f"{time} {graph.short(row.commit.id)} [{', '.join(marks)}] {line(row.commit.message)}"
         lines.append(f"{_drawn(row):<{wide}}{told}")
     if earlier := len(graph.commits) - len(rows):
-        lines.append(f"… {count(earlier, 'earlier commit')}")
+        lines.append(f"… {count(earlier, f'earlier {words.commit}')}")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""A history as a picture: a PNG with a lane for each branch, as people see it in Discord's dark theme.
+"""A history as a picture: a PNG with a lane for each branch, in the words and the dark theme of Discord.
 
 Drawn from the same rows as the timeline. The same history gives the same bytes on one machine. The font is
 the one that comes with Pillow; a text in a script that it lacks is written in a font of the machine, if that
@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from discoclaw.core.history import History
 from discoclaw.show.graph import Graph, Row
-from discoclaw.show.words import acts, count, line, when
+from discoclaw.show.words import PEOPLE, acts, count, line, when
 
 MOST_ROWS = 30
 WIDTH = 1200
@@ -145,7 +145,7 @@ class _Page:
             self._row(pen, row, _TOP + number * _ROW + _ROW // 2)
         below = _TOP + len(self._rows) * _ROW + _ROW // 2
         if not self._rows:
-            pen.write(_MARGIN, below, "there are no commits yet", _DIM)
+            pen.write(_MARGIN, below, f"there are no {PEOPLE.commit}s yet", _DIM)
         if self._left:
             pen.write(self._text_at, below, f"… {self._left} earlier", _DIM)
         return image
@@ -154,7 +154,8 @@ class _Page:
         pen.write(_MARGIN, 42, title, _TEXT, 30, room=WIDTH - 2 * _MARGIN)
         branches = self._graph.history.branches
         told = (
-            f"{count(len(self._graph.commits), 'commit')} · {count(len(branches.all), 'branch')} · HEAD is "
+            f"{count(len(self._graph.commits), PEOPLE.commit)} · "
+            f"{count(len(branches.all), PEOPLE.branch)} · {PEOPLE.head}: "
         )
         at = _MARGIN + pen.write(_MARGIN, 84, told, _DIM)
         lane = self._graph.lane_named(branches.current)
@@ -215,7 +216,7 @@ class _Page:
         at = self._text_at + pen.write(self._text_at, middle, graph.short(commit.id), colour_of(lane)) + 12
         at = max(at, self._text_at + 112)
         if commit.id == graph.head():
-            at += pen.label(at, middle, "HEAD", _TEXT) + 10
+            at += pen.label(at, middle, PEOPLE.head, _TEXT) + 10
         for number in graph.tips(commit.id):
             if at < WIDTH * 0.7:
                 tip = graph.lanes[number]

@@ -6,6 +6,9 @@ quotes, and a `word` has no brackets, blanks or quotes at all.
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from discoclaw.core.event import Commit
@@ -17,6 +20,28 @@ LONGEST = 1000
 PRIVATE = "(private)"
 ACTS = {"merged": "merge", "picked": "cherry-pick", "reverts": "undo", "restores": "restore"}
 """What a commit's metadata says it did with another commit, and our word for it."""
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What the parts of a history are called: by git's words in a terminal, by people's words in a chat."""
+
+    commit: str = "commit"
+    branch: str = "branch"
+    head: str = "HEAD"
+    iso_days: bool = True
+    acts: Mapping[str, str] = field(default_factory=dict)
+    """Other words for what `ACTS` says."""
+
+    def act(self, name: str) -> str:
+        """What a commit did with another one."""
+        return self.acts.get(name, name)
+
+
+GIT = Vocabulary()
+PEOPLE = Vocabulary("change", "persona", "now", False, {"cherry-pick": "copy"})
 
 # Joiners are part of words and emoji; every other format character hides or turns text around.
 _KEPT = "\u200c\u200d"
@@ -60,6 +85,12 @@ def when(time: int | str) -> str:
     """A time, in ms or ISO 8601, as `2026-02-09 14:03Z`."""
     iso = iso_ms(ms_of_iso(time) if isinstance(time, str) else time)
     return f"{iso[:10]} {iso[11:16]}Z"
+
+
+def day(time_ms: int) -> str:
+    """A day as people write it: `9 Feb 2026`."""
+    then = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return f"{then.day} {_MONTHS[then.month - 1]} {then.year}"
 
 
 def count(number: int, thing: str) -> str:

@@ -87,6 +87,22 @@ class TestSearch:
             assert mine.endswith(f"<https://discord.com/channels/{GUILD_ID}/{world.general.id}/{said.id}>")
             assert await search(world, world.bob, "giraffe") == NOTHING
 
+    async def test_has_a_name_below_memory_and_as_text_answers_where_nobody_else_reads(
+        self, start: Start
+    ) -> None:
+        async with start(Scripted("A zebra has stripes."), auto_save="all", respond_mode="mention") as world:
+            await world.ann.send(world.general, "zebras are striped")
+            await world.ann.send_dm("zebras are secret")
+            await world.settle()
+            unseen = await world.ann.slash(world.general, "memory search", query="zebra")
+            assert unseen.ephemeral
+            assert "zebras are striped" in unseen.response.content
+            await world.ann.send(world.general, "!memory search zebra")
+            assert world.answer(world.general).startswith("Only you may see what I find")
+            await world.ann.send_dm("!memory search zebra")
+            assert "zebras are secret" in world.answer(world.ann_dm)
+            assert "striped" not in world.answer(world.ann_dm)
+
     async def test_only_what_one_may_read_at_that_moment(self, start: Start) -> None:
         async with start(Scripted(), auto_save="all") as world:
             staff = world.guild.create_role("staff", permissions=discord.Permissions.all())

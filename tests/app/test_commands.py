@@ -1,5 +1,6 @@
 """What people see and do with `!memory` and `/memory`."""
 
+import re
 from typing import Any
 
 import discord
@@ -120,6 +121,43 @@ class TestTextCommands:
                     "My memory is switched off here; whoever runs me can switch it on with "
                     "DISCOCLAW_DURABLE_MEMORY_ENABLED and DISCOCLAW_STORE."
                 )
+
+    async def test_switched_off_it_completes_nothing_and_buttons_say_so(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory remember I like tea")
+            await world.env.advance_time(60)
+            await world.ann.send(world.general, "!memory erase")
+            message = world.general.last_message
+            await world.restart(durable_enabled=False)
+            assert await world.ann.autocomplete(world.general, "memory forget", "memory", "") == []
+            result = await world.ann.click(message, label="Erase everything")
+            assert result.followups[0].content.startswith("My memory is switched off here;")
+            await world.ann.send(world.general, "!memory autoswitch on")  # a choice needs no memory
+            assert "by myself" in world.answer(world.general)
+
+    async def test_the_help_for_all_arrives_whole(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory help all")
+            told = "\n".join(world.shown(world.general)[1:])
+            assert told.startswith("**How to see and change what I remember about you**")
+            assert "`!memory persona autoswitch on|off` – " in told
+            assert "`!nostr push` – " in told
+            await world.ann.send(world.general, "!memory history")
+            assert world.answer(world.general).startswith("**History**: ")
+            assert "`!memory log`" in world.answer(world.general)
+
+    async def test_times_are_discords_but_spelled_out_in_a_file(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory remember I like tea")
+            await world.ann.send(world.general, "!memory show")
+            assert re.search(r"updated <t:\d+:R>\)", world.answer(world.general))
+            for number in range(60):
+                await world.ann.send(world.general, f"!memory remember {number} " + "long words " * 20)
+            await world.ann.send(world.general, "!memory show")
+            (file,) = world.general.last_message.attachments
+            content = (await file.read()).decode()
+            assert "<t:" not in content
+            assert content.count(f"updated {world.env.now():%Y-%m-%d %H:%M}Z)") == 61
 
     async def test_a_memory_too_long_is_refused_with_the_limit(self, start: Start) -> None:
         async with start() as world:

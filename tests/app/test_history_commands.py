@@ -32,9 +32,7 @@ class TestLog:
         async with start() as world:
             await tea_then_coffee(world)
             log = await says(world, world.ann, "log")
-            assert re.match(
-                r"- <t:\d+:R> “edited”: by you, with a command, persona main, id `[0-9a-f]{8}`\n", log
-            )
+            assert re.match(r"- <t:\d+:R> “edited”: by you, with a command, id `[0-9a-f]{8}`\n", log)
             assert log.index("“edited”") < log.index("“remembered by command”")
             assert re.search(r"\n  - changed [0-9a-f]{8}: “I like coffee”\n", log)
 
@@ -46,7 +44,7 @@ class TestLog:
             await tea_then_coffee(world)
             lines = (await says(world, world.ann, words)).splitlines()
             assert len(lines) == 2
-            assert re.fullmatch(r"- `[0-9a-f]{8}` <t:\d+:R> “edited” \(main\)", lines[0])
+            assert re.fullmatch(r"- `[0-9a-f]{8}` <t:\d+:R> “edited”", lines[0])
 
     async def test_a_limit_says_how_many_more_there_are(self, start: Start) -> None:
         async with start() as world:
@@ -281,6 +279,17 @@ class TestGoingBack:
             shown = await says(world, world.ann, "show")
             assert "I like tea" in shown
             assert "cake" not in shown
+
+    async def test_restore_is_a_slash_command_too_and_has_its_new_name_as_text(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            log = (await says(world, world.ann, "history log --oneline")).splitlines()
+            first = log[1].split("`")[1]
+            result = await world.ann.slash(world.general, "memory history restore", change=first)
+            assert result.ephemeral
+            assert "“I like coffee” → “I like tea”" in result.response.content
+            await says(world, world.ann, f"history restore {log[0].split('`')[1]}")
+            assert "I like coffee" in await says(world, world.ann, "show")
 
     async def test_commits_complete_by_id_and_message(self, start: Start) -> None:
         async with start() as world:

@@ -154,6 +154,8 @@ class TestBranches:
             result = await world.ann.slash(world.general, "memory persona autoswitch", state="off")
             assert "I ask before" in result.response.content
             assert "auto_switch" not in choices.read_text()
+            assert "by myself" in await says(world, world.ann, "persona autoswitch on")
+            assert '"auto_switch": true' in choices.read_text()
 
 
 class TestAPlaceWithAPersona:

@@ -13,12 +13,11 @@ from discoclaw.bot import wire
 from discoclaw.bot.commands.call import Interaction
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Completes
-from discoclaw.bot.texts.markup import day
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
-from discoclaw.show.words import line
+from discoclaw.show.words import day, line
 
 CHOICES = 25
 """Discord's limit for autocompletion."""

@@ -22,7 +22,7 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import held, view_at
 from discoclaw.show import graph, picture
 from discoclaw.show.text import hidden as hidden_of
-from discoclaw.show.words import count
+from discoclaw.show.words import PEOPLE, count
 
 WHOLE_AS_TEXT = 1900
 """The longest diagram, in UTF-16 units, that stands in the message itself; a longer one is a file."""
@@ -62,7 +62,7 @@ async def draw(call: Call, form: str) -> Answer:
     if not history.commits:
         raise Refused("there is nothing to draw yet, because I remember nothing about you")
     if form == "timeline":
-        return block(await asyncio.to_thread(graph.timeline, history))
+        return block(await asyncio.to_thread(graph.timeline, history, words=PEOPLE))
     title = f"Memory of {call.author.display_name}"
     drawn = await asyncio.to_thread(picture.png, history, title=title)
     files = [discord.File(BytesIO(drawn), filename="memory.png")]

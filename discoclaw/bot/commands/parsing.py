@@ -96,9 +96,11 @@ def values_of(command: Command, text: str, files: Iterable[Any] = ()) -> Values:
 
 
 def _given(command: Command, text: str) -> Values:
-    params = command.params
+    params = [param for param in command.params if param.kind != "file"]
     if command.parse is not None:
         return command.parse(text)
+    if not params:  # what stands behind the name means nothing
+        return {}
     if len(params) == 1 and params[0].kind == "text":
         return {params[0].name: text.strip() or None}
     if len(params) == 1 and params[0].kind in ("word", "choice") and params[0].required:

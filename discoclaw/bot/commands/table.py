@@ -158,7 +158,7 @@ HISTORY = (
         (
             Param(
                 "start",
-                "From here: a change, a date or a persona",
+                "Where to start: a change, a date or a persona",
                 "word",
                 completes="change",
                 also=("old",),
@@ -166,7 +166,7 @@ HISTORY = (
             ),
             Param(
                 "end",
-                "To here; until now, if left out",
+                "Where to end; now, if left out",
                 "word",
                 completes="change",
                 also=("new",),
@@ -250,7 +250,7 @@ PERSONAS = (
         personas.copy,
         "Bring one change of another persona into this one",
         (_change("The id of the change, from history log"),),
-        aliases=("cherry-pick", "persona cherry-pick"),
+        aliases=("cherry-pick", "branch cherry-pick"),
         adds=True,
     ),
     Command(
@@ -266,7 +266,7 @@ PERSONAS = (
                 choices=("on", "off"),
             ),
         ),
-        aliases=("autoswitch", "persona auto"),
+        aliases=("autoswitch", "branch auto"),
         needs=(),
     ),
 )
@@ -303,7 +303,7 @@ DATA = (
         data.erase,
         "Destroy everything I remember about you, for good",
         (
-            Param("user", "For my owners: whose memory, by id", "word"),
+            Param("user", "For my owners: the id of somebody else", "word"),
             Param("yes", "At once, without asking", "flag", default=False),
         ),
         aliases=("erase",),

@@ -35,6 +35,13 @@ _BY = {
     "repair": "while your history was repaired",
 }
 _ACTS = {"merge": "merges", "cherry-pick": "copies", "undo": "takes back", "restore": "goes back to"}
+_TITLES = {
+    "cherry-pick": "copy",
+    "settled: keep_old": "settled: the old one is right",
+    "settled: use_new": "settled: the new one is right",
+    "settled: both_valid": "settled: both are right",
+}
+"""Why changes were made, as it is recorded, in the words that people know."""
 _SETTLED = {
     "keep_old": "you kept the first, not",
     "use_new": "you chose",
@@ -49,26 +56,26 @@ def log(history: History, *, branch: str | None, oneline: bool, limit: int | Non
     """What changed in a persona, newest first; `limit` is the most changes shown."""
     records, earlier = shown.newest(history, branch, limit)
     secrets = shown.Secrets(history, in_private=in_private)
-    size = digits(history.commits)
+    size, several = digits(history.commits), len(history.branches.all) > 1
     lines: list[str] = []
     for record in records:
         if isinstance(record, Ref):
             lines += [] if oneline else [f"- {_when(record)} {_turn(record, in_private=in_private)}"]
         elif oneline:
-            lines.append(
-                f"- `{record.id[:size]}` {_when(record)} {said(record.message)} ({name(record.branch)})"
-            )
+            persona = f" ({name(record.branch)})" if several else ""
+            lines.append(f"- `{record.id[:size]}` {_when(record)} {_title(record)}{persona}")
         else:
-            lines += _change(record, size, secrets)
+            about = [*_made_by(record), *([f"persona {name(record.branch)}"] if several else [])]
+            lines += _change(record, size, about, secrets)
     if earlier:
         lines.append(f"(and {count(earlier, 'earlier change')})")
     return "\n".join(lines) or NOTHING
 
 
-def _change(commit: Commit, size: int, secrets: shown.Secrets) -> Iterator[str]:
-    done = "".join(f", {_ACTS[act]} `{word(other)[:size]}`" for act, other in acts(commit))
-    about = f"{_made_by(commit)}persona {name(commit.branch)}{done}"
-    yield f"- {_when(commit)} {said(commit.message)}: {about}, id `{commit.id[:size]}`"
+def _change(commit: Commit, size: int, about: Sequence[str], secrets: shown.Secrets) -> Iterator[str]:
+    done = [f"{_ACTS[act]} `{word(other)[:size]}`" for act, other in acts(commit)]
+    told = ", ".join([*about, *done, f"id `{commit.id[:size]}`"])
+    yield f"- {_when(commit)} {_title(commit)}: {told}"
     yield from (f"  - {_event(event, secrets)}" for event in commit.events)
 
 
@@ -76,12 +83,20 @@ def _when(record: Commit | Ref) -> str:
     return ago(ms_of_iso(record.timestamp))
 
 
-def _made_by(commit: Commit) -> str:
+def _title(commit: Commit) -> str:
+    """Why a change was made, in quotes; what our own words say in git's language is said otherwise."""
+    act, there, rest = commit.message.partition(": ")
+    known = _TITLES.get(act if act == "cherry-pick" else commit.message)
+    if known is None:
+        return said(commit.message)
+    return said(f"{known}: {rest}" if there and act == "cherry-pick" else known)
+
+
+def _made_by(commit: Commit) -> list[str]:
     by = commit.metadata.get("by")
     if not isinstance(by, str):
-        return ""
-    told = "by me, while we talked" if by.startswith("memory_") else _BY.get(by, f"by {word(by)}")
-    return f"{plain(told)}, "
+        return []
+    return [plain("by me, while we talked" if by.startswith("memory_") else _BY.get(by, f"by {word(by)}"))]
 
 
 def _turn(ref: Ref, *, in_private: bool) -> str:
@@ -165,7 +180,7 @@ def brought(done: Brought, *, in_private: bool) -> str:
         head = "Nothing to do" + ("." if lines else ": it's all here already.")
     else:
         number = count(len(done.changes), "change") if done.changes else "no memory changed"
-        head = f"Done: {said(done.commit.message)}, {number} (id `{done.commit.id}`)."
+        head = f"Done: {_title(done.commit)}, {number} (id `{done.commit.id}`)."
     text = "\n".join([head, *([block("\n".join(lines), "diff")] if lines else [])])
     if opened := [short(change.item.id) for change in done.changes if _is_shared(change)]:
         ids = ", ".join(opened[:10]) + (", …" if len(opened) > 10 else "")

@@ -1,7 +1,6 @@
 """Discord's markup: text that stays as it is, times that Discord renders, and small print."""
 
 import re
-from datetime import UTC, datetime
 
 from discoclaw.core.times import iso_ms
 from discoclaw.show.words import LONGEST, line, quoted, word
@@ -9,7 +8,6 @@ from discoclaw.show.words import LONGEST, line, quoted, word
 NOTE = "-# "
 """How lines begin that are no talk: small print in Discord, and left out of the window."""
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MARKDOWN = re.compile(r"[*_~|\\`[]")
 _TIME = re.compile(r"<t:(-?\d+):[a-zA-Z]>")
 
@@ -43,12 +41,6 @@ def name(text: str) -> str:
 def ago(time_ms: int) -> str:
     """A time, which Discord shows as "2 hours ago", in the reader's language."""
     return f"<t:{time_ms // 1000}:R>"
-
-
-def day(time_ms: int) -> str:
-    """A day where Discord renders no times: `9 Feb 2026`."""
-    then = datetime.fromtimestamp(time_ms / 1000, UTC)
-    return f"{then.day} {_MONTHS[then.month - 1]} {then.year}"
 
 
 def without_times(text: str) -> str:

@@ -41,7 +41,7 @@ def stats(history: History, *, in_private: bool) -> str:
         ("Tags", _counted(Counter(word(tag) for item in open_ for tag in item.tags), _MOST_TAGS)),
         ("To settle", count(len(view.conflicts), "question")),
         ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
-        ("Personas", f"{len(branches.all)}, now **{name(branches.current)}**"),
+        ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**"),
     ]
     return "\n".join(f"**{title}**: {told}" for title, told in rows if told)
 

@@ -1,0 +1,68 @@
+"""The tables of docs/commands.md, from the table of commands. `make docs` writes them, a test compares."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from discoclaw.bot.commands.spec import Catalogue, Command, Group
+from discoclaw.bot.commands.table import CATALOGUE
+
+BEGIN = "<!-- The tables are made from discoclaw/bot/commands/table.py; `make docs` writes them. -->"
+END = "<!-- End of the tables. -->"
+_BAR = r"\|"
+
+
+def tables(catalogue: Catalogue) -> str:
+    """One table for each group of commands, in Markdown."""
+    parts = ["\n".join(_table(catalogue, group)) for group in catalogue.groups]
+    return "\n\n".join(parts)
+
+
+def renewed(document: str, catalogue: Catalogue = CATALOGUE) -> str:
+    """A document with new tables between its marks. Raises ValueError when the marks are not there."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("the document has no marks for the tables")
+    return f"{before}{BEGIN}\n\n{tables(catalogue)}\n\n{END}{after}"
+
+
+def _table(catalogue: Catalogue, group: Group) -> Iterator[str]:
+    yield f"## {group.title}\n"
+    other = (
+        f" As text, `{group.aliases[0]}` is the same as `{group.path.split()[-1]}`." if group.aliases else ""
+    )
+    yield f"{group.help}.{other}\n"
+    yield "| Command | What it does | Other names |"
+    yield "|---|---|---|"
+    for command in catalogue.below(group):
+        cells = (f"`/{_written(command)}`", _told(command), _others(catalogue, command))
+        yield f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |"
+
+
+def _written(command: Command) -> str:
+    return f"{command.path} {command.usage}".rstrip()
+
+
+def _told(command: Command) -> str:
+    """What a command does, and what its parameters are."""
+    lines = [f"{command.help} (owners)" if command.owners else command.help]
+    lines += [f"`{param.name}`: {param.help[:1].lower()}{param.help[1:]}" for param in command.params]
+    return "<br>".join(lines)
+
+
+def _others(catalogue: Catalogue, command: Command) -> str:
+    """Every other name a command has: older text names, and slash commands of its own."""
+    root = command.path.partition(" ")[0]
+    names = [f"!{root} {alias}" for alias in command.aliases]
+    names += [f"/{one.path}" for one in catalogue.commands if one.run is command.run and one is not command]
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def main(path: Path) -> None:
+    """Write the tables into a document."""
+    path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
