@@ -21,8 +21,6 @@ class OnDisk(Feature):
         "durable_dir",
         "summary_dir",
         "summary_enabled",
-        "respond_mode",
-        "context_history",
     )
 
     def __init__(self, basics: Basics) -> None:

@@ -1,0 +1,109 @@
+"""What the program is made of: features that say what they bring, and one lifecycle for all that runs."""
+
+import logging
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from discoclaw.app import App, build
+from discoclaw.app.feature import Feature
+from discoclaw.app.services import Services
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.core.redact import PLAIN
+from discoclaw.models.offline.model import OfflineModel
+from discoclaw.settings import Settings
+from tests.app.conftest import settings_for
+
+
+class Probe:
+    """A service that writes down what is asked of it. It fails where it is told to."""
+
+    def __init__(self, name: str, asked: list[str], *, fails: str = "") -> None:
+        self._name = name
+        self._asked = asked
+        self._fails = fails
+
+    async def start(self) -> None:
+        self._note("start")
+
+    async def settle(self) -> None:
+        self._note("settle")
+
+    async def close(self) -> None:
+        self._note("close")
+
+    def _note(self, what: str) -> None:
+        self._asked.append(f"{what} {self._name}")
+        if what == self._fails:
+            raise OSError(what)
+
+
+class TestSettings:
+    def test_each_belongs_to_one_feature(self, tmp_path: Path) -> None:
+        app = build(settings_for(tmp_path), model=OfflineModel())
+        named = Counter(name for feature in app.features for name in feature.settings)
+        assert named == Counter(Settings.model_fields.keys())
+
+
+class TestTheLifecycle:
+    async def test_is_in_order_and_back(self) -> None:
+        asked: list[str] = []
+        services = Services([Probe("a", asked), Probe("b", asked)])
+        await services.start()
+        await services.settle()
+        await services.close()
+        assert asked == ["start a", "start b", "settle b", "settle a", "close b", "close a"]
+
+    async def test_what_was_started_is_closed_when_a_later_start_fails(self) -> None:
+        asked: list[str] = []
+        services = Services([Probe("a", asked), Probe("b", asked, fails="start"), Probe("c", asked)])
+        with pytest.raises(OSError, match="start"):
+            await services.start()
+        assert asked == ["start a", "start b", "close b", "close a"]
+
+    async def test_one_that_cannot_be_closed_does_not_keep_the_others_open(self) -> None:
+        asked: list[str] = []
+        services = Services([Probe("a", asked), Probe("b", asked, fails="close")])
+        await services.start()
+        with pytest.raises(OSError, match="close"):
+            await services.close()
+        assert asked[-2:] == ["close b", "close a"]
+
+    async def test_reaches_the_services_of_every_feature(self, tmp_path: Path) -> None:
+        asked: list[str] = []
+
+        class Mine(Feature):
+            services = (Probe("mine", asked),)
+
+        settings = settings_for(tmp_path)
+        app = build(settings, model=OfflineModel())
+        async with App(settings, app.client, (*app.features, Mine())) as mine:
+            await mine.settle()
+        assert asked == ["start mine", "settle mine", "close mine"]
+
+    async def test_every_service_of_ours_can_be_closed_twice(self, tmp_path: Path) -> None:
+        app = build(settings_for(tmp_path), model=OfflineModel())
+        async with app:
+            pass
+        for feature in reversed(app.features):
+            for service in feature.services:
+                await service.close()
+
+    def test_a_feature_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        class Absent(Feature):
+            pass
+
+        app = App(settings_for(tmp_path), DiscoClaw(settings_for(tmp_path), PLAIN), ())
+        with pytest.raises(KeyError, match="Absent"):
+            app.feature(Absent)
+
+
+class TestStopping:
+    async def test_says_nothing_when_all_is_done(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.WARNING)
+        async with build(settings_for(tmp_path), model=OfflineModel()) as app:
+            await app.settle()
+        assert caplog.messages == []
