@@ -84,11 +84,10 @@ def disks(store: Store, root: Path, *, durable: Path | None = None, rolling: Pat
 
     `durable` and `rolling` are where the plain files of these kinds are, if elsewhere.
     """
-    files, sqlite = FilesDisk(root, durable=durable, rolling=rolling), SqliteDisk(root)
-    if store == "sqlite":
-        return Disks(root, sqlite, (files,))
-    used = files if store == "files" else NoDisk(files)
-    return Disks(root, used, (sqlite,) if store == "files" else (files, sqlite))
+    files = FilesDisk(root, durable=durable, rolling=rolling)
+    stores: dict[Store, Disk] = {"files": files, "sqlite": SqliteDisk(root)}
+    beside = tuple(disk for name, disk in stores.items() if name != store)
+    return Disks(root, stores.get(store, NoDisk(files)), beside)
 
 
 def disks_at(where: Path | Disks) -> Disks:
