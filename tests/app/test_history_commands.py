@@ -258,7 +258,7 @@ class TestGoingBack:
             await tea_then_coffee(world)
             assert "“I like coffee” → “I like tea”" in await says(world, world.ann, "undo")
             assert "- [fact] I like tea" in await says(world, world.ann, "show")
-            assert "undo: remembered by command" in await says(world, world.ann, "undo")
+            assert "took back: remembered by command" in await says(world, world.ann, "undo")
             assert "Nothing yet" in await says(world, world.ann, "show")
             assert await says(world, world.ann, "undo") == "There is no change left to undo."
 

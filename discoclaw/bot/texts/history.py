@@ -36,7 +36,8 @@ _BY = {
 }
 _ACTS = {"merge": "merges", "cherry-pick": "copies", "undo": "takes back", "restore": "goes back to"}
 _TITLES = {
-    "cherry-pick": "copy",
+    "undo": "took back",
+    "cherry-pick": "copied",
     "settled: keep_old": "settled: the old one is right",
     "settled: use_new": "settled: the new one is right",
     "settled: both_valid": "settled: both are right",
@@ -85,11 +86,14 @@ def _when(record: Commit | Ref) -> str:
 
 def _title(commit: Commit) -> str:
     """Why a change was made, in quotes; what our own words say in git's language is said otherwise."""
-    act, there, rest = commit.message.partition(": ")
-    known = _TITLES.get(act if act == "cherry-pick" else commit.message)
-    if known is None:
-        return said(commit.message)
-    return said(f"{known}: {rest}" if there and act == "cherry-pick" else known)
+    return said(_why(commit.message))
+
+
+def _why(message: str) -> str:
+    act, _, rest = message.partition(": ")
+    if message in _TITLES:
+        return _TITLES[message]
+    return f"{_TITLES[act]}: {_why(rest)}" if rest and act in _TITLES else message
 
 
 def _made_by(commit: Commit) -> list[str]:
