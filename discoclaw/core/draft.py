@@ -132,6 +132,23 @@ class Draft:
             metadata=metadata,
         )
 
+    def after(self, commit: Commit) -> View:
+        """The view with the draft's own commit: what `View.after` gives, without applying it once more.
+
+        The draft gives its items away: it must not change them after this.
+        """
+        fold, before = self._fold, self._view
+        return View(
+            fold.items,
+            fold.last_event,
+            fold.triples,
+            tuple(fold.conflicts),
+            fold.forgotten,
+            commit.id,
+            self.now_ms,
+            before.commits + 1,
+        )
+
     # ------------------------------------------------------------------ wishes
 
     def upsert(

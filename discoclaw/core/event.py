@@ -42,9 +42,12 @@ _EVENT_KEYS = (
 )
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
+
+
 def canonical(value: object) -> str:
     """JSON in the one form that is hashed."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return _CANONICAL.encode(value)
 
 
 def _sha256(value: object) -> str:

@@ -13,7 +13,7 @@ _DISCORD_EPOCH_MS = 1_420_070_400_000  # 2015; the upper 42 bits of an id count 
 def iso_ms(ms: int) -> str:
     """Milliseconds since 1970 as "YYYY-MM-DDTHH:MM:SS.mmmZ"."""
     moment = _EPOCH + timedelta(milliseconds=ms)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+    return f"{moment.isoformat(timespec='milliseconds')[:23]}Z"
 
 
 def ms_of_iso(text: str) -> int:
@@ -29,7 +29,7 @@ def ms_of_iso(text: str) -> int:
 
 def date_of(ms: int) -> str:
     """The UTC date "YYYY-MM-DD" of a time in milliseconds since 1970."""
-    return f"{_EPOCH + timedelta(milliseconds=ms):%Y-%m-%d}"
+    return (_EPOCH + timedelta(milliseconds=ms)).date().isoformat()
 
 
 def snowflake_at(ms: int) -> int:

@@ -12,7 +12,9 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -60,25 +62,44 @@ def write_atomic(
     `still` is asked in the last moment whether the file may be replaced. `mode` is who may use it, before
     the umask, from its first byte on. Raises OSError; the old file is then still whole.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            stamp = _stamp(os.fstat(file.fileno()))
+        with _opened(temporary, os.O_EXCL, mode) as handle:
+            _write(handle, content)
+            os.fsync(handle)
+            stamp = _stamp(os.fstat(handle))
         if not still():
-            temporary.unlink()
+            os.unlink(temporary)
             return None
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
         raise
-    sync_folder(path.parent)
+    sync_folder(folder)
     return stamp
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path, flags: int, mode: int = 0o666) -> Iterator[int]:
+    """A file open for writing, unbuffered; its folder is made where it is missing."""
+    flags |= os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags, mode)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        handle = os.open(path, flags, mode)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _write(handle: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
 
 
 def stamp_now(path: Path) -> Stamp:
@@ -99,31 +120,27 @@ def append_synced(path: Path, content: bytes, *, expected_size: int) -> None:
     When the disk takes only a part, the file is cut back to what it was. Raises OSError, or MemoryFault
     when the file is not as long as we left it: somebody else wrote.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = expected_size == 0 and not path.exists()
-    # Unbuffered: a buffer would try to write its rest once more on closing, after the cut.
-    with path.open("ab", buffering=0) as file:
-        if (size := file.tell()) != expected_size:
+    with _opened(path, os.O_APPEND) as handle:
+        if (size := os.fstat(handle).st_size) != expected_size:
             raise MemoryFault(f"{path} was changed by somebody else ({size} bytes, not {expected_size})")
         try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
+            _write(handle, content)
+            os.fsync(handle)
         except OSError:
             with contextlib.suppress(OSError):
-                os.ftruncate(file.fileno(), expected_size)
-                os.fsync(file.fileno())
+                os.ftruncate(handle, expected_size)
+                os.fsync(handle)
             raise
     if fresh:
         sync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: str | Path) -> None:
     """Make a rename or creation in `folder` durable, where the system can (Windows can not)."""
     if os.name == "nt":  # pragma: no cover - no directory handles there
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder or ".", os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
@@ -138,10 +155,11 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
     Whoever holds a lock around this then gives it back only when nobody writes any more.
     """
-    return await to_its_end(asyncio.to_thread(work, *args, **kwargs))
+    call = partial(copy_context().run, work, *args, **kwargs)
+    return await to_its_end(asyncio.get_running_loop().run_in_executor(None, call))
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+async def to_its_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
     """Do what must not stop half-way, to its end also when the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     try:

@@ -19,6 +19,8 @@ from discoclaw.core.view import View
 
 VERSION = 1
 FOREIGN_VERSIONS = (2,)
+MOST_CHANGED = 16
+"""Where more items are others than in the same places before, they are looked up one by one."""
 
 
 class Unreadable(Refused):
@@ -37,21 +39,27 @@ class DurableFile:
 
 
 class Renderer:
-    """Writes views as files. Keeps the text of each item, since most stay between two commits."""
+    """Writes views as files. Keeps the bytes of each item, since most stay between two commits."""
 
     def __init__(self) -> None:
-        self._written: dict[str, tuple[Item, str]] = {}
+        self._items: list[Item] = []
+        self._written: list[bytes] = []
 
     def render(self, view: View) -> bytes:
         """The same bytes as `render(view)`, sooner."""
-        known, written = self._written, {}
-        for item in view.items.values():
-            before = known.get(item.id)
-            written[item.id] = (
-                before if before is not None and before[0] is item else (item, _item_text(item))
-            )
-        self._written = written
-        return _file_text(view.updated_at, [text for _, text in written.values()])
+        items, before, written = list(view.items.values()), self._items, list(self._written)
+        changed = [
+            place for place, (new, old) in enumerate(zip(items, before, strict=False)) if new is not old
+        ]
+        if len(items) < len(before) or len(changed) > MOST_CHANGED:  # something left, and others moved up
+            known = {id(item): text for item, text in zip(before, written, strict=True)}
+            written = [known.get(id(item)) or _item_text(item) for item in items]
+        else:
+            for place in changed:
+                written[place] = _item_text(items[place])
+            written += map(_item_text, items[len(before) :])
+        self._items, self._written = items, written
+        return _file_text(view.updated_at, written)
 
 
 def render(view: View) -> bytes:
@@ -59,15 +67,16 @@ def render(view: View) -> bytes:
     return _file_text(view.updated_at, [_item_text(item) for item in view.items.values()])
 
 
-def _item_text(item: Item) -> str:
-    return json.dumps(item.to_json(), indent=2, ensure_ascii=False).replace("\n", "\n    ")
+def _item_text(item: Item) -> bytes:
+    text = json.dumps(item.to_json(), indent=2, ensure_ascii=False)
+    return text.replace("\n", "\n    ").encode("utf-8")
 
 
-def _file_text(updated_at: int, items: list[str]) -> bytes:
+def _file_text(updated_at: int, items: list[bytes]) -> bytes:
     """What `json.dumps` with an indent of two would write, put together from the items' texts."""
-    body = "[\n    " + ",\n    ".join(items) + "\n  ]" if items else "[]"
-    text = f'{{\n  "version": {VERSION},\n  "updatedAt": {updated_at},\n  "items": {body}\n}}\n'
-    return text.encode("utf-8")
+    body = b"[\n    " + b",\n    ".join(items) + b"\n  ]" if items else b"[]"
+    head = f'{{\n  "version": {VERSION},\n  "updatedAt": {updated_at},\n  "items": '
+    return head.encode() + body + b"\n}\n"
 
 
 def parse(content: bytes, *, now_ms: int) -> DurableFile:

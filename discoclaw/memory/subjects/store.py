@@ -212,7 +212,7 @@ class Memory:
             outcome = wish(draft)
             commit = draft.commit(why, branch=name, **metadata)
             if commit is not None:
-                await self._record(subject, entry, files, [*records, commit])
+                await self._record(subject, entry, files, [*records, commit], draft.after(commit))
         return outcome
 
     async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
@@ -312,16 +312,21 @@ class Memory:
     # ------------------------------------------------------------------ inside
 
     async def _record(
-        self, subject: str, entry: Entry, files: SubjectFiles, records: Sequence[Record]
+        self,
+        subject: str,
+        entry: Entry,
+        files: SubjectFiles,
+        records: Sequence[Record],
+        after: View | None = None,
     ) -> None:
-        """Append records. The caller holds the lock."""
+        """Append records. The caller holds the lock. `after` is the view with the last one, where known."""
         erased_at, before = self.erased_at(subject), files.branches
         if any(ms_of_iso(record.timestamp) <= erased_at for record in records):
             raise Refused("what was recorded before the memory was erased does not come back")
         if group_of(subject) is not None and not (records := unerased(records, self.erased_at)):
             return
         try:
-            await in_thread(files.record, records, self._present(subject))
+            await in_thread(files.record, records, self._present(subject), after)
         except (MemoryFault, OSError) as error:
             entry.files = None  # what lies on disk is read anew, and verified, by the next one
             if isinstance(error, MemoryFault):

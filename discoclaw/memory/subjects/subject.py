@@ -141,14 +141,14 @@ class SubjectFiles:
         """Whether the durable file is as we last saw it (one `stat`)."""
         return self._durable is None or stamp_now(self._durable) == self._seen
 
-    def record(self, records: Sequence[Record], now_ms: int) -> None:
-        """Append records and renew the durable file.
+    def record(self, records: Sequence[Record], now_ms: int, after: View | None = None) -> None:
+        """Append records and renew the durable file. `after` is the view with the last one, where known.
 
         Raises MemoryFault when the ledger does not take them; nothing is then changed. A durable file that
         can not be written is a warning: the commit stands, and the file follows later.
         """
         before = self.view.updated_at
-        self._append(records, now_ms)
+        self._append(records, now_ms, after)
         if self._unsaved >= SNAPSHOT_EVERY:
             self._save_snapshot(self._ledger)
         if self.view.updated_at == before:
@@ -158,14 +158,14 @@ class SubjectFiles:
         else:  # somebody saved the file in this very moment
             self.reconcile(now_ms)
 
-    def _append(self, records: Sequence[Record], now_ms: int) -> None:
+    def _append(self, records: Sequence[Record], now_ms: int, after: View | None = None) -> None:
         self._ledger.append(*records, stamp=stamp_of(now_ms))
         self._unsaved += len(records)
         for record in records:
             if not _follows(record, self.branches):
                 self._ledger = self._load(self._ledger.lines)  # of another replica: ordered anew
                 return
-            self.branches = _apply(record, self.branches, self._views)
+            self.branches = _apply(record, self.branches, self._views, after)
 
     def reconcile(self, now_ms: int) -> bool:
         """Make view and durable file agree again. Returns whether an edit was adopted.
@@ -348,11 +348,16 @@ def _follows(record: Record, branches: Branches) -> bool:
     return not made_again and record.action not in ("union", "mend")
 
 
-def _apply(record: Record, branches: Branches, views: dict[str, View]) -> Branches:
-    """The branches after the next record; `views`, those at hand, are brought along."""
+def _apply(record: Record, branches: Branches, views: dict[str, View], after: View | None = None) -> Branches:
+    """The branches after the next record; `views`, those at hand, are brought along.
+
+    `after` is taken as the view with the record if it is of that very commit.
+    """
     if isinstance(record, Commit):
         if record.branch in views:
-            views[record.branch] = views[record.branch].after(record)
+            if after is None or after.head != record.id:
+                after = views[record.branch].after(record)
+            views[record.branch] = after
     elif record.action == "create" and record.branch not in branches.all:
         for view in list(views.values()):
             if view.head == record.head:
