@@ -8,11 +8,8 @@ Building touches no disk; `open` takes the folder. Knows nothing about Discord o
 from dataclasses import dataclass
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import user_of, user_subject
-from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
@@ -21,6 +18,7 @@ from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.off import NoGroups, NoLastUsed, NoMemory, NoProfiles, NoSummaries, NoToolLog
 from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.consent import KnownConsent
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
@@ -35,24 +33,6 @@ from discoclaw.settings import Settings
 
 NO_MEMORY = NoMemory()
 NO_SUMMARIES = NoSummaries()
-
-
-class ConsentKept(PersonalData, Listener):
-    """Tells permissions that are in use when somebody opts out or is erased. First of all that hear of it."""
-
-    name = "consent"
-
-    def __init__(self, consent: Consent) -> None:
-        self._consent = consent
-
-    def chosen(self, user_id: str) -> None:
-        """Somebody opted out, or in again."""
-        self._consent.changed(user_id)
-
-    def forget(self, erasure: Erasure) -> None:
-        """Somebody is erased: what they said before may not be kept any more."""
-        if (user_id := user_of(erasure.subject)) is not None:
-            self._consent.changed(user_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +78,7 @@ class Storage:
     indices: Indices
     cursors: Cursors
     live: LiveConfig
-    consent: Consent
+    consent: KnownConsent
     remembers: bool
     sums_up: bool
 
@@ -135,6 +115,16 @@ def disks_of(settings: Settings) -> Disks:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What nearly all parts are built from."""
+
+    memory: Memory
+    consent: Consent
+    clock: Clock
+    idle_ms: int
+
+
 def build(
     settings: Settings, *, clock: Clock, redactor: Redactor = PLAIN, for_admin: bool = False
 ) -> Storage:
@@ -145,50 +135,43 @@ def build(
     sums_up = used.remembers and (for_admin or settings.summary_enabled)
     cursors = Cursors(used.documents(CURSORS))
     memory = Memory(stores, clock=clock, max_items=settings.max_items, idle_ms=idle_ms, cursors=cursors)
-    people = _people(settings, memory, cursors, clock, redactor, remembers=remembers)
-    conversations = _conversations(settings, memory, clock)
+    choices = Choices(used.documents(""), memory.changes)
+    consent = KnownConsent(choices, memory)
+    basis = _Basis(memory, consent, clock, idle_ms)
+    people = _people(basis, choices, cursors, redactor, remembers=remembers)
+    conversations = _conversations(basis, settings)
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
     live = LiveConfig(used.documents(""), clock=clock, settings=settings.wishes)
-    consent = Consent(people.choices.unheard_until, lambda user_id: memory.erased_at(user_subject(user_id)))
-    memory.join(ConsentKept(consent))
     storage = Storage(memory, people, conversations, indices, cursors, live, consent, remembers, sums_up)
     _register(settings, storage)
     return storage
 
 
 def _people(
-    settings: Settings,
-    memory: Memory,
-    cursors: Cursors,
-    clock: Clock,
-    redactor: Redactor,
-    *,
-    remembers: bool,
+    basis: _Basis, choices: Choices, cursors: Cursors, redactor: Redactor, *, remembers: bool
 ) -> People:
-    disk, idle_ms = memory.disk, settings.idle_s * 1000
-    choices = Choices(disk.documents(""), memory.changes)
-
-    def unwanted_until(subject: str) -> int:
-        return max(choices.unheard_until(user_of(subject) or ""), memory.erased_at(subject))
-
+    memory, disk, clock, consent = basis.memory, basis.memory.disk, basis.clock, basis.consent
     tool_log: ToolLog = NoToolLog()
     if disk.remembers:
-        tool_log = ToolLog(
-            disk, clock=clock, unwanted_until=unwanted_until, redactor=redactor, changes=memory.changes
-        )
+        tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=memory.changes)
     if not remembers:
         return People(choices, NoProfiles(), NoGroups(), NoLastUsed(), tool_log)
-    profiles = Profiles(
-        disk.documents(PROFILES), memory, clock=clock, opted_out=choices.opted_out, idle_ms=idle_ms
+    profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=basis.idle_ms)
+    groups = Groups(
+        disk.documents(GROUPS),
+        memory,
+        clock=clock,
+        consent=consent,
+        idle_ms=basis.idle_ms,
+        redactor=redactor,
     )
-    groups = Groups(disk.documents(GROUPS), memory, clock=clock, idle_ms=idle_ms, redactor=redactor)
     return People(choices, profiles, groups, LastUsed(memory, cursors, clock=clock), tool_log)
 
 
-def _conversations(settings: Settings, memory: Memory, clock: Clock) -> Conversations:
-    idle_ms = settings.idle_s * 1000
+def _conversations(basis: _Basis, settings: Settings) -> Conversations:
+    memory, clock, idle_ms = basis.memory, basis.clock, basis.idle_ms
     clears = Clears(memory.disk, clock=clock)
     rolling = RollingMemory(
         memory.disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, changes=memory.changes
@@ -199,7 +182,7 @@ def _conversations(settings: Settings, memory: Memory, clock: Clock) -> Conversa
         ttl_ms=settings.cache_ttl_s * 1000,
         most=settings.cache_max_entries,
         idle_ms=idle_ms,
-        erased_at=memory.erased_at,
+        consent=basis.consent,
     )
     archive = Archive(settings.memory_dir / "archive.sqlite", clock=clock)
     return Conversations(rolling, clears, responses, archive)
@@ -208,6 +191,7 @@ def _conversations(settings: Settings, memory: Memory, clock: Clock) -> Conversa
 def _register(settings: Settings, storage: Storage) -> None:
     """Have every part visited by an erasing, and told of what is recorded."""
     memory, people, talk = storage.memory, storage.people, storage.conversations
+    memory.join(storage.consent)  # first: whatever is under way has to know that it may no longer be kept
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     if memory.disk.remembers:
         memory.join(people.tool_log)

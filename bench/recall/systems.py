@@ -18,6 +18,7 @@ from typing import Protocol
 
 from bench.recall.data import Turn
 from bench.recall.times import NOW
+from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import MANUAL, Item, by_newest
 from discoclaw.core.ports import Signals
@@ -186,10 +187,10 @@ class OurArchive:
             Entry(str(number), "s", "1", "1", "1", turn.speaker, turn.speaker, turn.text, turn.at_ms)
             for number, turn in enumerate(turns, start=1)
         ]
-        self._archive.write([Put(one) for one in entries], words=words_of, keeps=lambda entry: True)
+        self._archive.write([Put(one) for one in entries], words=words_of, consent=UNLIMITED)
 
     def search(self, query: str, limit: int) -> list[str]:
-        hits = find(self._archive, query, self.VISIBLE, limit=limit, keeps=lambda entry: True)
+        hits = find(self._archive, query, self.VISIBLE, limit=limit, consent=UNLIMITED)
         return [self._ids[hit.entry.id] for hit in hits]
 
 

@@ -7,7 +7,6 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.core.errors import EmbeddingError
-from discoclaw.core.subject import user_of
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
 from discoclaw.recall.rank import Ranker
@@ -80,10 +79,6 @@ def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
     if embedder is None or not storage.remembers:
         return NoMeaning()
 
-    def skip(subject: str) -> bool:
-        # Nobody asks for vectors of who the bot is, nor of a group, and their texts are not for a provider.
-        return (user_id := user_of(subject)) is None or storage.consent.opted_out(user_id)
-
-    embedding = Embedding(embedder, storage.memory, storage.indices.vectors, skip=skip)
+    embedding = Embedding(embedder, storage.memory, storage.indices.vectors, consent=storage.consent)
     storage.memory.join(embedding)
     return Meaning(embedder, embedding)

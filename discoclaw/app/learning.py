@@ -40,7 +40,6 @@ class Learning(Feature):
 
     def __init__(self, basics: Basics, disk: OnDisk, models: Models, archive: Archived) -> None:
         settings, storage = basics.settings, disk.storage
-        opted_out = storage.consent.opted_out
         self.followers: list[Follower] = []
         self.hygiene = Hygiene(
             storage.used if storage.remembers else None,
@@ -51,7 +50,7 @@ class Learning(Feature):
             roll=random.Random().random,
             purge=archive.archiving.purge,
             lines=storage.people.tool_log.purge,
-            skip=opted_out,
+            consent=storage.consent,
         )
         self.heartbeat = Heartbeat(
             Consolidator(models.facts, storage.memory, clock=basics.clock),
@@ -59,7 +58,7 @@ class Learning(Feature):
             storage.cursors,
             clock=basics.clock,
             every_minutes=settings.heartbeat_minutes if storage.remembers else 0,
-            skip=opted_out,
+            consent=storage.consent,
             first=self.hygiene.run,
         )
         self.loops = self._loops(basics, disk, models)
@@ -79,7 +78,7 @@ class Learning(Feature):
                 storage.cursors,
                 me=basics.me,
                 max_chars=settings.summary_max_chars,
-                erased_at=lambda user_id: storage.memory.erased_at(user_subject(user_id)),
+                consent=storage.consent,
                 groups=storage.people.groups,
             )
         if storage.remembers and settings.extraction_enabled:
@@ -89,7 +88,7 @@ class Learning(Feature):
                 storage.cursors,
                 dm_privacy=settings.dm_privacy,
                 personas=settings.personas,
-                unheard=storage.people.choices.unheard_until,
+                consent=storage.consent,
                 traits=Traits(storage.used, settings.owners),
             )
 
@@ -105,5 +104,5 @@ class Learning(Feature):
             facts_every=settings.durable_every,
             window_chars=settings.history_budget,
             learned=learned,
-            unheard=storage.people.choices.unheard_until,
+            consent=storage.consent,
         )

@@ -44,7 +44,7 @@ class Mirror(Feature):
             clock=basics.clock,
             redactor=basics.redactor,
             config=storage.live,
-            unheard=storage.people.choices.unheard_until,
+            consent=storage.consent,
         )
         storage.memory.join(adapter.mirror)
 

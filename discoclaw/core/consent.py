@@ -81,6 +81,10 @@ class Consent:
         """Until when (ms since 1970) nothing the person said may be kept: `NEVER`, a time, or `ALWAYS`."""
         return max(self._refused_until(user_id), self._erased_at(user_id))
 
+    def erased_at(self, user_id: str) -> int:
+        """When (ms since 1970) the person had their memory erased; `NEVER` if they had not."""
+        return self._erased_at(user_id)
+
     def may_keep(self, user_id: str, said_at: int) -> bool:
         """Whether something the person said at a time (ms) may be kept."""
         return said_at > self.cutoff(user_id)
@@ -102,3 +106,7 @@ class Consent:
         if (cutoffs := self._in_use.get(user_id)) is not None:
             cutoffs.refused_until = self._refused_until(user_id)
             cutoffs.erased_at = self._erased_at(user_id)
+
+
+UNLIMITED = Consent()
+"""Nobody opted out, and nobody was erased."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from discoclaw.core.consent import Consent
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -24,3 +26,8 @@ class Entry:
     sent_at: int
     by_us: bool = False
     to_id: str = ""
+
+    def allowed(self, consent: Consent) -> bool:
+        """Whether it may be kept, and shown: whoever said it, or was answered, is known and agrees."""
+        person = self.to_id if self.by_us else self.author_id
+        return bool(person) and consent.may_keep(person, self.sent_at)

@@ -12,12 +12,14 @@ Knows nothing about providers but that they embed texts.
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Embedder
+from discoclaw.core.subject import user_of
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
@@ -44,7 +46,8 @@ _MAKING = "making vectors"
 class Embedding(PersonalData, Listener):
     """The vectors of all subjects. `touch` and `want` say that some may be missing; `matrix` gives them.
 
-    `skip` says of which subjects nothing is embedded. `rest_s` is the first pause after a failure.
+    Only people have any, as far as they want a memory (`consent`): nobody asks for vectors of who we are, nor
+    of a group, and what these say is not to be sent around. `rest_s` is the first pause after a failure.
     """
 
     name = "vectors in RAM"
@@ -55,14 +58,14 @@ class Embedding(PersonalData, Listener):
         memory: Memory,
         cache: VectorCache,
         *,
-        skip: Callable[[str], bool] = lambda subject: False,
+        consent: Consent = UNLIMITED,
         rest_s: float = REST_S,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._embedder = embedder
         self._memory = memory
         self._cache = cache
-        self._skip = skip
+        self._consent = consent
         self._timeout_s = timeout_s
         self._batch = BATCH
         self._touched: dict[str, None] = {}
@@ -177,7 +180,7 @@ class Embedding(PersonalData, Listener):
     def _missing(self, subject: str, matrix: Matrix) -> list[str]:
         """The next texts of a subject to embed; what needs no vector does not wait any more."""
         waiting = self._waiting.get(subject, {})
-        if self._skip(subject):
+        if (user_id := user_of(subject)) is None or self._consent.opted_out(user_id):
             return []
         for text in [text for text in waiting if text in matrix or self._is_hopeless(subject, text)]:
             del waiting[text]

@@ -1,10 +1,11 @@
 """Extraction: what a person has said since the last time becomes proposals, and core decides on them."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from discoclaw.core import titles
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches
@@ -60,10 +61,7 @@ Answer with JSON only: {"upserts": [{"id": null, "kind": "…", "text": "…", "
 
 
 class FactsLoop:
-    """Extracts one person's durable items from all their unseen messages.
-
-    Of what somebody said until `unheard(user_id)` (ms) nothing is learned.
-    """
+    """Extracts one person's durable items from all their unseen messages, as far as they consent."""
 
     def __init__(
         self,
@@ -73,7 +71,7 @@ class FactsLoop:
         *,
         dm_privacy: DmPrivacy,
         personas: Personas | None = None,
-        unheard: Callable[[str], int] = lambda user_id: -1,
+        consent: Consent = UNLIMITED,
         traits: Traits | None = None,
     ) -> None:
         self._traits = traits
@@ -82,7 +80,7 @@ class FactsLoop:
         self._cursors = cursors
         self._dm_privacy = dm_privacy
         self._personas = personas or Personas()
-        self._unheard = unheard
+        self._consent = consent
 
     async def seen_up_to(self, user_id: str) -> dict[str, int]:
         """The newest message ids (snowflakes) extraction has seen, by session."""
@@ -126,8 +124,8 @@ class FactsLoop:
         def gone_since() -> str:
             if self._memory.erased_at(subject) != erased_at:
                 return "their memory was erased meanwhile"
-            opted_out = any(heard.said.sent_at <= self._unheard(user_id) for heard in batch)
-            return "they have opted out meanwhile" if opted_out else ""
+            agreed = all(self._consent.may_keep(user_id, heard.said.sent_at) for heard in batch)
+            return "" if agreed else "they have opted out meanwhile"
 
         def learn(draft: Draft) -> list[str]:
             if why := gone_since():

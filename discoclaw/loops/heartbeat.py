@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.consolidate import Report
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.own import BOT
@@ -38,7 +39,7 @@ _CURSOR = "heartbeat"
 class Heartbeat:
     """Consolidates what changed, every `every_minutes` (0: never), and on demand.
 
-    `skip` says of a Discord user id whether nothing may be done with their memory. `first` is what needs no
+    Nothing is done with the memory of who opted out of it (`consent`). `first` is what needs no
     model and comes before it in each round; with 0 minutes it is done alone, every `ALONE_S`.
     """
 
@@ -50,7 +51,7 @@ class Heartbeat:
         *,
         clock: Clock,
         every_minutes: float,
-        skip: Callable[[str], bool] = lambda user_id: False,
+        consent: Consent = UNLIMITED,
         first: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._consolidator = consolidator
@@ -59,7 +60,7 @@ class Heartbeat:
         self._clock = clock
         self._tidies = every_minutes > 0
         self._every_s = every_minutes * 60 or (ALONE_S if first is not None else 0)
-        self._skip = skip
+        self._consent = consent
         self._first = first
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._failures: dict[str, int] = {}
@@ -172,7 +173,7 @@ class Heartbeat:
     async def _look_at(self, subject: str, size: int) -> bool:
         """Consolidate the branches of a subject that changed. Returns whether there were any."""
         user = user_of(subject)
-        if user is not None and self._skip(user):
+        if user is not None and self._consent.opted_out(user):
             return False
         async with self._lock(subject):
             if (await self._cursors.get(_cursor(subject))).get("size") == size:
@@ -183,7 +184,7 @@ class Heartbeat:
                 tidy = _heads(await self._cursors.get(_cursor(subject)))
                 if branches.all[name].head in {None, *tidy.values()}:
                     continue
-                if self._stop.is_set() or (user is not None and self._skip(user)):
+                if self._stop.is_set() or (user is not None and self._consent.opted_out(user)):
                     return asked
                 asked = True
                 await self._consolidate(subject, name)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.decay import DAY_MS, Decay, due, fate, idle_days, last_use, outlived
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
@@ -70,7 +71,7 @@ class Hygiene:
     """Looks after all subjects of `memory`; None stands for no memory: then only what is beside is purged.
 
     `purge` is that of the archive of talk, `lines` that of a log. `roll` gives random numbers from 0.0 to
-    below 1.0. `skip` says of a Discord user id whether nothing may be done with their memory.
+    below 1.0. Nothing is done with the memory of who opted out of it (`consent`).
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Hygiene:
         roll: Callable[[], float],
         purge: Purge | None = None,
         lines: Purge | None = None,
-        skip: Callable[[str], bool] = lambda user_id: False,
+        consent: Consent = UNLIMITED,
     ) -> None:
         self._memory = memory
         self._access = access
@@ -94,7 +95,7 @@ class Hygiene:
         self._roll = roll
         self._purge = purge
         self._lines = lines
-        self._skip = skip
+        self._consent = consent
         self._lock = asyncio.Lock()
         self._ran = 0
         self._task: asyncio.Task[object] | None = None
@@ -169,10 +170,9 @@ class Hygiene:
     async def _round(self, memory: Memory, access: LastUsed, now: int) -> Expired:
         total, rest = Expired(), MOST_IN_A_ROUND
         for subject, size in await asyncio.to_thread(memory.ledgers.by_age):
-            user = user_of(subject)
             if self._closed or rest <= 0:
                 break
-            if (user is not None and self._skip(user)) or not await self._is_due(subject, size, now):
+            if self._consent.opted_out(user_of(subject) or "") or not await self._is_due(subject, size, now):
                 continue
             rest -= 1
             try:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
+from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import (
     MemoryFault,
     ModelBadOutput,
@@ -57,7 +58,7 @@ class Loops:
     """Both loops' schedule. Either loop may be None: switched off.
 
     `learned(user_id)` is called when a run may have changed what a transparency mirror shows. What people
-    who do not want to be remembered said until `unheard(user_id)` (ms) no loop ever sees.
+    said who do not want to be remembered (`consent`) no loop ever sees.
     """
 
     def __init__(
@@ -70,14 +71,14 @@ class Loops:
         facts_every: int = 10,
         window_chars: int = 3000,
         learned: Callable[[str], None] = lambda user_id: None,
-        unheard: Callable[[str], int] = lambda user_id: -1,
+        consent: Consent = UNLIMITED,
     ) -> None:
         self._clock = clock
         self._summary = summary
         self._facts = facts
         self._cadence = Cadence(summary_every, facts_every, window_chars)
         self._learned = learned
-        self._unheard = unheard
+        self._consent = consent
         # People and conversations with something waiting stay; the others come back with their cursors.
         self._sessions: IdleMap[Track] = IdleMap(lambda key: Track(), idle_ms=HOUR_MS)
         self._people: IdleMap[Track] = IdleMap(lambda key: Track(), idle_ms=HOUR_MS)
@@ -114,7 +115,7 @@ class Loops:
             track.cursor_known = True
             track.takes_part = track.takes_part or track.backlog.taken[session_key] > 0
         if place.kind == "dm":  # what we answered to somebody who was not to be remembered goes with it
-            until = max((self._unheard(one.author_id) for one in said if not one.by_us), default=-1)
+            until = max((self._consent.cutoff(one.author_id) for one in said if not one.by_us), default=NEVER)
             said = [one for one in said if one.sent_at > until]
         for author in {one.author_id for one in said if not one.by_us and not one.guest}:
             person = self._people.use(author, self._clock())
@@ -226,7 +227,7 @@ class Loops:
     # ------------------------------------------------------------------ inside
 
     def _may_hear(self, said: Said) -> bool:
-        return said.sent_at > self._unheard(said.author_id)
+        return self._consent.may_keep(said.author_id, said.sent_at)
 
     def _let_go(self, track: Track) -> None:
         """Whoever opted out since they were heard is learned from no more."""

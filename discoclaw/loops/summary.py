@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from discoclaw.core import titles
+from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Source
@@ -49,8 +50,8 @@ Answer with JSON only: {"summary": "…", "themes": ["…"], "decisions": ["…"
 class SummaryLoop:
     """Brings one session's summary up to date. `max_chars` (UTF-16 units) is enforced here, not trusted.
 
-    `erased_at` says when (ms) a person, by user id, had their memory erased; -1 when never. `groups` learn
-    themes and decisions; None where they are not to.
+    `consent` knows when somebody had their memory erased. `groups` learn themes and decisions; None where
+    they are not to.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class SummaryLoop:
         *,
         me: Callable[[], Me],
         max_chars: int,
-        erased_at: Callable[[str], int],
+        consent: Consent,
         groups: Groups | None = None,
     ) -> None:
         self._model = model
@@ -69,7 +70,7 @@ class SummaryLoop:
         self._cursors = cursors
         self._me = me
         self._max_chars = max_chars
-        self._erased_at = erased_at
+        self._consent = consent
         self._groups = groups
 
     async def seen_up_to(self, session_key: str) -> int:
@@ -94,14 +95,14 @@ class SummaryLoop:
         Raises ModelError or MemoryFault; the old summary and the backlog are then as they were.
         """
         for heard in list(backlog.waiting.values()):
-            if heard.said.sent_at <= self._erased_at(heard.said.author_id):
+            if heard.said.sent_at <= self._consent.erased_at(heard.said.author_id):
                 backlog.forget(heard.said.id)
         batch = backlog.oldest(BATCH_CHARS)
         if not batch:
             return False
         waited = set(backlog.waiting)
         people = {
-            heard.said.author_id: self._erased_at(heard.said.author_id)
+            heard.said.author_id: self._consent.erased_at(heard.said.author_id)
             for heard in batch
             if not heard.said.by_us
         }
@@ -136,7 +137,7 @@ class SummaryLoop:
 
         def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
             nonlocal erased
-            erased = any(self._erased_at(user_id) != at for user_id, at in people.items())
+            erased = any(self._consent.erased_at(user_id) != at for user_id, at in people.items())
             everybody = people.keys() | (people_of(known) if previous.summary else set())
             return None if erased else {"session": session_key, "people": sorted(everybody)}
 
@@ -170,7 +171,7 @@ class SummaryLoop:
         talked = people_of(await self._cursors.get(f"people-{session_key}"))
         source = Source("discord", newest.place.channel_id, newest.said.id)
         origin = Origin("inferred", source, newest.said.sent_at, newest.place.private)
-        heard = {**{user_id: self._erased_at(user_id) for user_id in talked}, **people}
+        heard = {**{user_id: self._consent.erased_at(user_id) for user_id in talked}, **people}
         learned = Learned(answer.themes, answer.decisions)
         try:
             await self._groups.learn(newest.place, learned, known, heard, origin)
@@ -180,7 +181,7 @@ class SummaryLoop:
     def _erased_up_to(self, session_key: str) -> int:
         """The newest message id (snowflake) of a DM whose person was erased; 0 otherwise."""
         person = person_of(session_key)
-        at = self._erased_at(person) if person is not None else -1
+        at = self._consent.erased_at(person) if person is not None else -1
         return snowflake_at(at) if at >= 0 else 0
 
     def _prompt(self, previous: str, batch: Sequence[Heard], known: Known | None) -> str:

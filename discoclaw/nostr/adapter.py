@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault, NostrError, Refused, RelayUnreachable, SettingsError
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
@@ -84,10 +85,7 @@ class NostrConfig:
 
 
 class NostrAdapter:
-    """All of it. `memory` is open before `open`; `config` and `unheard` are needed for what the owner signs.
-
-    `unheard` says until when (ms) nothing may be learned of a person, by user id.
-    """
+    """All of it. `memory` is open before `open`; what the owner signs needs `config` and `consent`."""
 
     def __init__(
         self,
@@ -97,7 +95,7 @@ class NostrAdapter:
         clock: Clock,
         redactor: Redactor = PLAIN,
         config: LiveConfig | None = None,
-        unheard: Callable[[str], int] = lambda user_id: -1,
+        consent: Consent = UNLIMITED,
     ) -> None:
         self.wish = wish
         self.names = Names(wish.keys)
@@ -122,7 +120,7 @@ class NostrAdapter:
         self._owner: OwnerEvents | None = None
         if config is not None:
             who = who_among(self._people, self.names)
-            notes = OwnerNotes(memory, who, unheard=unheard, redactor=redactor)
+            notes = OwnerNotes(memory, who, consent=consent, redactor=redactor)
             self._owner = OwnerEvents(wish.owner, wish.keys, config, notes)
             config.names = self.names
         self._stack = AsyncExitStack()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from discoclaw.core import live
+from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import BadEvent, MemoryFault, NotOpened, Refused
 from discoclaw.core.event import Commit
@@ -155,7 +156,7 @@ class OwnerNotes:
     """Adds what the owner notes about people to their memory, as stated by the owner.
 
     `who` finds a Discord id by what stands in an address, among the people that are known; it may block.
-    `unheard` says until when (ms) nothing is to be learned of a person, -1 where there is no such time.
+    Nothing is learned of who opted out, and nothing that was noted before they were erased (`consent`).
     `redactor` takes secrets out of what is noted.
     """
 
@@ -164,12 +165,12 @@ class OwnerNotes:
         memory: Memory,
         who: Callable[[str], str | None],
         *,
-        unheard: Callable[[str], int],
+        consent: Consent,
         redactor: Redactor = PLAIN,
     ) -> None:
         self._memory = memory
         self._who = who
-        self._unheard = unheard
+        self._consent = consent
         self._clean = redactor.clean
 
     async def take(self, event: Event, content: str) -> bool:
@@ -183,7 +184,7 @@ class OwnerNotes:
             log.info("a note of the owner is about somebody who is not known here: %s", name[:80])
             return False
         subject = user_subject(user_id)
-        if at_ms <= max(self._unheard(user_id), self._memory.erased_at(subject)):
+        if not self._consent.may_keep(user_id, at_ms):
             log.info("a note of the owner is about somebody who is not to be remembered")
             return False
         said = _said(content, self._clean)
@@ -194,8 +195,8 @@ class OwnerNotes:
         origin = Origin("stated", said_at=at_ms, evidence="the owner's note")
 
         def wish(draft: Draft) -> None:
-            if at_ms <= self._memory.erased_at(subject):
-                raise Refused("their memory was erased since")
+            if not self._consent.may_keep(user_id, at_ms):
+                raise Refused("they were erased since, or opted out")
             _Noting(draft, origin, marks).take(said)
 
         mark = {"d": event.d, "created_at": event.created_at, "id": event.id}

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from discoclaw.core.entry import Entry
+from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
@@ -61,16 +61,16 @@ class Archive(PersonalData):
 
     # ------------------------------------------------------------------ writing
 
-    def write(self, changes: Sequence[Change], *, words: Words, keeps: Callable[[Entry], bool]) -> None:
+    def write(self, changes: Sequence[Change], *, words: Words, consent: Consent) -> None:
         """Make changes, all of them or none. Raises MemoryFault.
 
-        `keeps` is asked in the last moment whether an entry may be kept: somebody may have been erased.
+        `consent` is asked in the last moment whether an entry may be kept: somebody may have been erased.
         """
 
         def work(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 for change in changes:
-                    make(connection, change, words, keeps)
+                    make(connection, change, words, consent)
 
         self._alone(work)
 
@@ -100,17 +100,17 @@ class Archive(PersonalData):
 
         return self._alone(work) if self._there() else 0
 
-    def sweep(self, unwanted_until: Callable[[str], int]) -> int:
-        """Remove what was said, until a time (ms) that is told for each person, by them or to them.
+    def sweep(self, consent: Consent) -> int:
+        """Remove what may no longer be kept of what people said, or were told.
 
-        -1 is for nothing. Returns how many entries. Raises MemoryFault.
+        Returns how many entries. Raises MemoryFault.
         """
 
         def work(connection: sqlite3.Connection) -> int:
             people = connection.execute("SELECT author_id FROM entries UNION SELECT to_id FROM entries")
-            until = {person: unwanted_until(person) for (person,) in people.fetchall() if person}
+            until = {person: consent.cutoff(person) for (person,) in people.fetchall() if person}
             with transaction(connection):
-                gone = [remove(connection, person, at) for person, at in until.items() if at >= 0]
+                gone = [remove(connection, person, at) for person, at in until.items() if at > NEVER]
             if sum(gone):
                 _destroy(connection)
             return sum(gone)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import NewerSchema
 from discoclaw.core.text import scrub
@@ -170,9 +171,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def make(
-    connection: sqlite3.Connection, change: Change, words: Words, keeps: Callable[[Entry], bool]
-) -> None:
+def make(connection: sqlite3.Connection, change: Change, words: Words, consent: Consent) -> None:
     """Make one change. What has no id that the database can hold is left out."""
     if isinstance(change, Drop):
         connection.execute("DELETE FROM entries WHERE id = ?", (number_of(change.id),))
@@ -188,7 +187,7 @@ def make(
         if row is None:
             return
         put, entry = _PUT, entry_of((*row[:7], scrub(change.text), *row[8:]))
-    if number_of(entry.id) is not None and keeps(entry):
+    if number_of(entry.id) is not None and entry.allowed(consent):
         connection.execute(put, _row(entry, words))
 
 

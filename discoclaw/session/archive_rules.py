@@ -1,14 +1,13 @@
 """What the archive keeps of the talk, and how: rules and values. Knows nothing of files or of Discord."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from discoclaw.core.autosave import AutoSave
+from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.message import Place, Said
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
-from discoclaw.memory.people.choices import Choices
 from discoclaw.recall.document import indexed, of_entry
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Put
@@ -16,25 +15,11 @@ from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Pu
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is kept: where, how long (ms; 0 for ever), and until when (ms) nothing of a person (-1: never)."""
+    """What is kept: where, how long (ms; 0 for ever), and of whom."""
 
     auto_save: AutoSave
     max_age_ms: int
-    unwanted_until: Callable[[str], int]
-
-    def keeps(self, entry: Entry) -> bool:
-        """Whether an entry may be kept, and shown: its person is known, and does not mind."""
-        person = entry.to_id if entry.by_us else entry.author_id
-        return bool(person) and self.unwanted_until(person) < entry.sent_at
-
-
-def rules_of(auto_save: AutoSave, max_age_s: int, choices: Choices, erased_at: Callable[[str], int]) -> Rules:
-    """The rules for people who may opt out, or have themselves erased (`erased_at`: ms, by user id)."""
-
-    def unwanted_until(user_id: str) -> int:
-        return max(choices.unheard_until(user_id), erased_at(user_id))
-
-    return Rules(auto_save, max_age_s * 1000, unwanted_until)
+    consent: Consent
 
 
 def visible_at(place: Place, author_id: str) -> Visible:

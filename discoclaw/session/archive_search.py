@@ -6,11 +6,12 @@ it as it is written is found, newest first. Whoever asks says what may be seen.
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import regex
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.message import Place
 from discoclaw.core.text import scrub, speaker
@@ -46,7 +47,7 @@ def find(
     visible: Visible,
     *,
     limit: int,
-    keeps: Callable[[Entry], bool],
+    consent: Consent,
     without: Collection[str] = (),
 ) -> list[ArchiveHit]:
     """The best `limit` messages for a query. Raises MemoryFault."""
@@ -57,7 +58,7 @@ def find(
         return look(connection, asked.wanted, visible)
 
     found = archive.read(looked, Looked())
-    entries = [entry for entry in found.entries if keeps(entry)]
+    entries = [entry for entry in found.entries if entry.allowed(consent)]
     ranked = rank_talk(
         asked,
         entries,
@@ -70,7 +71,7 @@ def find(
         hits = [
             ArchiveHit(entry, 0.0, "holds the text")
             for entry in _holding(archive, query, visible)
-            if keeps(entry)
+            if entry.allowed(consent)
         ]
     return [hit for hit in hits if hit.entry.id not in without][:limit]
 

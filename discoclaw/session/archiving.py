@@ -177,7 +177,7 @@ class Archiving(PersonalData):
             query,
             visible,
             limit=limit,
-            keeps=self._rules.keeps,
+            consent=self._rules.consent,
             without=without,
         )
         return await self._soon(work)
@@ -211,7 +211,7 @@ class Archiving(PersonalData):
         if said.guest or said.id in self._gone or not self.on(place):
             return
         entry = entry_of(said, place, session_key)
-        if self._rules.keeps(entry):
+        if entry.allowed(self._rules.consent):
             self._put(Put(entry, fresh))
 
     def _put(self, change: Change) -> None:
@@ -239,7 +239,7 @@ class Archiving(PersonalData):
         """
         try:
             if not self._swept:
-                await self._in(self._writer, partial(self._archive.sweep, self._rules.unwanted_until))
+                await self._in(self._writer, partial(self._archive.sweep, self._rules.consent))
                 self._swept = True
             if self._clock() - self._purged >= PURGE_EVERY_MS:
                 await self.purge(self._clock())
@@ -252,7 +252,8 @@ class Archiving(PersonalData):
         batch, self._waiting = self._waiting, {}
         if not batch:
             return
-        work = partial(self._archive.write, list(batch.values()), words=words_of, keeps=self._rules.keeps)
+        changes, consent = list(batch.values()), self._rules.consent
+        work = partial(self._archive.write, changes, words=words_of, consent=consent)
         try:
             await self._in(self._writer, work)
         except MemoryFault:

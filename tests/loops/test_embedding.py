@@ -11,12 +11,13 @@ import pytest
 
 from discoclaw.core.draft import Origin
 from discoclaw.core.item import Item
+from discoclaw.core.subject import user_subject
 from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.vectors import VectorCache
-from tests.memory.kit import ANN, BOB, Clock, remember
+from tests.memory.kit import ANN, BOB, Clock, refusing, remember
 from tests.servers.embeddings_api import Cut, EmbeddingsServer, Held, Raw, Shaped, failure, stall
 from tests.session.scene import until
 
@@ -42,7 +43,7 @@ class Bench:
             embedder,
             self.memory,
             self.vectors,
-            skip=lambda subject: subject in self.opted_out,
+            consent=refusing(lambda user_id: user_subject(user_id) in self.opted_out),
             rest_s=0.01,
             timeout_s=timeout_s,
         )

@@ -23,6 +23,7 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
 from tests.loops.tidying import ANN, BOB, CAT, Tidier, same
+from tests.memory.kit import refusing
 from tests.session.scene import Clock, until
 
 DAY = 86_400_000
@@ -68,7 +69,7 @@ class Home:
             rules=self.rules,
             roll=self.dice,
             purge=self.purge,
-            skip=self.skip,
+            consent=refusing(self.skip),
         )
 
     def restarted(self, **given: Any) -> "Home":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.errors import ModelBadOutput, ModelOverloaded, ModelTimeout
 from discoclaw.core.message import Said
 from discoclaw.core.patch import Summary
@@ -165,7 +166,7 @@ class TestCadence:
             home.cursors,
             me=lambda: ME,
             max_chars=2000,
-            erased_at=lambda user_id: -1,
+            consent=UNLIMITED,
         )
         assert not await loop.run(GENERAL_KEY, backlog)
         assert not backlog.waiting
@@ -430,7 +431,7 @@ class TestReset:
             home.cursors,
             me=lambda: ME,
             max_chars=2000,
-            erased_at=lambda user_id: -1,
+            consent=UNLIMITED,
         )
         await asyncio.gather(home.rolling.clear(GENERAL_KEY), loop.run(GENERAL_KEY, backlog))
         assert await summary(home) in ("", "Still: False")

@@ -16,6 +16,7 @@ from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
+from tests.memory.kit import refusing
 from tests.session.scene import Clock
 
 ANN, BOB, CAT = "user-1", "user-2", "user-3"
@@ -83,7 +84,7 @@ class Home:
             self.cursors,
             clock=self.clock,
             every_minutes=self.every_minutes,
-            skip=lambda user_id: self.skip(user_id),
+            consent=refusing(self.skip),
         )
 
     def restarted(self) -> "Home":

@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from discoclaw.core.consent import ALWAYS, NEVER, Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
+from discoclaw.core.subject import user_subject
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.port import Log
@@ -71,6 +73,21 @@ def listening(memory: Memory) -> Ear:
     ear = Ear()
     memory.join(ear)
     return ear
+
+
+def refusing(refuses: Callable[[str], bool]) -> Consent:
+    """The consent of all but some, by user id."""
+    return Consent(lambda user_id: ALWAYS if refuses(user_id) else NEVER)
+
+
+def erased_from(memory: Memory) -> Consent:
+    """The consent of everybody, as far as they were not erased."""
+    return Consent(erased_at=lambda user_id: memory.erased_at(user_subject(user_id)))
+
+
+def erased_at(times: Mapping[str, int]) -> Consent:
+    """The consent of everybody, where some were erased, by subject, at a time (ms)."""
+    return Consent(erased_at=lambda user_id: times.get(user_subject(user_id), NEVER))
 
 
 def remember(text: str, kind: str = "fact", origin: Origin | None = None) -> Callable[[Draft], str]:

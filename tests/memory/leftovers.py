@@ -7,7 +7,7 @@ from pathlib import Path
 from discoclaw.core.event import encode_line
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.patch import Patch, SourceRef, Summary, Upsert
-from discoclaw.core.subject import dm_of, user_of, user_subject
+from discoclaw.core.subject import dm_of, user_of
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import SummaryLoop
@@ -20,7 +20,7 @@ from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import NOW, STAMP, Clock, chain, edit, remember
+from tests.memory.kit import NOW, STAMP, Clock, chain, edit, erased_from, remember
 from tests.session.scene import ScriptedModel
 
 CANARY = "Kanarie-Ü🐦-4711"
@@ -44,12 +44,8 @@ class Shelves:
     cursors: Cursors
 
     def summary_loop(self, model: ScriptedModel) -> SummaryLoop:
-        def erased_at(user_id: str) -> int:
-            return self.memory.erased_at(user_subject(user_id))
-
-        return SummaryLoop(
-            model, self.rolling, self.cursors, me=lambda: ME, max_chars=2000, erased_at=erased_at
-        )
+        consent = erased_from(self.memory)
+        return SummaryLoop(model, self.rolling, self.cursors, me=lambda: ME, max_chars=2000, consent=consent)
 
     def facts_loop(self, model: ScriptedModel) -> FactsLoop:
         return FactsLoop(model, self.memory, self.cursors, dm_privacy="balanced")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.personal import Erasure
@@ -19,7 +20,7 @@ from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Looked, Visible, holding, look, present
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Put
 from discoclaw.session.archive_rules import words_of
-from tests.memory.kit import NOW, Clock
+from tests.memory.kit import NOW, Clock, refusing
 
 CANARY = "Kanarienvogel4711"
 ANN, BOB, US = "910000000000000177", "820000000000000288", "730000000000000399"
@@ -48,7 +49,7 @@ def in_dm(number: int, text: str, person: str = ANN, author: str = ANN, **given:
 
 
 def write(archive: Archive, *changes: Change) -> None:
-    archive.write(changes, words=words_of, keeps=lambda entry: True)
+    archive.write(changes, words=words_of, consent=UNLIMITED)
 
 
 def found(archive: Archive, *terms: str, visible: Visible = GENERAL) -> list[str]:
@@ -97,7 +98,7 @@ class TestRowsAndIndex:
     def test_there_is_no_file_before_the_first_entry_and_nothing_is_found(self, archive: Archive) -> None:
         assert found(archive, "tea") == []
         assert archive.purge(NOW) == archive.erase_person(ANN) == archive.drop_channel("55") == 0
-        assert archive.sweep(lambda user: NOW) == 0
+        assert archive.sweep(Consent(lambda user: NOW)) == 0
         assert not archive.path.exists()
 
     def test_what_is_written_is_found_edited_and_gone(self, archive: Archive) -> None:
@@ -155,7 +156,7 @@ class TestRowsAndIndex:
 
     def test_one_that_may_not_be_kept_any_more_is_not(self, archive: Archive) -> None:
         changes = [Put(said(1, "zebra one")), Put(said(2, "zebra two", BOB))]
-        archive.write(changes, words=words_of, keeps=lambda entry: entry.author_id == BOB)
+        archive.write(changes, words=words_of, consent=refusing(lambda user_id: user_id != BOB))
         assert found(archive, "zebra") == ["zebra two"]
 
     def test_a_batch_is_written_whole_or_not_at_all(self, archive: Archive) -> None:
@@ -165,9 +166,7 @@ class TestRowsAndIndex:
             return words_of(entry)
 
         with pytest.raises(ZeroDivisionError):
-            archive.write(
-                [Put(said(1, "zebra")), Put(said(2, "boom"))], words=words, keeps=lambda entry: True
-            )
+            archive.write([Put(said(1, "zebra")), Put(said(2, "boom"))], words=words, consent=UNLIMITED)
         assert found(archive, "zebra") == []
         write(archive, Put(said(3, "zebra")))
         assert found(archive, "zebra") == ["zebra"]
@@ -214,7 +213,7 @@ class TestRowsAndIndex:
                 kept = {}
             else:
                 archive.erase_person(ANN) if batch == "erase" else archive.sweep(
-                    lambda user: NOW * 2 * (user == ANN) - 1
+                    refusing(lambda user_id: user_id == ANN)
                 )
                 kept = {key: one for key, one in kept.items() if one.author_id != ANN}
         assert sound(archive.path)[0] == len(kept)
@@ -404,7 +403,7 @@ class TestBytes:
             Put(said(3, "zebra bob", BOB)),
             Put(said(9, "zebra new")),
         )
-        assert archive.sweep(lambda user: NOW + 5 if user == ANN else -1) == 2
+        assert archive.sweep(Consent(lambda user: NOW + 5 if user == ANN else NEVER)) == 2
         assert sorted(found(archive, "zebra")) == ["zebra bob", "zebra new"]
 
 
@@ -446,7 +445,7 @@ class TestFaults:
         write(archive, Put(said(1, "zebra")))
         archive.close()
         content = archive.path.read_bytes().replace(b"CREATE TABLE", b"CR\xc8ATE TABLE")
-        for act in (lambda: archive.sweep(lambda user: -1), lambda: archive.erase_person(ANN)):
+        for act in (lambda: archive.sweep(UNLIMITED), lambda: archive.erase_person(ANN)):
             archive.path.write_bytes(content)
             act()
             archive.close()
@@ -462,7 +461,7 @@ class TestFaults:
         copy = tmp_path / "archive.sqlite.corrupt-20260203-162935"
         for act in (lambda: archive.erase_person(ANN), lambda: archive.purge(2**45)):
             copy.write_text(f"damaged {CANARY}")
-            archive.write([Put(said(1, "zebra"))], words=words_of, keeps=lambda entry: True)
+            archive.write([Put(said(1, "zebra"))], words=words_of, consent=UNLIMITED)
             act()
             assert not copy.exists()
         copy.write_text("young")

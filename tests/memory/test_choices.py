@@ -58,12 +58,12 @@ class TestAChoiceIsKept:
 
     async def test_the_time_between_stays_unheard(self, start: Start) -> None:
         choices = start()
-        assert choices.unheard_until("1") == -1
+        assert choices.refused_until("1") == -1
         await choices.choose("1", opted_out=True)
-        assert choices.unheard_until("1") > NOW * 1000
+        assert choices.refused_until("1") > NOW * 1000
         await choices.choose("1", opted_out=False, since=NOW)
         for one in (choices, start()):
-            assert (one.opted_out("1"), one.unheard_until("1")) == (False, NOW)
+            assert (one.opted_out("1"), one.refused_until("1")) == (False, NOW)
 
     @files_only
     async def test_the_file_is_plain_and_names_only_who_chose(self, path: Path, start: Start) -> None:

@@ -37,7 +37,18 @@ from discoclaw.memory.subjects.inspect import held, subjects
 from discoclaw.memory.subjects.store import Memory
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
-from tests.memory.kit import NOW, STAMP, Clock, asides, files_only, lines_of, listening, remember, texts
+from tests.memory.kit import (
+    NOW,
+    STAMP,
+    Clock,
+    asides,
+    erased_from,
+    files_only,
+    lines_of,
+    listening,
+    remember,
+    texts,
+)
 from tests.memory.leftovers import ANN, BOB, CANARY, ME, Shelves, backlog, said, shelves, traces
 from tests.memory.test_erase import Forge
 from tests.session.scene import ScriptedModel, until
@@ -53,6 +64,7 @@ DM = Place("dm", "66", None, "direct message", private=True)
 
 
 def groups_of(memory: Memory, clock: Clock, **given: Any) -> Groups:
+    given = {"consent": erased_from(memory), **given}
     groups = Groups(memory.disk.documents(GROUPS), memory, clock=clock, **given)
     memory.join(groups)
     return groups
@@ -305,7 +317,7 @@ class TestTheLoopThatLearns:
             house.cursors,
             me=lambda: ME,
             max_chars=2000,
-            erased_at=lambda user_id: house.memory.erased_at(f"user-{user_id}"),
+            consent=erased_from(house.memory),
             groups=groups,
         )
 
@@ -559,7 +571,9 @@ class TestMovingToAnotherStore:
     async def test_profiles_and_groups_come_along_without_who_was_erased_there(
         self, full: Shelves, tmp_path: Path
     ) -> None:
-        profiles = Profiles(full.memory.disk.documents(PROFILES), full.memory, clock=full.clock)
+        consent = erased_from(full.memory)
+        documents = full.memory.disk.documents(PROFILES)
+        profiles = Profiles(documents, full.memory, clock=full.clock, consent=consent)
         for user_id in (ANN_ID, BOB_ID):
             profiles.seen(user_id, f"{CANARY} {user_id}" if user_id == ANN_ID else "Bob", NOW)
         await profiles.settle()

@@ -22,9 +22,11 @@ from tests.memory.kit import (
     asides,
     commits_of,
     durable_of,
+    erased_from,
     files_only,
     ledger_of,
     listening,
+    refusing,
     remember,
     texts,
 )
@@ -35,6 +37,7 @@ S = NOW // 1000
 
 
 def profiles_of(memory: Memory, clock: Clock, **given: Any) -> Profiles:
+    given = {"consent": erased_from(memory), **given}
     profiles = Profiles(memory.disk.documents(PROFILES), memory, clock=clock, **given)
     memory.join(profiles)
     return profiles
@@ -83,7 +86,7 @@ class TestAFirstMessage:
 
     async def test_of_somebody_who_opted_out_makes_none(self, memory: Memory, clock: Clock) -> None:
         out = {ID}
-        profiles = profiles_of(memory, clock, opted_out=out.__contains__)
+        profiles = profiles_of(memory, clock, consent=refusing(out.__contains__))
         assert await met(profiles) is None
         out.clear()
         assert (await met(profiles))["first_seen"] == S

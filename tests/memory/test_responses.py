@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Removed
 from discoclaw.memory.conversations.responses import LONGEST, Response, Responses, kept
-from tests.memory.kit import ANN, BOB, NOW, Clock
+from tests.memory.kit import ANN, BOB, NOW, Clock, erased_at
 
 MINUTE = 60_000
 TTL = 60 * MINUTE
@@ -237,9 +237,7 @@ class TestErasing:
 
     def test_is_not_undone_by_an_answer_that_comes_late(self, tmp_path: Path, clock: Clock) -> None:
         erased: dict[str, int] = {}
-        responses = Responses(
-            tmp_path, clock=clock, ttl_ms=TTL, erased_at=lambda subject: erased.get(subject, -1)
-        )
+        responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, consent=erased_at(erased))
         erased[ANN] = clock()
         responses.erase(Erasure(ANN, clock()))
         clock.forward(minutes=1)
@@ -251,9 +249,7 @@ class TestErasing:
     def test_counts_though_the_file_is_still_there(self, tmp_path: Path, clock: Clock) -> None:
         """It was read again between the mark and the removal, or put back from elsewhere."""
         erased: dict[str, int] = {}
-        responses = Responses(
-            tmp_path, clock=clock, ttl_ms=TTL, erased_at=lambda subject: erased.get(subject, -1)
-        )
+        responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, consent=erased_at(erased))
         responses.put(ANN, entry("k"))
         erased[ANN] = clock()
         assert responses.get(ANN, "k", SHA) is None
@@ -277,9 +273,7 @@ class TestManyAtOnce:
 
     def test_do_not_bring_back_what_is_erased(self, tmp_path: Path, clock: Clock) -> None:
         erased: dict[str, int] = {}
-        responses = Responses(
-            tmp_path, clock=clock, ttl_ms=TTL, erased_at=lambda subject: erased.get(subject, -1)
-        )
+        responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, consent=erased_at(erased))
 
         def write() -> None:
             for number in range(60):

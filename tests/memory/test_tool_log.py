@@ -20,7 +20,7 @@ from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import NOW, Clock, files_only, listening
+from tests.memory.kit import NOW, Clock, erased_from, files_only, listening
 from tests.memory.leftovers import ANN, BOB, traces
 from tests.session.scene import until
 
@@ -34,7 +34,7 @@ Fresh = Callable[[], Disks]
 @pytest.fixture
 async def house(memory: Memory, clock: Clock) -> AsyncIterator[ToolLog]:
     """The tool log of an open memory, which tells it of erasings."""
-    log = ToolLog(memory.disk, clock=clock, unwanted_until=memory.erased_at, changes=memory.changes)
+    log = ToolLog(memory.disk, clock=clock, consent=erased_from(memory), changes=memory.changes)
     memory.join(log)
     yield log
     await log.close()

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.draft import Origin
 from discoclaw.core.live import GLOBAL, NO_WISHES, Scope, address
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Layer, Policy
 from discoclaw.core.profile import Profile
+from discoclaw.core.subject import user_subject
 from discoclaw.memory.live import SIGNED, LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
@@ -61,7 +63,10 @@ class Bot:
         notes = OwnerNotes(
             self.memory,
             who_among(lambda: self.known, NAMES),
-            unheard=lambda user_id: self.opted_out.get(user_id, -1),
+            consent=Consent(
+                lambda user_id: self.opted_out.get(user_id, NEVER),
+                lambda user_id: self.memory.erased_at(user_subject(user_id)),
+            ),
             redactor=redactor_of(BOT, owner=OWNER.public),
         )
         self.events = OwnerEvents(owner, BOT, self.config, notes)

@@ -31,7 +31,7 @@ from discoclaw.core.personal import PersonalData
 from discoclaw.core.policy import DEFAULT, Personas, Policy
 from discoclaw.core.ports import Offer, Shape
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.subject import user_subject
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
@@ -40,6 +40,7 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import FileDocuments
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.consent import KnownConsent
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
@@ -351,10 +352,10 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     memory = Memory(root, clock=clock)
     rolling = RollingMemory(root / "rolling", clock=clock)
     cursors = Cursors(root / "cursors")
-    choices = Choices(root / "choices.json")
+    choices = Choices(root / "choices.json", memory.changes)
     choices.load()
-    consent = Consent(choices.unheard_until, lambda user_id: memory.erased_at(user_subject(user_id)))
-    memory.eraser.told.append(lambda subject, at, sessions: consent.changed(user_of(subject) or ""))
+    consent = KnownConsent(choices, memory)
+    memory.join(consent)
     personas: Personas = given.pop("personas", Personas())
     loops = Loops(
         clock=clock,
@@ -364,7 +365,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             cursors,
             me=lambda: ME,
             max_chars=given.pop("summary_max", 2000),
-            erased_at=lambda user_id: memory.erased_at(user_subject(user_id)),
+            consent=consent,
         ),
         facts=FactsLoop(
             model,
@@ -372,12 +373,12 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             cursors,
             dm_privacy="balanced",
             personas=personas,
-            unheard=choices.unheard_until,
+            consent=consent,
         ),
         summary_every=given.pop("summary_every", 1000),
         facts_every=given.pop("facts_every", 1000),
         learned=given.pop("learned", lambda user_id: None),
-        unheard=choices.unheard_until,
+        consent=consent,
     )
     history: Past = given.pop("history", None) or Past()
     desk = Desk(waiting_limit=given.pop("waiting_limit", 20), running_limit=given.pop("running_limit", 16))
@@ -385,12 +386,13 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     use_memory = given.pop("use_memory", memory)
     use_rolling = given.pop("use_rolling", rolling)
     archive = given.pop("archive", None) or Archiving(
-        Archive(root / "archive.sqlite", clock=clock), Rules(AutoSave(), 0, consent.cutoff), clock=clock
+        Archive(root / "archive.sqlite", clock=clock), Rules(AutoSave(), 0, consent), clock=clock
     )
     tool_log = given.pop("tool_log", None) or ToolLog(memory.disk, clock=clock)
     last_used = given.pop("last_used", None) or LastUsed(memory, cursors, clock=clock)
-    profiles = Profiles(root / "profiles", use_memory, clock=clock)
-    groups = Groups(root / "groups", use_memory, clock=clock)
+    profiles = Profiles(root / "profiles", use_memory, clock=clock, consent=consent)
+    groups = Groups(root / "groups", use_memory, clock=clock, consent=consent)
+    memory.join(profiles, groups, last_used)
     redactor: Redactor = given.pop("redactor", PLAIN)
     answering = given.pop("answers_with", model)
     content = Content(folder / "content")

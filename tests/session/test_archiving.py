@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.autosave import AutoSave, auto_save
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import Policy
@@ -20,7 +21,7 @@ from discoclaw.memory.people.choices import Choices
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Drop, Put
-from discoclaw.session.archive_rules import entry_of, joined, rules_of, visible_at, words_of
+from discoclaw.session.archive_rules import Rules, entry_of, joined, visible_at, words_of
 from discoclaw.session.archive_search import HEADING, section
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.tools.search import TALK_NOT_SEARCHED
@@ -58,7 +59,8 @@ class Room:
         self.choices.load()
         self.erased: dict[str, int] = {}
         self.archive = Archive(folder / "archive.sqlite", clock=self.clock)
-        rules = rules_of(auto, max_age_s, self.choices, lambda user: self.erased.get(user, -1))
+        consent = Consent(self.choices.refused_until, lambda user: self.erased.get(user, -1))
+        rules = Rules(auto, max_age_s * 1000, consent)
         self.archiving = Archiving(self.archive, rules, clock=self.clock)
 
     def hear(self, line: Said, place: Place = HERE) -> None:
@@ -293,7 +295,7 @@ class TestEdits:
             room = Archive(tmp_path / f"{number}.sqlite", clock=Clock())
             start = [Put(entry_of(said(1, ANN, "old"), HERE, "discord:channel:10"))] if known else []
             for step in ([Drop("1")], start, *([step] for step in steps)):
-                room.write(step, words=words_of, keeps=lambda entry: True)  # type: ignore[arg-type]
+                room.write(step, words=words_of, consent=UNLIMITED)  # type: ignore[arg-type]
             outcomes.append(room.read(lambda c: c.execute("SELECT text FROM entries").fetchall(), []))
             room.close()
         assert outcomes[0] == outcomes[1]

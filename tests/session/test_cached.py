@@ -33,6 +33,7 @@ from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.prompt.assemble import Budget, Materials, assemble
 from discoclaw.session.caching import MOST_WAITING, Asked, CachingModel, asked
 from discoclaw.session.tools import ALL
+from tests.memory.kit import erased_at
 from tests.session.scene import (
     ANN,
     BOB,
@@ -288,7 +289,7 @@ class TestEachPerson:
     async def test_who_is_erased_meanwhile_leaves_nothing(self, cache: Make) -> None:
         """The answer was made from what is gone, and comes after."""
         erased: dict[str, int] = {}
-        one = cache("canary", erased_at=lambda subject: erased.get(subject, -1))
+        one = cache("canary", consent=erased_at(erased))
         one.model.gate = asyncio.Event()
         asking = asyncio.create_task(one.ask(request()))
         while not one.model.requests:  # noqa: ASYNC110

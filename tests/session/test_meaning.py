@@ -210,7 +210,9 @@ class TestATurn:
         door = HttpEmbedder(OLLAMA, model="m", base_url=server.url)
 
         def vectors(memory: Memory) -> Meaning:
-            return Meaning(door, Embedding(door, memory, memory.vectors), wait_s=1.0, rest_s=60.0)
+            embedding = Embedding(door, memory, VectorCache(None))
+            memory.join(embedding)
+            return Meaning(door, embedding, wait_s=1.0, rest_s=60.0)
 
         home = house(tmp_path, meaning=vectors)
         meaning = home.meaning

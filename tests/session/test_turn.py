@@ -25,6 +25,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.message import Place
 from discoclaw.core.model import AssistantTurn, Finished, TextDelta
+from discoclaw.memory.off import NoMemory, NoSummaries
 from discoclaw.session.conversation import CUT_ANSWER, TOOL_ROUNDS
 from discoclaw.session.refill import HISTORY_PAUSE_MS
 from discoclaw.session.turn import EMPTY_ANSWER, STOPPED
@@ -285,7 +286,7 @@ class TestMemoryThatFails:
         assert (reply.text, reply.failed) == ("All right.", [])
 
     async def test_memory_switched_off(self, tmp_path: Path) -> None:
-        home = house(tmp_path, use_memory=None, use_rolling=None)
+        home = house(tmp_path, use_memory=NoMemory(), use_rolling=NoSummaries())
         assert (await ask(home)).text == "All right."
         assert tuple(prompt(home)) == ("Sender:", "User message:")
 

@@ -12,14 +12,16 @@ Knows nothing about models, nor what a key is made of.
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import render_json, safe_id, write_atomic
@@ -76,7 +78,7 @@ class _SubjectAnswers:
 class Responses(PersonalData):
     """The answers of all subjects. Those of a subject are read at its first use, and leave RAM when idle.
 
-    `erased_at` says when (ms) a subject was last erased, -1 for never.
+    What was asked before somebody was erased, or while they wanted no memory, is neither kept nor served.
     """
 
     name = "answers"
@@ -89,13 +91,13 @@ class Responses(PersonalData):
         ttl_ms: int = HOUR_MS,
         most: int = 100,
         idle_ms: int = HOUR_MS,
-        erased_at: Callable[[str], int] = lambda subject: -1,
+        consent: Consent = UNLIMITED,
     ) -> None:
         self.folder = folder
         self._clock = clock
         self._ttl_ms = ttl_ms
         self._most = most
-        self._erased_at = erased_at
+        self._consent = consent
         self._swept: int | None = None
         self._disk = threading.Lock()  # whoever touches files; taken before the other one
         self._ram = threading.Lock()  # never held while a disk works
@@ -164,7 +166,8 @@ class Responses(PersonalData):
         return self.folder / f"{safe_id(subject)}.json"
 
     def _valid(self, subject: str, entry: Response, now_ms: int) -> bool:
-        return _alive(entry, now_ms, self._ttl_ms) and entry.created > self._erased_at(subject)
+        allowed = self._consent.may_keep(user_of(subject) or "", entry.created)
+        return allowed and _alive(entry, now_ms, self._ttl_ms)
 
     def _shelf(self, subject: str, now_ms: int) -> _SubjectAnswers:
         """The subject's place in RAM. The caller holds `_ram`."""

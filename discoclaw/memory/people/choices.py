@@ -42,7 +42,7 @@ class Choices:
         """Whether nothing may be learned of a person, nor recalled."""
         return bool(self._people.get(user_id, {}).get("opted_out", False))
 
-    def unheard_until(self, user_id: str) -> int:
+    def refused_until(self, user_id: str) -> int:
         """Until when (ms) nothing is learned of what a person said: -1 for somebody who never opted out.
 
         Whoever has opted in again is not learned from for the time between.

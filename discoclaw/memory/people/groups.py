@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.idle import HOUR_MS, IdleMap
@@ -36,7 +37,7 @@ from discoclaw.core.profile import (
     tidy_name,
 )
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
+from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import clip, collapse, scrub, visible
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
@@ -114,12 +115,14 @@ class Groups(PersonalData, Listener):
         memory: Memory,
         *,
         clock: Clock,
+        consent: Consent,
         idle_ms: int = HOUR_MS,
         redactor: Redactor = PLAIN,
     ) -> None:
         self.documents = documents_at(where)
         self._memory = memory
         self._clock = clock
+        self._consent = consent
         self._redactor = redactor
         self._entries: IdleMap[_Entry] = IdleMap(lambda group_id: _Entry(), idle_ms=idle_ms)
         self._worker = Worker("groups", self._bring)
@@ -140,7 +143,7 @@ class Groups(PersonalData, Listener):
         entry = self._entries.use(place.group_id, now)
         if user_id is not None:
             known = entry.members.pop(user_id, None)
-            if known is None and at <= self._erased_at(user_id):
+            if known is None and not self._consent.may_keep(user_id, at):
                 return
             entry.members[user_id] = name
             crowded = known is None and _trimmed(entry.members) and now - entry.written < PAUSE_MS
@@ -227,7 +230,7 @@ class Groups(PersonalData, Listener):
             def wish(draft: Draft, head: str | None = view.head) -> None:
                 if draft.view.head != head:
                     raise _Moved
-                erased = any(self._erased_at(user_id) != at for user_id, at in people.items())
+                erased = any(self._consent.erased_at(user_id) != at for user_id, at in people.items())
                 if erased or self._erasings != known.erasings:
                     raise Refused("somebody was erased meanwhile, and it may rest on their words")
                 _propose(draft, texts, origin)
@@ -261,9 +264,6 @@ class Groups(PersonalData, Listener):
             entry.people = (view.head, people_by_item(chain))
         by_item = entry.people[1]
         return frozenset().union(*(by_item.get(key, ()) for key in view.items))
-
-    def _erased_at(self, user_id: str) -> int:
-        return self._memory.erased_at(user_subject(user_id))
 
     # ------------------------------------------------------------------ the files
 

@@ -10,11 +10,12 @@ kept aside and counts as none. Knows nothing about Discord or prompts.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import Erasure, PersonalData
@@ -53,10 +54,7 @@ class _Entry:
 
 
 class Profiles(PersonalData, Listener):
-    """The profiles of everybody. They show what is recorded in `memory`, and tell its listeners.
-
-    `opted_out` says of a user id whether nothing new may be known of them.
-    """
+    """The profiles of all who agree to it. They show what is recorded in `memory`, and tell its listeners."""
 
     name = "profiles in RAM"
 
@@ -66,13 +64,13 @@ class Profiles(PersonalData, Listener):
         memory: Memory,
         *,
         clock: Clock,
-        opted_out: Callable[[str], bool] = lambda user_id: False,
+        consent: Consent,
         idle_ms: int = HOUR_MS,
     ) -> None:
         self.documents = documents_at(where)
         self._memory = memory
         self._clock = clock
-        self._opted_out = opted_out
+        self._consent = consent
         self._entries: IdleMap[_Entry] = IdleMap(lambda user_id: _Entry(), idle_ms=idle_ms)
         self._worker = Worker("profiles", self._bring)
         self._writing = asyncio.Lock()
@@ -84,7 +82,7 @@ class Profiles(PersonalData, Listener):
         entry = self._entries.use(user_id, now)
         if entry.names.get(where) == name:
             return  # nothing new: nearly always
-        if self._opted_out(user_id) or at <= self._memory.erased_at(user_subject(user_id)):
+        if not self._consent.may_keep(user_id, at):
             return
         entry.sightings.append(_Sighting(tidy_name(name), at // 1000, where in entry.names))
         entry.names[where] = name
@@ -171,7 +169,7 @@ class Profiles(PersonalData, Listener):
     def _seen_since(self, user_id: str, entry: _Entry, view: View | None) -> Profile | None:
         """What the file is to say now."""
         profile = entry.value
-        if self._opted_out(user_id):  # since they spoke
+        if self._consent.opted_out(user_id):  # since they spoke
             entry.sightings, entry.names = [], {}
         for one in entry.sightings:
             if profile is None:
@@ -198,7 +196,7 @@ class Profiles(PersonalData, Listener):
         except OSError as error:
             raise MemoryFault(f"{self.documents.folder / name} can not be read: {error}") from error
         entry.read = True
-        erased_at = self._memory.erased_at(user_subject(user_id))
+        erased_at = self._consent.erased_at(user_id)
         if entry.value is not None and (entry.value.first_seen + 1) * 1000 <= erased_at:
             log.warning("%s is from before the memory was erased, and counts as none", name)
             entry.value = None

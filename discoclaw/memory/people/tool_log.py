@@ -15,15 +15,17 @@ import json
 import re
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_of
 from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
@@ -99,10 +101,7 @@ class _Waiting:
 
 
 class ToolLog(PersonalData):
-    """The logs of all subjects of a disk.
-
-    `unwanted_until` says until when (ms) nothing that a subject said is to leave a trace; -1 for never.
-    """
+    """The logs of all subjects of a disk. What somebody said who wants no memory leaves no trace there."""
 
     name = "tool calls in RAM"
 
@@ -111,14 +110,14 @@ class ToolLog(PersonalData):
         disk: Disk,
         *,
         clock: Clock,
-        unwanted_until: Callable[[str], int] = lambda subject: -1,
+        consent: Consent = UNLIMITED,
         redactor: Redactor = PLAIN,
         changes: Changes | None = None,
     ) -> None:
         self._disk = disk
         self._changes = changes or Changes()
         self._clock = clock
-        self._unwanted_until = unwanted_until
+        self._consent = consent
         self._redactor = redactor
         self._waiting: deque[_Waiting] = deque()
         self._alone = asyncio.Lock()
@@ -218,7 +217,7 @@ class ToolLog(PersonalData):
         """Append each subject's lines; into `written` goes how many of whom. Raises OSError, MemoryFault."""
         calls: dict[str, list[Call]] = {}
         for one in batch:
-            if one.said_at > self._unwanted_until(one.subject):
+            if self._consent.may_keep(user_of(one.subject) or "", one.said_at):
                 calls.setdefault(one.subject, []).append(one.call)
         for subject, some in calls.items():
             lines = log_of(self._disk, subject)

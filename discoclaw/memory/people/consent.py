@@ -1,0 +1,27 @@
+"""Who may be remembered: what people chose and who was erased, as the one `Consent` that everybody asks.
+
+It hears of choices and erasings, so that permissions in use end at once. Knows nothing about who asks.
+"""
+
+from discoclaw.core.consent import Consent
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.subject import user_of, user_subject
+from discoclaw.memory.changes import Listener
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
+
+
+class KnownConsent(Consent, PersonalData, Listener):
+    """The consent of everybody, from `choices` and the erasings of `memory`. It has to be joined to that."""
+
+    name = "permissions in use"
+
+    def __init__(self, choices: Choices, memory: Memory) -> None:
+        super().__init__(choices.refused_until, lambda user_id: memory.erased_at(user_subject(user_id)))
+
+    def chosen(self, user_id: str) -> None:
+        self.changed(user_id)
+
+    def forget(self, erasure: Erasure) -> None:
+        if (user_id := user_of(erasure.subject)) is not None:
+            self.changed(user_id)

@@ -1,0 +1,59 @@
+"""The consent that everybody asks hears of choices and erasings, and permissions in use end at once."""
+
+from pathlib import Path
+
+import pytest
+
+from discoclaw.core.consent import ALWAYS, NEVER
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.people.consent import KnownConsent
+from discoclaw.memory.subjects.store import Memory
+from tests.memory.kit import ANN, NOW
+
+ID = ANN.removeprefix("user-")
+
+
+@pytest.fixture
+def choices(memory: Memory, root: Path) -> Choices:
+    choices = Choices(root / "choices.json", memory.changes)
+    choices.load()
+    return choices
+
+
+@pytest.fixture
+def consent(memory: Memory, choices: Choices) -> KnownConsent:
+    consent = KnownConsent(choices, memory)
+    memory.join(consent)
+    return consent
+
+
+async def test_a_permission_in_use_ends_with_a_choice(choices: Choices, consent: KnownConsent) -> None:
+    permission, other = consent.ask(ID, NOW), consent.ask("456", NOW)
+    assert permission.holds
+    await choices.choose(ID, opted_out=True)
+    assert (permission.holds, permission.opted_out, other.holds) == (False, True, True)
+    assert consent.cutoff(ID) == ALWAYS
+    await choices.choose(ID, opted_out=False, since=NOW + 5)
+    assert (permission.holds, permission.opted_out) == (False, False)
+    assert consent.may_keep(ID, NOW + 6)
+
+
+async def test_and_with_an_erasing_before_any_other_part_hears_of_it(
+    memory: Memory, consent: KnownConsent
+) -> None:
+    permission, seen = consent.ask(ID, NOW), list[bool]()
+
+    class Late(PersonalData):
+        name = "a part that was registered later"
+
+        def forget(self, erasure: Erasure) -> None:
+            seen.append(permission.erased)
+
+    memory.join(Late())
+    at = (await memory.erase(ANN)).at
+    assert seen == [True]
+    assert not permission.holds
+    assert consent.erased_at(ID) == at
+    assert consent.may_keep(ID, at + 1)
+    assert consent.erased_at("456") == NEVER
