@@ -45,6 +45,8 @@ class App:
         self.settings = settings
         self.client = client
         self.features = tuple(features)
+        for feature in features:
+            self.storage.memory.join(*feature.joins)
         self._services = Services([service for feature in features for service in feature.services])
 
     def feature(self, kind: type[F]) -> F:

@@ -21,4 +21,4 @@ class Archived(Feature):
         rules = Rules(saved, settings.hygiene_max_age_s * 1000, storage.consent)
         self.archiving = Archiving(storage.conversations.archive, rules, clock=basics.clock)
         self.services = (self.archiving,)
-        storage.memory.join(self.archiving)
+        self.joins = (self.archiving,)

@@ -1,6 +1,6 @@
 """The composition root: every part is built here once, in the order in which it starts.
 
-    settings → disk → mirror → people → models → archive → finding → learning → talk → chat
+    settings → disk → mirror → people → models → archive → finding → learning → talk → chat → commands
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -12,6 +12,7 @@ from discoclaw.app.app import App
 from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
 from discoclaw.app.chat import Chat
+from discoclaw.app.commanding import Commanding
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.finding import Finding
 from discoclaw.app.learning import Learning
@@ -20,9 +21,13 @@ from discoclaw.app.models import Models
 from discoclaw.app.people import People
 from discoclaw.app.talk import Talking
 from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.commands.spec import Catalogue
+from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.past import Past
 from discoclaw.core.ports import Clock, History, Model
 from discoclaw.mirroring import keys_for, redactor_for
+from discoclaw.session import tools
+from discoclaw.session.tools.base import Toolbox
 from discoclaw.settings import Settings
 
 
@@ -38,11 +43,13 @@ def build(
     small_model: Model | None = None,
     history: History | None = None,
     clock: Clock = now_ms,
+    catalogue: Catalogue = CATALOGUE,
+    toolbox: Toolbox = tools.ALL,
 ) -> App:
     """Build every part once. `model` and `small_model` replace the real ones (offline, tests).
 
-    A `model` alone stands for both; `history` replaces Discord's. Raises SettingsError when there is neither
-    a key nor an address of a model.
+    A `model` alone stands for both; `history` replaces Discord's. `catalogue` are the commands in Discord,
+    `toolbox` the model's tools. Raises SettingsError when there is neither a key nor an address of a model.
     """
     keys = keys_for(settings)
     redactor = redactor_for(settings, keys)
@@ -56,7 +63,11 @@ def build(
     finding = Finding(basics, disk)
     learning = Learning(basics, disk, models, archive)
     past = history or Past(client, client.access, client.me, settings.owners, redactor)
-    talk = Talking(basics, disk, models, archive, finding, learning, past)
-    chat = Chat(basics, client, disk, mirror, models, archive, learning, talk)
+    talk = Talking(basics, disk, models, archive, finding, learning, past, toolbox)
+    client.talk = talk.talk
+    chat = Chat(basics, client, disk, models, learning)
+    commanding = Commanding(basics, client, disk, mirror, archive, learning, talk, catalogue)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    return App(settings, client, (disk, mirror, people, models, archive, finding, chat, learning, talk))
+    return App(
+        settings, client, (disk, mirror, people, models, archive, finding, chat, learning, talk, commanding)
+    )

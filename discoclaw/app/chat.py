@@ -1,27 +1,17 @@
-"""Discord: the client, its commands and buttons, and what it shows about memory by itself."""
+"""Discord itself: the client, and what it shows about memory without being asked."""
 
 from functools import partial
 from typing import ClassVar
 
-from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.learning import Learning
-from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
 from discoclaw.app.part import Part
-from discoclaw.app.talk import Talking
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.commands.context import CommandContext
-from discoclaw.bot.commands.dispatch import Commands
-from discoclaw.bot.commands.spec import Need
-from discoclaw.bot.commands.table import CATALOGUE
-from discoclaw.bot.deletions import forget_deleted
-from discoclaw.bot.presses import Presses
 from discoclaw.bot.questions import Questions
 from discoclaw.bot.receipts import Receipts
-from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.transparency import CURSOR as TRANSPARENCY
 from discoclaw.bot.transparency import Transparency
 from discoclaw.loops.consolidate import suggest
@@ -30,7 +20,10 @@ from discoclaw.storage import Storage
 
 
 class Chat(Feature):
-    """Everything that people see. The client is closed after the last answer went out."""
+    """The transparency channel, questions about contradictions, and receipts; without a memory none of them.
+
+    The client is closed after the last answer went out.
+    """
 
     settings: ClassVar = (
         "token",
@@ -41,73 +34,40 @@ class Chat(Feature):
         "discord_gateway",
         "edit_interval_s",
         "memory_channel",
-        "commands_enabled",
         "receipts",
         "log_level",
     )
 
     def __init__(
-        self,
-        basics: Basics,
-        client: DiscoClaw,
-        disk: OnDisk,
-        mirror: Mirror,
-        models: Models,
-        archive: Archived,
-        learning: Learning,
-        talk: Talking,
+        self, basics: Basics, client: DiscoClaw, disk: OnDisk, models: Models, learning: Learning
     ) -> None:
         settings, storage = basics.settings, disk.storage
-        client.talk = talk.talk
-        forget_deleted(client, archive.archiving)
-        context = CommandContext(
-            storage.used,
-            storage.summaries,
-            storage.people.choices,
-            storage.people.last_used,
-            settings.dm_privacy,
-            cleared=learning.loops.reset,
-            hatchery=talk.hatchery,
-            archiving=archive.archiving,
-            explained=talk.explained,
-            consolidate=learning.consolidate,
-            mirror=mirror.adapter,
-            off=_off(storage, mirror),
-        )
-        client.presses = Presses(context, owners=settings.owners, may_talk=client.access.may_talk)
+        self.services = (Part(closing=client.close),)
+        if not storage.remembers:
+            return
+        if settings.receipts:
+            receipts = Receipts(client)
+            self._show(receipts, receipts)
+        if settings.memory_channel is not None:
+            mirror = Transparency(
+                client, settings.memory_channel, storage.memory, storage.summaries, storage.cursors
+            )
+            follower = _transparency(client, mirror, storage)
+            self._show(follower, mirror, follower)
+            learning.followers.append(follower)
+        follower = _questions(client, storage, models)
+        self._show(follower, follower)
+        learning.followers.append(follower)
 
-        async def setup() -> None:
-            if settings.commands_enabled:
-                Commands(client, context, CATALOGUE).register()
-            await sync_if_changed(client.tree, storage.cursors)
-
-        client.setup_hooks.append(setup)
-        services: list[Receipts | Follower | Part] = []
-        if storage.remembers:
-            if settings.memory_channel is not None:
-                services.append(_transparency(client, settings.memory_channel, storage))
-            services.append(_questions(client, storage, models))
-            learning.followers += [one for one in services if isinstance(one, Follower)]
-            if settings.receipts:
-                receipts = Receipts(client)
-                storage.memory.join(receipts)
-                services.append(receipts)
-        self.services = (*services, Part(closing=client.close))
+    def _show(self, service: Receipts | Follower, *joins: Receipts | Follower | Transparency) -> None:
+        """Add something that is shown: what runs, and what hears of changes or of an erasing."""
+        self.services = (service, *self.services)
+        self.joins = (*self.joins, *joins)
 
 
-def _off(storage: Storage, mirror: Mirror) -> frozenset[Need]:
-    """What the settings switch off, of what commands need."""
-    off: list[Need] = []
-    off += [] if storage.remembers else ["memory", "tidying"]
-    off += [] if storage.sums_up else ["summaries"]
-    off += [] if mirror.services else ["mirror"]
-    return frozenset(off)
-
-
-def _transparency(client: DiscoClaw, channel_id: str, storage: Storage) -> Follower:
-    """The pinned messages in the transparency channel."""
+def _transparency(client: DiscoClaw, mirror: Transparency, storage: Storage) -> Follower:
+    """Brings the pinned messages of the transparency channel up to date."""
     memory = storage.memory
-    mirror = Transparency(client, channel_id, memory, storage.summaries, storage.cursors)
     follower = Follower("transparency", mirror.mirror, ledgers=memory.ledgers, cursors=storage.cursors)
 
     async def catch_up() -> None:
@@ -115,19 +75,16 @@ def _transparency(client: DiscoClaw, channel_id: str, storage: Storage) -> Follo
             follower.touch(subject)  # its message is still to be deleted
         await follower.catch_up()
 
-    memory.join(mirror, follower)
     client.heard_hooks.append(mirror.heard)
     client.ready_hooks.append(catch_up)
     return follower
 
 
 def _questions(client: DiscoClaw, storage: Storage, models: Models) -> Follower:
-    """The questions about contradictions that people get in a DM."""
-    memory = storage.memory
+    """Asks people in a DM about contradictions in their memory."""
+    memory, cursors = storage.memory, storage.cursors
     suggestion = partial(suggest, models.facts)
-    choices, cursors = storage.people.choices, storage.cursors
-    questions = Questions(client, client.access, memory, choices, cursors, suggestion)
+    questions = Questions(client, client.access, memory, storage.people.choices, cursors, suggestion)
     follower = Follower("questions", questions.ask, ledgers=memory.ledgers, cursors=cursors)
-    memory.join(follower)
     client.ready_hooks.append(follower.catch_up)
     return follower

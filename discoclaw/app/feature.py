@@ -11,6 +11,7 @@ from discord.ext import commands
 
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.service import Service
+from discoclaw.memory.changes import Listener
 
 
 class Feature:
@@ -20,7 +21,8 @@ class Feature:
     """The fields of `Settings` that are this feature's; every field belongs to one feature."""
     services: Sequence[Service] = ()
     """What runs, in the order in which it starts."""
-    personal: Sequence[PersonalData] = ()
-    """What stores something about people, in the order in which an erasing visits it."""
+    joins: Sequence[PersonalData | Listener] = ()
+    """What stores something about people, in the order in which an erasing visits it, and what hears that
+    something was recorded."""
     cogs: Sequence[commands.Cog] = ()
     """Its commands in Discord."""

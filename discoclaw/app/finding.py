@@ -57,8 +57,8 @@ class Finding(Feature):
             usual_limit=settings.recall_limit,
             prompt_chars=settings.inject_max_chars,
         )
-        storage.memory.join(finder)
         self.services = (finder, self.meaning)
+        self.joins = (finder, *self.meaning.joins)
 
 
 def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
@@ -78,7 +78,5 @@ def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
         return NoMeaning()
     if embedder is None or not storage.remembers:
         return NoMeaning()
-
     embedding = Embedding(embedder, storage.memory, storage.indices.vectors, consent=storage.consent)
-    storage.memory.join(embedding)
     return Meaning(embedder, embedding)

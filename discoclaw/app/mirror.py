@@ -46,7 +46,7 @@ class Mirror(Feature):
             config=storage.live,
             consent=storage.consent,
         )
-        storage.memory.join(adapter.mirror)
+        self.joins = (adapter.mirror,)
 
         async def start() -> None:
             await adapter.open()

@@ -35,7 +35,7 @@ from discoclaw.session.sources import (
     UsedSource,
 )
 from discoclaw.session.talk import Arrivals, Talk
-from discoclaw.session.tools.base import ToolParts
+from discoclaw.session.tools.base import Toolbox, ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Turns
 from discoclaw.session.window import Windows
@@ -67,6 +67,7 @@ class Talking(Feature):
         finding: Finding,
         learning: Learning,
         history: History,
+        toolbox: Toolbox,
     ) -> None:
         settings, storage, clock, me = basics.settings, disk.storage, basics.clock, basics.me
         loops, archiving = learning.loops, archive.archiving
@@ -90,7 +91,7 @@ class Talking(Feature):
         consolidation = Consolidation(learning.consolidate)
         conversation = Conversation(
             models.chat,
-            tools.ALL if storage.remembers else tools.NONE,
+            toolbox if storage.remembers else tools.NONE,
             ToolParts(storage.used, finding.items, storage.people.choices, consolidation),
             archiving,
             CallLog(storage.used, storage.people.tool_log),
@@ -123,7 +124,7 @@ class Talking(Feature):
             refill=refill,
             loops=loops,
         )
-        storage.memory.join(TalkInRam(windows, loops, self.hatchery, self.explained, finding.ranker))
+        self.joins = (TalkInRam(windows, loops, self.hatchery, self.explained, finding.ranker),)
 
         async def close() -> None:
             await self.desk.close(settings.shutdown_grace_s)

@@ -77,6 +77,8 @@ class Meaning:
         rest_s: float = REST_S,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        self.joins = (embedding,)
+        """What follows memory on its behalf, and is visited by an erasing."""
         self.embedding = embedding
         self.wait_s = wait_s
         self._embedder = embedder
@@ -197,6 +199,8 @@ class Meaning:
 
 class NoMeaning(Passive):
     """In place of `Meaning` where there are no vectors: items are found by their words alone."""
+
+    joins: tuple[()] = ()
 
     def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> None:
         """Nothing is asked."""

@@ -51,8 +51,10 @@ class World:
         await self.env.settle()
 
     async def _start_app(self) -> None:
-        settings = settings_for(self.folder, **self._changes)
-        self.app = build(settings, model=self._model or OfflineModel(), clock=self._now)
+        changes = dict(self._changes)
+        added = {name: changes.pop(name) for name in ("catalogue", "toolbox") if name in changes}
+        settings = settings_for(self.folder, **changes)
+        self.app = build(settings, model=self._model or OfflineModel(), clock=self._now, **added)
         await self._running.enter_async_context(self.app)
 
     def _now(self) -> int:

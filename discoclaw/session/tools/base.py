@@ -175,6 +175,7 @@ class Toolbox:
     """The tools there are, by name. `specs` is what the model is told about them."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
+        self.tools = tuple(tools)
         self.specs = tuple(tool.spec for tool in tools if tool.offered)
         self._tools: Mapping[str, Tool] = {
             name: tool for tool in tools for name in (tool.name, *tool.aliases)

@@ -1,0 +1,70 @@
+"""What people can do in Discord beside talking: commands and buttons, and channels that are deleted."""
+
+from typing import ClassVar
+
+from discoclaw.app.archive import Archived
+from discoclaw.app.basics import Basics
+from discoclaw.app.disk import OnDisk
+from discoclaw.app.feature import Feature
+from discoclaw.app.learning import Learning
+from discoclaw.app.mirror import Mirror
+from discoclaw.app.talk import Talking
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.dispatch import Commands
+from discoclaw.bot.commands.spec import Catalogue, Need
+from discoclaw.bot.deletions import forget_deleted
+from discoclaw.bot.presses import Presses
+from discoclaw.bot.sync import sync_if_changed
+from discoclaw.storage import Storage
+
+
+class Commanding(Feature):
+    """The commands of a catalogue, for one client."""
+
+    settings: ClassVar = ("commands_enabled",)
+
+    def __init__(
+        self,
+        basics: Basics,
+        client: DiscoClaw,
+        disk: OnDisk,
+        mirror: Mirror,
+        archive: Archived,
+        learning: Learning,
+        talk: Talking,
+        catalogue: Catalogue,
+    ) -> None:
+        settings, storage = basics.settings, disk.storage
+        context = CommandContext(
+            storage.used,
+            storage.summaries,
+            storage.people.choices,
+            storage.people.last_used,
+            settings.dm_privacy,
+            cleared=learning.loops.reset,
+            hatchery=talk.hatchery,
+            archiving=archive.archiving,
+            explained=talk.explained,
+            consolidate=learning.consolidate,
+            mirror=mirror.adapter,
+            off=_off(storage, mirror),
+        )
+        client.presses = Presses(context, owners=settings.owners, may_talk=client.access.may_talk)
+        forget_deleted(client, archive.archiving)
+
+        async def setup() -> None:
+            if settings.commands_enabled:
+                Commands(client, context, catalogue).register()
+            await sync_if_changed(client.tree, storage.cursors)
+
+        client.setup_hooks.append(setup)
+
+
+def _off(storage: Storage, mirror: Mirror) -> frozenset[Need]:
+    """What the settings switch off, of what commands need."""
+    off: list[Need] = []
+    off += [] if storage.remembers else ["memory", "tidying"]
+    off += [] if storage.sums_up else ["summaries"]
+    off += [] if mirror.services else ["mirror"]
+    return frozenset(off)

@@ -1,0 +1,121 @@
+"""What ARCHITECTURE says under "How to add …", done once each: no more than the files it names is needed."""
+
+import dataclasses
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from pydantic import Field
+
+from discoclaw.app import App, build
+from discoclaw.app.feature import Feature
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.spec import Command, Param
+from discoclaw.bot.commands.table import CATALOGUE
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    StreamEvent,
+    TextDelta,
+    ToolCall,
+    ToolTurn,
+)
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.models.offline.model import OfflineModel
+from discoclaw.session.tools import ALL
+from discoclaw.session.tools.base import Tool, Toolbox, ToolContext, ToolInput
+from discoclaw.work import Worker
+from tests.app.conftest import Start, settings_for
+
+
+async def shout(call: Call, text: str) -> str:
+    return f"{text.upper()}!"
+
+
+SHOUT = Command(
+    "memory shout", shout, "Say it louder", (Param("text", "What to say", required=True),), needs=()
+)
+
+
+class TestACommand:
+    """A function and a row of the table."""
+
+    async def test_works_as_text_as_slash_command_and_in_the_help(self, start: Start) -> None:
+        catalogue = dataclasses.replace(CATALOGUE, commands=(*CATALOGUE.commands, SHOUT))
+        async with start(catalogue=catalogue) as world:
+            await world.ann.send(world.general, "!memory shout more tea")
+            assert world.answer(world.general) == "MORE TEA!"
+            sent = await world.ann.slash(world.general, "memory shout", text="more tea")
+            assert sent.response.content == "MORE TEA!"
+
+
+class Dice(ToolInput):
+    """Throw a die with so many sides, and say what it shows."""
+
+    sides: int = Field(ge=2, le=100, description="How many sides it has.")
+
+
+async def throw(context: ToolContext, wanted: Dice) -> str:
+    return f"It shows {wanted.sides // 2}, {context.speaker.user_id}."
+
+
+class Thrower(OfflineModel):
+    """A model that throws a die before it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offered: set[str] = set()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        self.offered = {tool.name for tool in request.tools}
+        last = request.turns[-1]
+        if isinstance(last, ToolTurn):
+            text = last.results[0].text
+            yield TextDelta(text)
+            yield Finished(AssistantTurn(text), "end")
+        else:
+            yield Finished(AssistantTurn("", (ToolCall("1", "dice", {"sides": 6}),)), "tools")
+
+
+class TestATool:
+    """An input shape, a function and a row of a table."""
+
+    async def test_is_offered_and_called(self, start: Start) -> None:
+        model = Thrower()
+        async with start(model, toolbox=Toolbox((*ALL.tools, Tool("dice", Dice, throw)))) as world:
+            await world.ann.send(world.general, "throw a die")
+            assert world.answer(world.general) == f"It shows 3, {world.ann.id}."
+        assert "dice" in model.offered
+
+
+class Counting(Feature, PersonalData):
+    """A loop that counts what is recorded about people, and forgets it when they are erased."""
+
+    name = "counts"
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.worker: Worker[str] = Worker("counting", self._count)
+        self.services = (self.worker,)
+        self.joins = (self,)
+
+    async def _count(self, subject: str) -> None:
+        self.counts[subject] = self.counts.get(subject, 0) + 1
+
+    def forget(self, erasure: Erasure) -> None:
+        self.counts.pop(erasure.subject, None)
+
+
+class TestALoopWithPersonalData:
+    """A service of a feature, registered for erasing."""
+
+    async def test_is_settled_with_the_program_and_visited_by_an_erasing(self, tmp_path: Path) -> None:
+        settings = settings_for(tmp_path)
+        app = build(settings, model=OfflineModel())
+        counting = Counting()
+        async with App(settings, app.client, (*app.features, counting)) as mine:
+            counting.worker.note("user-1")
+            await mine.settle()
+            assert counting.counts == {"user-1": 1}
+            await mine.storage.memory.erase("user-1")
+            assert counting.counts == {}
