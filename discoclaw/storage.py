@@ -143,7 +143,7 @@ def build(
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
-    live = LiveConfig(used.documents(""), clock=clock, settings=settings.wishes)
+    live = LiveConfig(used.documents(""), clock=clock, settings=settings.overrides)
     storage = Storage(memory, people, conversations, indices, cursors, live, consent, remembers, sums_up)
     _register(settings, storage)
     return storage
