@@ -11,7 +11,7 @@ Wishes come from a person (a command, a hand-edited file: "stated") or from a mo
 - Three ways to forget: `deprecate` (stays, restorable), `remove` (leaves the view, stays in history);
   erasing bytes is the store's work, not a change of the view.
 - A key names one item: an upsert with a key goes to the item that has it.
-- The bot's own keys (`own`) are for the bot's own memory, where the cap leaves their items alone.
+- The bot's own keys (`bot_memory`) are for the bot's own memory, where the cap leaves their items alone.
 - A model that learns from talk makes nothing "core", and takes nothing out of it.
 - What a person settles of a conflict, they have stated: keep_old, use_new or both_valid.
 - Nothing that was said before the memory was erased is learned again.
@@ -24,6 +24,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, EventType
 from discoclaw.core.item import (
@@ -41,7 +42,6 @@ from discoclaw.core.item import (
     new_item,
     tidy_tags,
 )
-from discoclaw.core.own import is_own
 from discoclaw.core.patch import Patch, Upsert
 from discoclaw.core.privacy import DmPrivacy, may_show, sensitivity, stricter
 from discoclaw.core.text import collapse, normalise, scrub, utf16_length
@@ -86,7 +86,7 @@ class Draft:
     """Changes of one subject's memory, collected on top of `view`. `events` is what they amount to."""
 
     def __init__(
-        self, view: View, *, now_ms: int, max_items: int = 200, erased_at: int = -1, own: bool = False
+        self, view: View, *, now_ms: int, max_items: int = 200, erased_at: int = -1, bot_memory: bool = False
     ) -> None:
         # Time never stands still in a ledger: its commits are told apart by their times.
         self.now_ms = max(now_ms, view.updated_at + 1)
@@ -96,7 +96,7 @@ class Draft:
         self._fold = Fold(view)
         self._max_items = max_items
         self._erased_at = erased_at  # ms; what was inferred from earlier words is gone for good
-        self._own = own  # whether this is the bot's own memory
+        self._bot_memory = bot_memory  # whether this is the bot's own memory
 
     @property
     def items(self) -> Mapping[str, Item]:
@@ -169,7 +169,7 @@ class Draft:
         """
         kind, text = check_kind(kind), check_text(text)
         wished = facets or Facets()
-        if is_own(wished.key) and not self._own:
+        if is_bot_key(wished.key) and not self._bot_memory:
             raise Refused(f"the key {wished.key!r} is my own; take another one")
         held = self._meant(kind, text, given_id, wished.key, origin.author)
         secret = self._secret(held.kind if held else kind, text, marked, origin)
@@ -526,7 +526,7 @@ class Draft:
         over = len(self.items) - self._max_items
         if over <= 0:
             return
-        others = [item for item in self.items.values() if not (item.active and is_own(item.facets.key))]
+        others = [item for item in self.items.values() if not (item.active and is_bot_key(item.facets.key))]
         oldest_first = sorted(others, key=by_newest, reverse=True)
         by_worth = sorted(oldest_first, key=lambda item: item.active)
         origin = Origin("inferred", evidence=f"more than {self._max_items} items")

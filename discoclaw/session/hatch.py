@@ -16,13 +16,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said, with_attachments
 from discoclaw.core.model import Finished, ModelRequest, TextDelta
-from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.view import View

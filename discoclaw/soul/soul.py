@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from discoclaw.core import titles
+from discoclaw.core.bot_memory import SOUL_PREFIX, TRAIT_PREFIX
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets, Item, Kind, by_newest
-from discoclaw.core.own import SOUL, TRAIT
 from discoclaw.core.patch import Trait
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.redact import redact
@@ -20,7 +20,7 @@ from discoclaw.core.text import collapse, scrub, visible
 from discoclaw.core.view import View
 from discoclaw.soul.block import MAX_TRAIT, SoulBlock, trait_name
 
-IDENTITY, USER, PHILOSOPHY = f"{SOUL}identity", f"{SOUL}user", f"{SOUL}philosophy"
+IDENTITY, USER, PHILOSOPHY = f"{SOUL_PREFIX}identity", f"{SOUL_PREFIX}user", f"{SOUL_PREFIX}philosophy"
 CATEGORY = "core"
 MOST_SHOWN = 5
 MOST_KEPT = 20
@@ -106,7 +106,7 @@ def keep(draft: Draft, block: SoulBlock, human: str, origin: Origin) -> None:
         draft.upsert(_KINDS[key], text, whence, tags=tags, facets=Facets(key=key, category=CATEGORY))
     keys = set()
     for trait in block.traits:
-        keys.add(key := f"{TRAIT}{trait_name(trait)}")
+        keys.add(key := f"{TRAIT_PREFIX}{trait_name(trait)}")
         draft.upsert(_TRAIT_KIND, trait, openly, facets=Facets(key=key, category=CATEGORY))
     for item in _traits(list(draft.items.values())):
         if item.facets.key not in keys:
@@ -120,19 +120,22 @@ def learn(draft: Draft, traits: Sequence[Trait], origin: Origin) -> list[str]:
     """
     refused = []
     for trait in traits[:MOST_SHOWN]:
-        text, name = collapse(scrub(redact(trait.text).text)), trait_name(trait.key.removeprefix(TRAIT))
+        text, name = (
+            collapse(scrub(redact(trait.text).text)),
+            trait_name(trait.key.removeprefix(TRAIT_PREFIX)),
+        )
         if not name or not visible(text).strip() or len(text) > MAX_TRAIT:
             refused.append(f"a trait has a name, and 1 to {MAX_TRAIT} characters")
             continue
         secret = sensitivity(
             _TRAIT_KIND, text, learned_privately=origin.private, marked="normal", rule=origin.dm_privacy
         )
-        held = _held(draft.items.values(), f"{TRAIT}{name}", text)
+        held = _held(draft.items.values(), f"{TRAIT_PREFIX}{name}", text)
         if secret != "normal" or (held is not None and held.facets.author == "stated"):
             why = "is private" if secret != "normal" else "is settled already"
             refused.append(f"the trait {name!r} {why}")
             continue
-        draft.upsert(_TRAIT_KIND, text, origin, facets=Facets(key=f"{TRAIT}{name}"))
+        draft.upsert(_TRAIT_KIND, text, origin, facets=Facets(key=f"{TRAIT_PREFIX}{name}"))
     traits_now = _traits(draft.items.values())
     learned = [item for item in traits_now if item.facets.author == "inferred"]
     for item in learned[max(0, MOST_KEPT - len(traits_now) + len(learned)) :]:
@@ -146,12 +149,12 @@ def _by_key(items: Iterable[Item]) -> dict[str, Item]:
 
 def _traits(items: Iterable[Item]) -> list[Item]:
     """The traits that hold, newest first."""
-    found = [item for item in items if item.active and (item.facets.key or "").startswith(TRAIT)]
+    found = [item for item in items if item.active and (item.facets.key or "").startswith(TRAIT_PREFIX)]
     return sorted(found, key=by_newest)
 
 
 def _held(items: Iterable[Item], key: str, text: str) -> Item | None:
     """The item of a key, else the trait that says the same."""
-    ours = [item for item in items if (item.facets.key or "").startswith(TRAIT)]
+    ours = [item for item in items if (item.facets.key or "").startswith(TRAIT_PREFIX)]
     keyed = next((item for item in ours if item.facets.key == key), None)
     return keyed or next((item for item in ours if item.text.casefold() == text.casefold()), None)

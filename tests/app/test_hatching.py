@@ -10,9 +10,9 @@ import pytest
 from discoclaw.app.talk import Talking
 from discoclaw.bot.answers import FAILED
 from discoclaw.core import titles
+from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.errors import ModelOverloaded
 from discoclaw.core.model import AssistantTurn, UserTurn
-from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.subject import user_subject
 from discoclaw.soul import words
 from discoclaw.soul.interview import IDLE_MS, MOST_ANSWERS, OPENING

@@ -10,17 +10,17 @@ import unicodedata
 from discoclaw.core.text import visible
 
 BOT = "bot"
-SOUL = "soul:"
-TRAIT = "personality:"
+SOUL_PREFIX = "soul:"
+TRAIT_PREFIX = "personality:"
 
 HUMAN = "human"
 """In the metadata of a commit of `BOT`: the user id of the owner whose words it rests on. An erasing of
 that person takes the bot's memory along."""
 
 
-def is_own(key: str | None) -> bool:
+def is_bot_key(key: str | None) -> bool:
     """Whether a key is one of the bot's own, in whatever case, width or invisible characters."""
     if key is None:
         return False
     plain = unicodedata.normalize("NFKC", visible(key)).strip().casefold()
-    return plain.startswith((SOUL, TRAIT))
+    return plain.startswith((SOUL_PREFIX, TRAIT_PREFIX))
