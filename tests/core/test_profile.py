@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discoclaw.core.attribution import contributors, contributors_by_item, without
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets
-from discoclaw.core.people import people_by_item, people_of, without
 from discoclaw.core.profile import (
     LONGEST_NOTES,
     MOST_NAMES,
@@ -243,7 +243,7 @@ class TestWhoseWords:
         return commits
 
     def left(self, records: list[Record]) -> list[Record]:
-        return without(records, lambda commit: "1" in people_of(commit))
+        return without(records, lambda commit: "1" in contributors(commit))
 
     def test_exactly_those_commits_go_and_the_rest_is_a_sound_history(self) -> None:
         records = self.chain()
@@ -262,7 +262,7 @@ class TestWhoseWords:
 
     def test_where_nobody_is_named_nothing_changes(self) -> None:
         records = list(self.chain())
-        assert without(records, lambda commit: "3" in people_of(commit)) == records
+        assert without(records, lambda commit: "3" in contributors(commit)) == records
 
     def test_a_removal_of_what_she_said_says_it_again_and_goes_too(self) -> None:
         records = self.chain()
@@ -297,10 +297,10 @@ class TestWhoseWords:
         records = self.chain()
         view = History(records).shown()
         again = learned(view, "decision", "One!", 9, people=["7"])
-        by_item = people_by_item([*records, again])
+        by_item = contributors_by_item([*records, again])
         one = next(item.id for item in view.items.values() if item.text == "one")
         assert by_item[one] == {"2", "7"}
 
     @pytest.mark.parametrize("named", [None, "1", 3, [1, None]])
     def test_metadata_that_names_nobody_is_no_fault(self, named: object) -> None:
-        assert people_of(learned(EMPTY, "theme", "x", 0, people=named)) == frozenset()
+        assert contributors(learned(EMPTY, "theme", "x", 0, people=named)) == frozenset()

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.bot_memory import BOT
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
-from discoclaw.core.people import PEOPLE
 from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of, user_subject

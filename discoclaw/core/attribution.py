@@ -17,17 +17,17 @@ PEOPLE = "people"
 """In the metadata of a group's commit: the user ids of everybody whose words it rests on."""
 
 
-def people_of(commit: Commit) -> frozenset[str]:
+def contributors(commit: Commit) -> frozenset[str]:
     """The user ids a commit names; none where it names nobody."""
     named = commit.metadata.get(PEOPLE)
     return frozenset(one for one in named if isinstance(one, str)) if isinstance(named, list) else frozenset()
 
 
-def people_by_item(commits: Iterable[Commit]) -> dict[str, frozenset[str]]:
+def contributors_by_item(commits: Iterable[Commit]) -> dict[str, frozenset[str]]:
     """Whose words each item rests on, by item id, given the commits of a branch in their order."""
     found: dict[str, frozenset[str]] = {}
     for commit in commits:
-        named = people_of(commit)
+        named = contributors(commit)
         for event in commit.events:
             target = _item(event)
             if target is not None:
