@@ -22,7 +22,7 @@ from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.prompt.context import strip_memory_context
+from discoclaw.prompt.memory_block import strip_memory_context
 from discoclaw.prompt.quote import quote_entry
 
 log = logging.getLogger(__name__)
