@@ -63,12 +63,12 @@ def may_fade(item: Item) -> bool:
     return item.active and inferred and facets.category == KNOWLEDGE and item.kind not in STANDING
 
 
-def of_the_day(item: Item) -> bool:
+def is_short_lived(item: Item) -> bool:
     """Whether an item is of those that leave by their age."""
     return item.facets.category == CONVERSATION and item.facets.author == "inferred"
 
 
-def fate(
+def roll_survival(
     items: Collection[Item],
     accessed: Mapping[str, int],
     now_ms: int,
@@ -90,7 +90,7 @@ def fate(
     return lost, survivors
 
 
-def outlived(items: Collection[Item], written: Mapping[str, int], now_ms: int, max_age_s: int) -> list[Item]:
+def expired(items: Collection[Item], written: Mapping[str, int], now_ms: int, max_age_s: int) -> list[Item]:
     """The things of the day of which nothing was written for longer than `max_age_s` (0: ever), by their ids.
 
     `written` says when (ms) something was last written of an item, where that is later than its own time.
@@ -99,7 +99,7 @@ def outlived(items: Collection[Item], written: Mapping[str, int], now_ms: int, m
         (
             item
             for item in items
-            if of_the_day(item) and 0 < max_age_s * 1000 < now_ms - last_use(item, written)
+            if is_short_lived(item) and 0 < max_age_s * 1000 < now_ms - last_use(item, written)
         ),
         key=lambda item: item.id,
     )
@@ -109,7 +109,7 @@ def due(
     items: Collection[Item], accessed: Mapping[str, int], written: Mapping[str, int], rules: Decay
 ) -> int | None:
     """When (ms) the next of these items may have to leave; None when none of them ever will."""
-    passing = [item for item in items if of_the_day(item)] if rules.max_age_s > 0 else []
+    passing = [item for item in items if is_short_lived(item)] if rules.max_age_s > 0 else []
     times = [last_use(item, written) + rules.max_age_s * 1000 for item in passing]
     if rules.max_idle_days > 0:
         window = int(rules.max_idle_days * DAY_MS)
