@@ -99,7 +99,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class PastDecisions:
     """What was decided about earlier consolidations, so that nothing is asked or done again and again.
 
     `answered` are the questions the person has settled: an item's id and the (normalised) words against it.
@@ -110,7 +110,7 @@ class Decided:
     kept: frozenset[str] = frozenset()
 
 
-def decided(chain: Iterable[Commit]) -> Decided:
+def past_decisions(chain: Iterable[Commit]) -> PastDecisions:
     """What was decided on a branch, given its commits. An item's new words make a new case of it."""
     answered: set[tuple[str, str]] = set()
     gone: set[str] = set()
@@ -136,7 +136,7 @@ def decided(chain: Iterable[Commit]) -> Decided:
                 gone.discard(target)
                 if commit.metadata.get("by") != "extraction":  # it learned the same words once more
                     kept.add(target)
-    return Decided(frozenset(answered), frozenset(kept))
+    return PastDecisions(frozenset(answered), frozenset(kept))
 
 
 def available(items: Iterable[Item], questions: Iterable[str]) -> list[Item]:
@@ -150,7 +150,7 @@ def apply(
     proposal: Consolidation,
     shown: Mapping[str, Item],
     origin: Origin,
-    past: Decided | None = None,
+    past: PastDecisions | None = None,
 ) -> Report:
     """Draft what a model proposes about the items it was shown, by id, as far as the rules grant it.
 
@@ -160,7 +160,7 @@ def apply(
     wanted |= {entry.id for entry in proposal.outdated}
     if len(wanted) > max(MOST_GONE, len(shown) // 2):
         return Report(refused=(f"{len(wanted)} of {len(shown)} items were to go, which can not be meant",))
-    tidying = _Tidying(draft, shown, origin, past or Decided())
+    tidying = _Tidying(draft, shown, origin, past or PastDecisions())
     tidying.each(proposal.duplicates, tidying.duplicate)
     tidying.each(proposal.contradictions, tidying.contradiction)
     tidying.each(proposal.outdated, tidying.out)
@@ -177,7 +177,7 @@ class _Tidying:
     draft: Draft
     shown: Mapping[str, Item]
     origin: Origin
-    past: Decided
+    past: PastDecisions
     report: Report = field(default_factory=Report)
     _free: set[str] = field(init=False)
     _named: set[str] = field(default_factory=set)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.consolidate import MOST_QUESTIONS, Decided, Report, apply, available, decided
+from discoclaw.core.consolidate import MOST_QUESTIONS, PastDecisions, Report, apply, available, past_decisions
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.history import History
@@ -37,7 +37,7 @@ def tidy(diary: Diary, proposal: Consolidation, shown: list[Item] | None = None)
     draft = diary.draft()
     origin = inferred(source=Source(), said_at=draft.now_ms)
     by_id = {item.id: item for item in items}
-    report = apply(draft, proposal, by_id, origin, decided(diary.commits))
+    report = apply(draft, proposal, by_id, origin, past_decisions(diary.commits))
     commit = draft.commit("a test", consolidated=report.counts)
     if commit is not None:
         diary.commits.append(commit)
@@ -406,7 +406,7 @@ class TestWhatWasDecided:
         assert tidy(diary, same(now(diary, keep), now(diary, drop))).merged == 1
 
     def test_of_no_history_nothing_was(self) -> None:
-        assert decided([]) == Decided()
+        assert past_decisions([]) == PastDecisions()
 
 
 class TestReport:
