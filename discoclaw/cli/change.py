@@ -29,7 +29,7 @@ from discoclaw.core.draft import RESOLUTIONS
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Event
 from discoclaw.core.history import Branches, History
-from discoclaw.core.merge import Brought, ItemChange
+from discoclaw.core.merge import ItemChange, MergeResult
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
@@ -156,7 +156,7 @@ def restore(who: Who, commit: Commit, branch: OnBranch = None, as_json: AsJson =
     _bring(who, lambda m, s: verbs.restore(m, s, commit, BY_HAND, on=branch, by=BY), as_json)
 
 
-def _bring(who: str, verb: Callable[[Memory, str], Awaitable[Brought]], as_json: bool) -> None:
+def _bring(who: str, verb: Callable[[Memory, str], Awaitable[MergeResult]], as_json: bool) -> None:
     subject = known(who)
     done = changed(lambda memory: verb(memory, subject))
     if as_json:
@@ -183,7 +183,7 @@ def change_json(change: ItemChange) -> dict[str, Any]:
     }
 
 
-def _brought_json(done: Brought) -> dict[str, Any]:
+def _brought_json(done: MergeResult) -> dict[str, Any]:
     return {
         "commit": done.commit.id if done.commit is not None else None,
         "branch": done.commit.branch if done.commit is not None else None,

@@ -65,7 +65,7 @@ class Clash:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class MergeResult:
     """What came of it: the commit to record (None: nothing to do), what it changes, and what clashed."""
 
     commit: Commit | None
@@ -74,7 +74,7 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class MergeContext:
     """Who brings points together: on which branch, from where, when, and with how many items at most."""
 
     branch: str
@@ -116,62 +116,65 @@ def three_way(
     return takes, clashes
 
 
-def merge(history: History, source: str, act: Act) -> Brought:
-    """Bring another branch's changes into `act.branch`. Merging it again brings nothing.
+def merge(history: History, source: str, context: MergeContext) -> MergeResult:
+    """Bring another branch's changes into `context.branch`. Merging it again brings nothing.
 
     Raises Refused when there is no such branch, or it is the same one.
     """
-    ours, theirs = history.branch(act.branch), history.branch(source)
+    ours, theirs = history.branch(context.branch), history.branch(source)
     if ours.name == theirs.name:
         raise Refused(f"{ours.name!r} can not be merged into itself; name another branch")
     base = history.base(ours.head, theirs.head)
     if base == theirs.head or theirs.head not in history.commits:
-        return Brought(None)
+        return MergeResult(None)
     note = f"the persona {theirs.name} says otherwise"
     points = _Points(history.view(base), history.view(ours.head), history.view(theirs.head))
     meta = {"merged": theirs.head, "from": theirs.name}
-    return _bring(history, points, act, f"merge {theirs.name} into {ours.name}", note, meta, empty=True)
+    return _bring(history, points, context, f"merge {theirs.name} into {ours.name}", note, meta, empty=True)
 
 
-def cherry_pick(history: History, wanted: str, act: Act) -> Brought:
-    """Bring the changes of one commit into `act.branch`; twice is once. Raises Refused for no such commit."""
-    commit = history.commit(wanted, on=act.branch)
-    ours = history.branch(act.branch)
+def cherry_pick(history: History, wanted: str, context: MergeContext) -> MergeResult:
+    """Bring the changes of one commit into `context.branch`. Doing it again brings nothing.
+
+    Raises Refused when there is no such commit.
+    """
+    commit = history.commit(wanted, on=context.branch)
+    ours = history.branch(context.branch)
     have = history.ancestors(ours.head)
     if commit.id in have or any(history.commits[one].metadata.get("picked") == commit.id for one in have):
-        return Brought(None)
+        return MergeResult(None)
     points = _picked(history, commit, ours.head)
     meta = {"picked": commit.id, "from": commit.branch}
-    return _bring(history, points, act, f"cherry-pick: {commit.message}", "another persona says so", meta)
+    return _bring(history, points, context, f"cherry-pick: {commit.message}", "another persona says so", meta)
 
 
-def revert(history: History, wanted: str, act: Act) -> Brought:
+def revert(history: History, wanted: str, context: MergeContext) -> MergeResult:
     """Take the changes of one commit back, by a new one; what changed since stays, as a clash.
 
     Raises Refused for a commit that is not on the branch.
     """
-    commit = history.commit(wanted, on=act.branch)
-    ours = history.branch(act.branch)
+    commit = history.commit(wanted, on=context.branch)
+    ours = history.branch(context.branch)
     if commit.id not in history.ancestors(ours.head):
         raise Refused(f"{commit.id} is not on the branch {ours.name!r}; `cherry-pick` brings commits over")
     points = _Points(
         history.view(commit.id), history.view(ours.head), history.view(_before(history, commit)), slots=False
     )
-    return _bring(history, points, act, f"undo: {commit.message}", None, {"reverts": commit.id})
+    return _bring(history, points, context, f"undo: {commit.message}", None, {"reverts": commit.id})
 
 
-def restore(history: History, wanted: str, act: Act) -> Brought:
+def restore(history: History, wanted: str, context: MergeContext) -> MergeResult:
     """Make the branch say what it said at an earlier point, by a new commit. Raises Refused."""
-    commit = history.commit(wanted, on=act.branch)
-    ours = history.view(history.branch(act.branch).head)
+    commit = history.commit(wanted, on=context.branch)
+    ours = history.view(history.branch(context.branch).head)
     points = _Points(ours, ours, history.view(commit.id), slots=False)
-    return _bring(history, points, act, f"back to {commit.id}", None, {"restores": commit.id})
+    return _bring(history, points, context, f"back to {commit.id}", None, {"restores": commit.id})
 
 
 def last_change(history: History, branch: str) -> Commit:
     """The newest change of a branch of which something can be undone. Raises Refused when there is none."""
     undone: set[str] = set()
-    trial = Act(branch, Origin("stated"), now_ms=0, max_items=sys.maxsize)
+    trial = MergeContext(branch, Origin("stated"), now_ms=0, max_items=sys.maxsize)
     for commit in reversed(history.chain(history.branch(branch).head)):
         reverts = commit.metadata.get("reverts")
         if commit.id in undone:
@@ -199,35 +202,35 @@ class _Points:
 def _bring(
     history: History,
     points: _Points,
-    act: Act,
+    context: MergeContext,
     message: str,
     note: str | None,
     metadata: Mapping[str, Any],
     *,
     empty: bool = False,
-) -> Brought:
+) -> MergeResult:
     """Draft what three points amount to. `note` is why clashes become conflicts; None: they do not."""
     takes, clashes = three_way(points.base, points.ours, points.theirs, slots=points.slots)
-    now_ms = history.branches.next_ms(act.now_ms)
-    draft = Draft(points.ours, now_ms=now_ms, max_items=act.max_items)
+    now_ms = history.branches.next_ms(context.now_ms)
+    draft = Draft(points.ours, now_ms=now_ms, max_items=context.max_items)
     for change in takes:
         event = _whole(history, points, change)
         if event is not None:
             draft.bring(event)
         else:
-            provenance = _provenance(history, points, change.item.id, act.origin)
+            provenance = _provenance(history, points, change.item.id, context.origin)
             draft.take(change.item.id, change.after, **provenance)
     for change in takes:  # once more, for an item may be linked with one that came only later
         if change.after is not None and draft.items[change.item.id] != change.after:
-            provenance = _provenance(history, points, change.item.id, act.origin)
+            provenance = _provenance(history, points, change.item.id, context.origin)
             draft.take(change.item.id, change.after, **provenance)
-    _pair_links(draft, act.origin)
-    _bring_conflicts(draft, points, act.origin, _settled(history, points) if points.slots else set())
+    _pair_links(draft, context.origin)
+    _bring_conflicts(draft, points, context.origin, _settled(history, points) if points.slots else set())
     if note is not None:
         for clash in clashes:
-            _note(draft, clash, note, act.origin)
-    commit = draft.commit(message, branch=act.branch, empty=empty, **metadata, **dict(act.metadata))
-    return Brought(commit, tuple(diff(points.ours, draft.view)), tuple(clashes))
+            _note(draft, clash, note, context.origin)
+    commit = draft.commit(message, branch=context.branch, empty=empty, **metadata, **dict(context.metadata))
+    return MergeResult(commit, tuple(diff(points.ours, draft.view)), tuple(clashes))
 
 
 def _whole(history: History, points: _Points, change: ItemChange) -> Event | None:

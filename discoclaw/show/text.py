@@ -14,7 +14,7 @@ from typing import Any
 from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import KINDS, Item, Sensitivity, Source, by_newest, triple_text
-from discoclaw.core.merge import Brought, Clash, ItemChange
+from discoclaw.core.merge import Clash, ItemChange, MergeResult
 from discoclaw.core.times import date_of, iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict, Fold, View
 from discoclaw.show.words import ACTS, PRIVATE, acts, count, line, quoted, short, when, word
@@ -518,7 +518,7 @@ def _source(text: str, link: Callable[[Source], str]) -> str:
 # ---------------------------------------------------------------------- what an act did
 
 
-def brought(brought: Brought, *, in_private: bool = True) -> str:
+def brought(brought: MergeResult, *, in_private: bool = True) -> str:
     """What a merge, cherry-pick, undo or restore did, and what stayed as it was."""
     lines = []
     if brought.commit is None:
@@ -529,7 +529,7 @@ def brought(brought: Brought, *, in_private: bool = True) -> str:
     return "\n".join([*lines, *brought_lines(brought, in_private=in_private)])
 
 
-def brought_lines(brought: Brought, *, in_private: bool = True) -> list[str]:
+def brought_lines(brought: MergeResult, *, in_private: bool = True) -> list[str]:
     """What it changed, and where both sides had changed the same; one line each."""
     lines = _change_lines(brought.changes, in_private=in_private)
     hidden = 0

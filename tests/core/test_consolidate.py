@@ -12,7 +12,7 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source
-from discoclaw.core.merge import Act, revert
+from discoclaw.core.merge import MergeContext, revert
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated, Suggestion
 from discoclaw.core.text import normalise
 from discoclaw.models.shapes import checked
@@ -384,7 +384,7 @@ class TestWhatWasDecided:
         keep, drop = learned(diary, "User likes tea."), learned(diary, "User likes teas.")
         tidy(diary, same(keep, drop, text="User likes teas."))
         history = History(diary.commits)
-        undone = revert(history, diary.commits[-1].id, Act("main", stated(), diary.now + 1)).commit
+        undone = revert(history, diary.commits[-1].id, MergeContext("main", stated(), diary.now + 1)).commit
         assert undone is not None
         diary.commits.append(undone)
         diary.view = diary.view.after(undone)

@@ -13,7 +13,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import MAIN, Branches, History
 from discoclaw.core.item import Item
-from discoclaw.core.merge import Brought
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.subjects import inspect, verbs
 from discoclaw.memory.subjects.ledger import read
@@ -380,7 +380,7 @@ class TestAllAtOnce:
         work = [dice.choice(ways)(number) for number in range(200)]
         outcomes = await asyncio.gather(*work, return_exceptions=True)
         assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {Refused}
-        merges = [one.commit for one in outcomes if isinstance(one, Brought) and one.commit is not None]
+        merges = [one.commit for one in outcomes if isinstance(one, MergeResult) and one.commit is not None]
         assert len(merges) > 10
         history, done = await known.history(ANN), [commit.id for _, commit in ear.commits]
         assert set(done) | {one.id for one in merges} <= set(history.commits)

@@ -19,7 +19,7 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref, record_of_json
 from discoclaw.core.history import History
-from discoclaw.core.merge import Act
+from discoclaw.core.merge import MergeContext
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.exchange import (
     Imported,
@@ -300,7 +300,7 @@ class TestWhatWasErased:
         ann = two_branches()
         ann.switch("main")
         erased_at = ann.now = ann.history.branches.last_ms
-        act = Act("main", STATED, ann.now + 60_000)
+        act = MergeContext("main", STATED, ann.now + 60_000)
         if again == "merged":
             ann.append(*filter(None, [merge.merge(ann.history, "coding", act).commit]))
         elif again == "changed":

@@ -11,7 +11,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Ref
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import Source
-from discoclaw.core.merge import Brought, Clash, ItemChange, diff
+from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import EMPTY, Conflict, View
 from discoclaw.show import text
@@ -251,7 +251,7 @@ class TestPrivacy:
                 text.view(view, in_private=in_private),
                 text.changes(diff(EMPTY, view), in_private=in_private),
                 text.changes(diff(view, EMPTY), in_private=in_private),
-                text.brought(Brought(None, tuple(diff(EMPTY, view)), (clash,)), in_private=in_private),
+                text.brought(MergeResult(None, tuple(diff(EMPTY, view)), (clash,)), in_private=in_private),
                 text.stats(history, in_private=in_private),
                 text.why(history, secret, link=str, in_private=in_private),
                 *(text.conflict(view, one, in_private=in_private) for one in view.conflicts),
@@ -430,7 +430,7 @@ class TestChanges:
 
 class TestBrought:
     def test_nothing_to_do_is_said(self) -> None:
-        assert text.brought(Brought(None)) == "nothing to do: all of it is here already"
+        assert text.brought(MergeResult(None)) == "nothing to do: all of it is here already"
 
     def test_a_merge_tells_its_changes(self) -> None:
         story = Story()
