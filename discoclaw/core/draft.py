@@ -57,7 +57,7 @@ MOST_LINKS = 20
 Resolution = Literal["keep_old", "use_new", "both_valid"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 
-Done = Literal["added", "updated", "restored", "unchanged", "conflict", "ignored"]
+Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "ignored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,77 +161,83 @@ class Draft:
         given_id: str | None = None,
         marked: Sensitivity = "normal",
         facets: Facets | None = None,
-    ) -> tuple[Item, Done]:
+    ) -> tuple[Item, Outcome]:
         """Add an item or change the one meant. Returns the item as it is now, and what was done.
 
         `facets` are wishes for a new item's scope, confidence, category, links and triple; its key finds
         the item meant. Raises Refused on a wrong kind or text, and on a key of the bot's own.
         """
         kind, text = check_kind(kind), check_text(text)
-        wished = facets or Facets()
-        if is_bot_key(wished.key) and not self._bot_memory:
-            raise Refused(f"the key {wished.key!r} is my own; take another one")
-        held = self._meant(kind, text, given_id, wished.key, origin.author)
-        secret = self._secret(held.kind if held else kind, text, marked, origin)
-        if held is None:
-            own = replace(wished, author=origin.author, sensitivity=secret, links=frozenset())
+        requested = facets or Facets()
+        if is_bot_key(requested.key) and not self._bot_memory:
+            raise Refused(f"the key {requested.key!r} is my own; take another one")
+        current = self._meant(kind, text, given_id, requested.key, origin.author)
+        secret = self._secret(current.kind if current else kind, text, marked, origin)
+        if current is None:
+            own = replace(requested, author=origin.author, sensitivity=secret, links=frozenset())
             item = self._new(kind, text, origin, tags, own)
             if origin.author == "inferred" and origin.said_at <= self._forgotten(item.id, given_id):
                 return item, "ignored"
             self._emit("add", item, item.to_json(), origin)
-            for other in sorted(wished.links & self.items.keys()):
+            for other in sorted(requested.links & self.items.keys()):
                 self.link(self.items[item.id], self.items[other], origin)
             return self.items[item.id], "added"
-        if self._outdated(held, origin):
-            return held, "ignored"
-        if origin.author == "inferred" and held.facets.author == "stated" and self._stands(held, origin):
-            return held, self._dispute(held, text, secret, origin)
-        return self._change(held, text, tidy_tags(tags) or held.tags, secret, marked, origin, wished)
+        if self._outdated(current, origin):
+            return current, "ignored"
+        if (
+            origin.author == "inferred"
+            and current.facets.author == "stated"
+            and self._stands(current, origin)
+        ):
+            return current, self._dispute(current, text, secret, origin)
+        return self._change(current, text, tidy_tags(tags) or current.tags, secret, marked, origin, requested)
 
-    def deprecate(self, item: Item, origin: Origin) -> Done:
+    def deprecate(self, item: Item, origin: Origin) -> Outcome:
         """The item no longer holds; it stays in the file, restorable, and is not injected."""
-        held = self.items.get(item.id)
-        if held is None or not held.active:
+        current = self.items.get(item.id)
+        if current is None or not current.active:
             return "unchanged"
-        if self._outdated(held, origin):
+        if self._outdated(current, origin):
             return "ignored"
-        if origin.author == "inferred" and held.facets.author == "stated":
-            return self._dispute(held, "", self._secret(held.kind, origin.evidence, "normal", origin), origin)
-        self._emit("modify", held, {"status": "deprecated"}, origin)
+        if origin.author == "inferred" and current.facets.author == "stated":
+            return self._dispute(
+                current, "", self._secret(current.kind, origin.evidence, "normal", origin), origin
+            )
+        self._emit("modify", current, {"status": "deprecated"}, origin)
         return "updated"
 
     def remove(self, item: Item, origin: Origin) -> None:
         """The item leaves the view; history still shows it."""
-        if (held := self.items.get(item.id)) is not None:
-            self._emit("forget", held, {}, origin)
+        if (current := self.items.get(item.id)) is not None:
+            self._emit("forget", current, {}, origin)
 
     def note(self, item: Item, origin: Origin) -> None:
         """Write down that something was found out about an item that changes nothing."""
-        if (held := self.items.get(item.id)) is not None:
-            self._emit("observe", held, {}, origin)
+        if (current := self.items.get(item.id)) is not None:
+            self._emit("observe", current, {}, origin)
 
-    def classify(self, item: Item, category: str, origin: Origin) -> Done:
+    def classify(self, item: Item, category: str, origin: Origin) -> Outcome:
         """Move an item to another category. It is no claim, so it needs no conflict with what was stated."""
-        held = self.items.get(item.id)
-        if held is None or held.facets.category == category:
+        current = self.items.get(item.id)
+        if current is None or current.facets.category == category:
             return "unchanged"
-        if self._outdated(held, origin):
+        if self._outdated(current, origin):
             return "ignored"
-        self._emit("modify", replace(held, facets=replace(held.facets, category=category)), {}, origin)
+        self._emit("modify", replace(current, facets=replace(current.facets, category=category)), {}, origin)
         return "updated"
 
-    def mark(self, item: Item, secret: Sensitivity, origin: Origin) -> Done:
+    def mark(self, item: Item, secret: Sensitivity, origin: Origin) -> Outcome:
         """Keep an item private, or share it, which only its person may. Raises Refused otherwise."""
-        held = self.items.get(item.id)
-        if held is None or held.facets.sensitivity == secret:
+        current = self.items.get(item.id)
+        if current is None or current.facets.sensitivity == secret:
             return "unchanged"
-        if origin.author == "inferred" and stricter(held.facets.sensitivity, secret) != secret:
+        if origin.author == "inferred" and stricter(current.facets.sensitivity, secret) != secret:
             raise Refused("only the person may share what is private")
-        changed = replace(held, facets=replace(held.facets, sensitivity=secret))
+        changed = replace(current, facets=replace(current.facets, sensitivity=secret))
         self._emit("modify", changed, {}, origin)
         return "updated"
 
-    def link(self, one: Item, other: Item, origin: Origin, *, on: bool = True) -> Done:
+    def link(self, one: Item, other: Item, origin: Origin, *, on: bool = True) -> Outcome:
         """Link two items, both ways, or part them. Raises Refused for one item with itself."""
         if one.id == other.id:
             raise Refused("an item can not be linked with itself")
@@ -240,87 +246,92 @@ class Draft:
         self._emit("add" if on else "forget", self.items[one.id], {}, origin, link=other.id)
         return "updated"
 
-    def contradict(self, held: Item, other: Item, reason: str, origin: Origin) -> Done:
+    def contradict(self, current: Item, other: Item, reason: str, origin: Origin) -> Outcome:
         """Two remembered items can not both hold: the person is to settle it."""
-        if any((c.item_id, c.text) == (held.id, other.text) for c in self._fold.conflicts):
+        if any((c.item_id, c.text) == (current.id, other.text) for c in self._fold.conflicts):
             return "conflict"
         noted = {"text": other.text, "reason": scrub(reason), "other": other.id}
-        secret = stricter(held.facets.sensitivity, other.facets.sensitivity)
-        self._emit("observe", held, {}, origin, noted, secret)
+        secret = stricter(current.facets.sensitivity, other.facets.sensitivity)
+        self._emit("observe", current, {}, origin, noted, secret)
         return "conflict"
 
     def settle(self, conflict: Conflict, how: Resolution, origin: Origin) -> None:
         """The person settles a conflict. Raises Refused when it is settled already."""
         if conflict.event_id not in {open_.event_id for open_ in self._fold.conflicts}:
             raise Refused("that is settled already")
-        held, other = self.items[conflict.item_id], self.items.get(conflict.other_id)
+        current, other = self.items[conflict.item_id], self.items.get(conflict.other_id)
         noted = {"text": conflict.text, "reason": "", "settled": how}
-        self._emit("observe", held, {}, origin, noted, conflict.sensitivity)
+        self._emit("observe", current, {}, origin, noted, conflict.sensitivity)
         if how == "use_new" and other is None and conflict.text:
             secret = conflict.sensitivity
-            self._change(held, conflict.text, held.tags, secret, secret, origin, held.facets)
+            self._change(current, conflict.text, current.tags, secret, secret, origin, current.facets)
         elif how == "both_valid" and other is None and conflict.text:
-            self._add_beside(held, conflict, origin)
-        for item, wrong in ((held, "use_new"), (other, "keep_old")):
+            self._add_beside(current, conflict, origin)
+        for item, wrong in ((current, "use_new"), (other, "keep_old")):
             if item is not None and how == wrong and (other is not None or not conflict.text):
                 self.deprecate(item, origin)
             elif item is not None and how != wrong:
                 self._confirm(item, origin)
 
-    def _add_beside(self, held: Item, conflict: Conflict, origin: Origin) -> None:
-        known = self._same(held.kind, conflict.text)
+    def _add_beside(self, current: Item, conflict: Conflict, origin: Origin) -> None:
+        known = self._same(current.kind, conflict.text)
         if known is not None:
             if not known.active:
                 self._emit("modify", known, {"status": "active"}, origin)
             return
         facets = Facets(author=origin.author, sensitivity=conflict.sensitivity)
-        item = self._new(held.kind, conflict.text, origin, held.tags, facets)
+        item = self._new(current.kind, conflict.text, origin, current.tags, facets)
         self._emit("add", item, item.to_json(), origin)
 
     def _confirm(self, item: Item, origin: Origin) -> None:
         """The person says that an item holds: nothing inferred overrides it from now on."""
-        held = self.items[item.id]
-        if origin.author == "stated" and held.active and held.facets.author == "inferred":
-            self._emit("modify", held, {}, origin)
+        current = self.items[item.id]
+        if origin.author == "stated" and current.active and current.facets.author == "inferred":
+            self._emit("modify", current, {}, origin)
 
-    def take(self, target: str, wanted: Item | None, *, parent: str | None, origin: Origin) -> None:
+    def set_item(self, target: str, wanted: Item | None, *, parent: str | None, origin: Origin) -> None:
         """Make an item exactly as it is at another point of the history, or absent (None).
 
         `parent` is the event of that other point which this one continues, `origin.evidence` its evidence;
         who stated the item stays who stated it.
         """
-        held = self.items.get(target)
+        current = self.items.get(target)
         if wanted is None:
-            if held is not None:
-                self._emit("forget", held, {}, origin, parent=parent)
+            if current is not None:
+                self._emit("forget", current, {}, origin, parent=parent)
             return
         kept = wanted.facets.links & self.items.keys()
         wanted = replace(wanted, facets=replace(wanted.facets, links=frozenset(kept)))
-        if held is None:
+        if current is None:
             self._emit("add", wanted, wanted.to_json(), origin, parent=parent, taken=True)
-        elif held != wanted:
-            before, after = held.to_json(), wanted.to_json()
+        elif current != wanted:
+            before, after = current.to_json(), wanted.to_json()
             body = {name: value for name, value in after.items() if value != before[name]}
             body["updatedAt"] = wanted.updated_at  # else it would be the event's time
-            if wanted.facets.triple != held.facets.triple:
+            if wanted.facets.triple != current.facets.triple:
                 body["text"] = wanted.text  # words without a triple end it
             self._emit("modify", wanted, body, origin, parent=parent, taken=True)
 
-    def bring(self, event: Event) -> None:
+    def replay(self, event: Event) -> None:
         """Let an event of another branch take effect here as it is."""
         self._fold.apply(event)
         self.events.append(event)
 
-    def observe(self, conflict: Conflict, origin: Origin, *, on: bool = True) -> None:
+    def note_conflict(self, conflict: Conflict, origin: Origin, *, on: bool = True) -> None:
         """Note a conflict that stands at another point of the history, or (not `on`) that it does not."""
-        if (held := self.items.get(conflict.item_id)) is None:
+        if (current := self.items.get(conflict.item_id)) is None:
             return
         noted = {"text": conflict.text, "reason": conflict.reason, "other": conflict.other_id}
         self._emit(
-            "observe", held, {}, origin, noted if on else noted | {"settled": "undone"}, conflict.sensitivity
+            "observe",
+            current,
+            {},
+            origin,
+            noted if on else noted | {"settled": "undone"},
+            conflict.sensitivity,
         )
 
-    def apply(self, patch: Patch, origins: Mapping[tuple[str, str], Origin], fallback: Origin) -> None:
+    def apply_patch(self, patch: Patch, origins: Mapping[tuple[str, str], Origin], fallback: Origin) -> None:
         """Take over what extraction proposes, item by item; what a rule refuses is noted in `refused`.
 
         `origins` are the messages the model was shown, by (channel id, message id); a proposal that names
@@ -350,9 +361,9 @@ class Draft:
             for item in targets:
                 self.deprecate(item, origin)
 
-    def _take_over(self, upsert: Upsert, origin: Origin) -> tuple[Item, Done]:
+    def _take_over(self, upsert: Upsert, origin: Origin) -> tuple[Item, Outcome]:
         """One upsert of a patch. Raises Refused."""
-        wished = "knowledge" if upsert.category == "core" else upsert.category
+        requested = "knowledge" if upsert.category == "core" else upsert.category
         item, done = self.upsert(
             upsert.kind,
             upsert.text,
@@ -360,23 +371,23 @@ class Draft:
             tags=upsert.tags,
             given_id=upsert.id,
             marked=upsert.sensitivity,
-            facets=Facets(key=self._key(upsert.key), category=wished or "knowledge"),
+            facets=Facets(key=self._key(upsert.key), category=requested or "knowledge"),
         )
         if upsert.category == "core" and item.facets.category != "core":
             self.refused.append("only the person decides what is core; it is kept as knowledge")
         # Known for good is known for good: only what was of the day may become more than that.
-        if wished == "knowledge" and done != "ignored" and item.facets.category == "conversation":
-            self.classify(item, wished, origin)
+        if requested == "knowledge" and done != "ignored" and item.facets.category == "conversation":
+            self.classify(item, requested, origin)
         return self.items.get(item.id, item), done
 
     def _key(self, proposed: str | None) -> str | None:
-        """A proposed key as it is held already, else in lower case; None when it can not be one."""
+        """A proposed key as it is current already, else in lower case; None when it can not be one."""
         plain = normalise(scrub(proposed or ""))
         if len(plain) > MAX_KEY:
             self.refused.append(f"a key has at most {MAX_KEY} characters, so {plain[:40]!r}… is left out")
             return None
-        held = (item.facets.key for item in self.items.values() if item.facets.key is not None)
-        return next((key for key in held if normalise(key) == plain), plain or None)
+        current = (item.facets.key for item in self.items.values() if item.facets.key is not None)
+        return next((key for key in current if normalise(key) == plain), plain or None)
 
     def _link_up(self, item: Item, names: Sequence[str], origin: Origin) -> None:
         """Link an item with those that are named; what is not there to link with is noted and left out."""
@@ -398,7 +409,7 @@ class Draft:
                 return one
         return next((one for one in seen if plain == normalise(one.text)), None)
 
-    def adopt(self, base: Mapping[str, Item], edited: Sequence[Item], origin: Origin) -> None:
+    def apply_edits(self, base: Mapping[str, Item], edited: Sequence[Item], origin: Origin) -> None:
         """Take over a hand-edited file: what differs between `base`, which was written, and `edited`."""
         kept = {item.id for item in edited}
         gone = [item for item in base.values() if item.id not in kept and item.id in self.items]
@@ -407,20 +418,20 @@ class Draft:
         for item in gone:
             floor = stricter(floor, self.items[item.id].facets.sensitivity)
         for item in edited:
-            before, held = base.get(item.id), self.items.get(item.id)
-            if held is None:
+            before, current = base.get(item.id), self.items.get(item.id)
+            if current is None:
                 secret = stricter(item.facets.sensitivity, floor)
                 if before is not None:  # somebody else removed it since
                     secret = stricter(secret, before.facets.sensitivity)
                 item = replace(item, facets=replace(item.facets, sensitivity=secret))
             changed = _edits(item, before)
-            if held is None:
+            if current is None:
                 if before is None or changed:  # else somebody else removed it since
                     self._emit("add", item, item.to_json(), origin)
                 continue
-            now = held.to_json()
+            now = current.to_json()
             if changed := {name: value for name, value in changed.items() if value != now[name]}:
-                self._emit("modify", held, {"updatedAt": self.now_ms, **changed}, origin)
+                self._emit("modify", current, {"updatedAt": self.now_ms, **changed}, origin)
         for item in gone:
             self.remove(item, origin)
 
@@ -461,9 +472,9 @@ class Draft:
     def _forgotten(self, *ids: str | None) -> int:
         return max(self._erased_at, *(self._fold.forgotten.get(one or "", -1) for one in ids))
 
-    def _outdated(self, held: Item, origin: Origin) -> bool:
+    def _outdated(self, current: Item, origin: Origin) -> bool:
         """Whether words are older than those an item rests on, or than what was erased."""
-        older = origin.said_at <= self._erased_at or _older(origin.source, held.source)
+        older = origin.said_at <= self._erased_at or _older(origin.source, current.source)
         return origin.author == "inferred" and older
 
     def _secret(self, kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:
@@ -473,53 +484,53 @@ class Draft:
 
     def _change(
         self,
-        held: Item,
+        current: Item,
         text: str,
         tags: tuple[str, ...],
         secret: Sensitivity,
         marked: Sensitivity,
         origin: Origin,
-        wished: Facets,
-    ) -> tuple[Item, Done]:
-        outranks = origin.author == "stated" and held.facets.author == "inferred"
-        repeated = normalise(held.text) == normalise(text)
-        same = held.active and repeated and set(tags) <= set(held.tags)
-        key = held.facets.key if self._taken(wished.key, held) else wished.key
-        settles = origin.author == "stated" and any(c.item_id == held.id for c in self._fold.conflicts)
+        requested: Facets,
+    ) -> tuple[Item, Outcome]:
+        outranks = origin.author == "stated" and current.facets.author == "inferred"
+        repeated = normalise(current.text) == normalise(text)
+        same = current.active and repeated and set(tags) <= set(current.tags)
+        key = current.facets.key if self._taken(requested.key, current) else requested.key
+        settles = origin.author == "stated" and any(c.item_id == current.id for c in self._fold.conflicts)
         # Only the person lifts privacy, with `mark`; known words do not become private by being repeated.
-        secret = stricter(held.facets.sensitivity, marked if same else secret)
-        named = key != held.facets.key
-        if same and not outranks and not settles and not named and secret == held.facets.sensitivity:
-            return held, "unchanged"
-        triple = wished.triple or (held.facets.triple if repeated else None)
-        facets = replace(held.facets, sensitivity=secret, key=key, triple=triple)
-        changed = replace(held, facets=facets)
+        secret = stricter(current.facets.sensitivity, marked if same else secret)
+        named = key != current.facets.key
+        if same and not outranks and not settles and not named and secret == current.facets.sensitivity:
+            return current, "unchanged"
+        triple = requested.triple or (current.facets.triple if repeated else None)
+        facets = replace(current.facets, sensitivity=secret, key=key, triple=triple)
+        changed = replace(current, facets=facets)
         fields = {"text": text, "tags": list(tags), "status": "active", "source": origin.source.to_json()}
-        now = held.to_json()
+        now = current.to_json()
         body = {name: value for name, value in fields.items() if value != now[name]}
         self._emit("modify", changed, {**body, "text": text}, origin)
-        return self.items[held.id], "updated" if held.active else "restored"
+        return self.items[current.id], "updated" if current.active else "restored"
 
-    def _taken(self, key: str | None, held: Item) -> bool:
+    def _taken(self, key: str | None, current: Item) -> bool:
         """Whether a key is none, or names another item than this already."""
-        others = (item.facets.key for item in self.items.values() if item.id != held.id)
+        others = (item.facets.key for item in self.items.values() if item.id != current.id)
         return key is None or key in others
 
     @staticmethod
-    def _stands(held: Item, origin: Origin) -> bool:
+    def _stands(current: Item, origin: Origin) -> bool:
         """Whether what a person stated holds against later talk. What they forgot, they may say again."""
-        return held.active or origin.said_at <= held.updated_at
+        return current.active or origin.said_at <= current.updated_at
 
-    def _dispute(self, held: Item, text: str, secret: Sensitivity, origin: Origin) -> Done:
+    def _dispute(self, current: Item, text: str, secret: Sensitivity, origin: Origin) -> Outcome:
         """Something inferred stands against something stated: note it, change nothing."""
-        if held.active and normalise(held.text) == normalise(text):
+        if current.active and normalise(current.text) == normalise(text):
             return "unchanged"
-        if origin.said_at <= held.updated_at:
+        if origin.said_at <= current.updated_at:
             return "ignored"  # the person's command is the later word
-        if any((c.item_id, c.text) == (held.id, text) for c in self._fold.conflicts):
+        if any((c.item_id, c.text) == (current.id, text) for c in self._fold.conflicts):
             return "conflict"
         noted = {"text": text, "reason": scrub(origin.evidence) or f"said in {origin.source}"}
-        self._emit("observe", held, {}, origin, noted, stricter(held.facets.sensitivity, secret))
+        self._emit("observe", current, {}, origin, noted, stricter(current.facets.sensitivity, secret))
         return "conflict"
 
     def _cap(self) -> None:
@@ -585,9 +596,9 @@ class Draft:
         self.events.append(event)
 
     def _other_facets(self, item: Item) -> dict[str, Any]:
-        """The key, category and links an event has to tell, because they are not what is held."""
-        held = self.items.get(item.id)
-        known, facets = held.facets if held is not None else Facets(), item.facets
+        """The key, category and links an event has to tell, because they are not what is current."""
+        current = self.items.get(item.id)
+        known, facets = current.facets if current is not None else Facets(), item.facets
         told: dict[str, Any] = {}
         if facets.key != known.key:
             told["key"] = facets.key

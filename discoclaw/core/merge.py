@@ -216,14 +216,14 @@ def _bring(
     for change in takes:
         event = _whole(history, points, change)
         if event is not None:
-            draft.bring(event)
+            draft.replay(event)
         else:
             provenance = _provenance(history, points, change.item.id, context.origin)
-            draft.take(change.item.id, change.after, **provenance)
+            draft.set_item(change.item.id, change.after, **provenance)
     for change in takes:  # once more, for an item may be linked with one that came only later
         if change.after is not None and draft.items[change.item.id] != change.after:
             provenance = _provenance(history, points, change.item.id, context.origin)
-            draft.take(change.item.id, change.after, **provenance)
+            draft.set_item(change.item.id, change.after, **provenance)
     _pair_links(draft, context.origin)
     _bring_conflicts(draft, points, context.origin, _settled(history, points) if points.slots else set())
     if note is not None:
@@ -296,10 +296,10 @@ def _bring_conflicts(
                 not points.slots and before is not None and _put(mine) == _put(before) != _put(conflict)
             )
         if told_anew:
-            draft.observe(conflict, origin)
+            draft.note_conflict(conflict, origin)
     for key, conflict in base.items():
         if key not in theirs and key in ours:
-            draft.observe(conflict, origin, on=False)
+            draft.note_conflict(conflict, origin, on=False)
 
 
 def _note(draft: Draft, clash: Clash, note: str, origin: Origin) -> None:
@@ -313,7 +313,7 @@ def _note(draft: Draft, clash: Clash, note: str, origin: Origin) -> None:
     wanted = noted or Conflict(clash.ours.id, text, note, "", secret)
     wanted = replace(wanted, sensitivity=stricter(wanted.sensitivity, secret))
     if wanted != noted:
-        draft.observe(wanted, origin)
+        draft.note_conflict(wanted, origin)
 
 
 def _put(conflict: Conflict) -> Conflict:

@@ -130,7 +130,7 @@ class FactsLoop:
         def learn(draft: Draft) -> list[str]:
             if why := gone_since():
                 return [why]
-            draft.apply(patch, origins, fallback)
+            draft.apply_patch(patch, origins, fallback)
             return draft.refused
 
         try:

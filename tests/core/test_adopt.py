@@ -24,7 +24,7 @@ def diary() -> Diary:
 
 def adopt(diary: Diary, base: View, edited: list[Item]) -> Draft:
     draft = diary.draft()
-    draft.adopt(base.items, edited, stated())
+    draft.apply_edits(base.items, edited, stated())
     diary.keep(draft)
     return draft
 
@@ -70,7 +70,7 @@ class TestAFileNobodyEditedChangesNothing:
         diary = Diary()
         live(history, diary)
         draft = diary.draft()
-        draft.adopt(diary.view.items, as_file(list(diary.view.items.values())), stated())
+        draft.apply_edits(diary.view.items, as_file(list(diary.view.items.values())), stated())
         assert draft.commit("nothing") is None
 
     @FEW
@@ -81,7 +81,7 @@ class TestAFileNobodyEditedChangesNothing:
         base = diary.view
         live(later, diary)
         draft = diary.draft()
-        draft.adopt(base.items, as_file(list(base.items.values())), stated())
+        draft.apply_edits(base.items, as_file(list(base.items.values())), stated())
         assert draft.commit("nothing") is None
 
 

@@ -160,7 +160,7 @@ class TestDeprecation:
         kept = diary.remember("likes green tea", origin=inferred())
         gone = diary.remember("likes green teas", origin=inferred())
         draft = diary.draft()
-        draft.apply(Patch(deprecations=[Deprecation(id=gone.id)]), {}, inferred())
+        draft.apply_patch(Patch(deprecations=[Deprecation(id=gone.id)]), {}, inferred())
         diary.keep(draft)
         assert [held.id for held in diary.view.active()] == [kept.id]
 
@@ -168,21 +168,23 @@ class TestDeprecation:
         for text in ("likes tea", "likes teas", "likes tea with a lot of milk and some sugar"):
             diary.remember(text, origin=inferred())
         draft = diary.draft()
-        draft.apply(Patch(deprecations=[Deprecation(matchText="LIKES  tea")]), {}, inferred())
+        draft.apply_patch(Patch(deprecations=[Deprecation(matchText="LIKES  tea")]), {}, inferred())
         diary.keep(draft)
         assert diary.texts() == ["likes tea with a lot of milk and some sugar"]
 
     def test_the_reason_is_kept_as_evidence(self, diary: Diary) -> None:
         held = diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
-        draft.apply(Patch(deprecations=[Deprecation(id=held.id, reason="now drinks coffee")]), {}, inferred())
+        draft.apply_patch(
+            Patch(deprecations=[Deprecation(id=held.id, reason="now drinks coffee")]), {}, inferred()
+        )
         assert draft.events[0].evidence == "now drinks coffee"
 
     def test_naming_nothing_that_is_there_is_noted(self, diary: Diary) -> None:
         diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
         wishes = [Deprecation(id="durable-ffffffff"), Deprecation(matchText="tea"), Deprecation()]
-        draft.apply(Patch(deprecations=wishes), {}, inferred())
+        draft.apply_patch(Patch(deprecations=wishes), {}, inferred())
         assert draft.commit("nothing") is None
         assert len(draft.refused) == 3
         assert "durable-ffffffff" in draft.refused[0]
@@ -262,7 +264,7 @@ class TestAPatchIsTakenItemByItem:
             Upsert(kind="fact", text="x" * 1001),
             Upsert(kind="tool", text="uses vim", tags=["Editor"]),
         ]
-        draft.apply(Patch(upserts=upserts), {}, inferred())
+        draft.apply_patch(Patch(upserts=upserts), {}, inferred())
         diary.keep(draft)
         assert diary.texts() == ["likes tea", "uses vim"]
         assert len(draft.refused) == 2
@@ -273,7 +275,7 @@ class TestAPatchIsTakenItemByItem:
         patch = Patch(
             upserts=[Upsert(kind="fact", text="lives in Rome")], deprecations=[Deprecation(id=held.id)]
         )
-        draft.apply(patch, {}, inferred())
+        draft.apply_patch(patch, {}, inferred())
         commit = diary.keep(draft)
         assert commit is not None
         assert [event.event_type for event in commit.events] == ["add", "modify"]
@@ -287,7 +289,7 @@ class TestAPatchIsTakenItemByItem:
             Upsert(kind="fact", text="two", source=SourceRef(channelId="9", messageId="9")),
             Upsert(kind="fact", text="three"),
         ]
-        draft.apply(Patch(upserts=upserts), {("7", "8"): there}, inferred())
+        draft.apply_patch(Patch(upserts=upserts), {("7", "8"): there}, inferred())
         one, two, three = draft.items.values()
         assert (str(one.source), one.facets.sensitivity) == ("discord:7/8", "private")
         assert (str(two.source), two.facets.sensitivity) == ("discord:123/456", "normal")
@@ -297,7 +299,7 @@ class TestAPatchIsTakenItemByItem:
     def test_no_reason_a_model_gives_breaks_the_ledger(self, diary: Diary, reason: str) -> None:
         held = diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
-        draft.apply(
+        draft.apply_patch(
             Patch(deprecations=[Deprecation.model_construct(id=held.id, reason=reason)]), {}, inferred()
         )
         diary.keep(draft)
@@ -447,7 +449,7 @@ class TestTheForgottenStaysForgotten:
         draft.remove(held, stated())
         diary.keep(draft)
         draft = diary.draft()
-        draft.apply(
+        draft.apply_patch(
             Patch(upserts=[Upsert(kind="fact", text="likes tea")]), {}, inferred(said_at=held.updated_at)
         )
         assert draft.commit("nothing") is None

@@ -62,7 +62,9 @@ def wish(draft: Draft, action: str, origin: Origin, *rest: Any) -> None:
         else:
             base = dict(draft.items)
             edited = as_file(held, **{target.id: {"text": f"{target.text} edited"}})
-            draft.adopt(base, [one for one in edited if action == "edit" or one.id != target.id], origin)
+            draft.apply_edits(
+                base, [one for one in edited if action == "edit" or one.id != target.id], origin
+            )
 
 
 def live(history: list[list[tuple[Any, ...]]], diary: Diary) -> None:

@@ -612,7 +612,7 @@ class TestForgedRecords:
     def test_an_item_of_a_draft_with_any_id_stays_one_word(self) -> None:
         story = Story()
         draft: Draft = story.draft()
-        draft.adopt({}, [replace(item("x"), id="a b\nc")], stated())
+        draft.apply_edits({}, [replace(item("x"), id="a b\nc")], stated())
         story.end(draft)
         assert "+ add     a_b_c [fact] “x” (manual)" in text.log(story.history)
         assert text.view(story.view()).startswith("a_b_c ")

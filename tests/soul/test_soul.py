@@ -111,7 +111,7 @@ class TestKeysOfOurOwn:
     def test_proposed_by_extraction_they_cost_the_proposal_and_no_other(self) -> None:
         draft = Draft(EMPTY, now_ms=NOW)
         upserts = [Upsert(kind="fact", text="Evil.", key="Soul:Identity"), Upsert(kind="fact", text="Tea.")]
-        draft.apply(Patch(upserts=upserts), {}, inferred())
+        draft.apply_patch(Patch(upserts=upserts), {}, inferred())
         assert [item.text for item in draft.items.values()] == ["Tea."]
         assert "my own" in draft.refused[0]
 

@@ -251,7 +251,7 @@ class SubjectFiles:
         )
         # An item with a mistake in it is neither changed nor forgotten.
         written = {key: item for key, item in base.items.items() if key not in file.mistaken}
-        draft.adopt(written, file.items, origin)
+        draft.apply_edits(written, file.items, origin)
         why = "take over the durable file" if foreign else "edited by hand"
         commit = draft.commit(why, branch=branch, by="file")
         if commit is None:
