@@ -79,12 +79,12 @@ def _record(one: Inspection, disk: Disk, settings: Settings) -> dict[str, Any]:
         "last_change": iso_ms(one.view.updated_at) if one.view.commits else "",
     }
     if (user_id := user_of(one.subject)) is not None:
-        profile = _read(disk, PROFILES, user_id, Profile.from_json, Profile()).viewing(one.view)
+        profile = _read(disk, PROFILES, user_id, Profile.from_json, Profile()).with_view(one.view)
         chosen = (choices.read(disk.documents("")) or {}).get(user_id, {})
         out = {"opted_out": bool(chosen.get("opted_out", False))}
         return {**profile.published(is_owner=user_id in settings.owners), **out, **beside}
     if (group_id := group_of(one.subject)) is not None:
-        group = _read(disk, GROUPS, group_id, Group.from_json, Group()).viewing(one.view)
+        group = _read(disk, GROUPS, group_id, Group.from_json, Group()).with_view(one.view)
         return {**group.to_json(), **beside}
     raise Refused(f"{one.subject} is no person and no channel; `discoclaw memory show` shows its items")
 

@@ -79,11 +79,11 @@ class Profile:
         """What they are called now; "" when that is not known."""
         return self.display_names[-1][0] if self.display_names else ""
 
-    def knows(self, name: str) -> bool:
+    def was_called(self, name: str) -> bool:
         """Whether they were ever called so."""
         return any(known == name for known, _ in self.display_names)
 
-    def called(self, name: str, at_s: int) -> "Profile":
+    def with_name(self, name: str, at_s: int) -> "Profile":
         """The profile with the name they have now: a new one is added, and none is ever overwritten."""
         if name == self.name:
             return self
@@ -92,7 +92,7 @@ class Profile:
             names = (names[0], *names[1 - MOST_NAMES :])
         return replace(self, display_names=names)
 
-    def viewing(self, view: View) -> "Profile":
+    def with_view(self, view: View) -> "Profile":
         """The profile with what the person's memory says: all that holds, but for what is confidential."""
         items = [item for item in view.active() if may_show(item, in_dm=True)]
         preferences: dict[str, str] = {}
@@ -153,7 +153,7 @@ class Group:
     decisions: tuple[tuple[str, int], ...] = ()
     other: Mapping[str, Any] = field(default_factory=dict)
 
-    def viewing(self, view: View) -> "Group":
+    def with_view(self, view: View) -> "Group":
         """The group with what its memory says, private talk included: it stays in the group."""
         themes, decisions = items_of(view, "theme", private=True), items_of(view, "decision", private=True)
         return replace(

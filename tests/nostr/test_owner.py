@@ -413,7 +413,7 @@ class TestNotes:
         await bot.memory.change(ANN, "a test", remember("User prefers tabs.", "preference"))
         await bot.take(signed({"preferences": {"tone": "dry"}}, ANNS))
         before = commits_of(bot.memory)
-        record = Profile().viewing(await bot.memory.view(ANN)).to_json()
+        record = Profile().with_view(await bot.memory.view(ANN)).to_json()
         await bot.take(signed(record, ANNS, at=1), sealed(record, ANNS, at=2))
         assert commits_of(bot.memory) == before
 

@@ -117,7 +117,7 @@ def _bring_in_line(groups: Documents, name: str, file: bytes, ledger: bytes, use
     except (ValueError, RecursionError):
         return drop(groups, name)
     records = [record for _, record in _lines(ledger) if record is not None]
-    content = render_json(group.without(user).viewing(History(records).shown()).to_json())
+    content = render_json(group.without(user).with_view(History(records).shown()).to_json())
     if content == file:
         return False
     groups.write(name, content)

@@ -344,7 +344,7 @@ class Groups(PersonalData, Listener):
         if sorted(members) == sorted(group.members):
             members = group.members  # that somebody else spoke last is no reason to write
         seen = replace(group, purpose=purpose, members=members)
-        return seen.viewing(view) if view is not None else seen
+        return seen.with_view(view) if view is not None else seen
 
     async def _view(self, subject: str) -> View | None:
         """What the group's memory says; None when it can not be read, and the file then stays as it is."""
