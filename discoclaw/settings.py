@@ -302,7 +302,7 @@ class Settings(BaseSettings):
         return self.data_dir / "memory"
 
     @property
-    def mirrored_to(self) -> Path:
+    def outbox_path(self) -> Path:
         """The outbox of the mirror on relays; there is one where there ever was a mirror."""
         return self.memory_dir / "outbox" / "outbox.sqlite"
 

@@ -198,7 +198,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     if storage.remembers:
         memory.join(people.profiles, people.groups, people.last_used)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
-    if settings.mirrored_to.exists():  # what was mirrored has to be erased on relays, also while that is off
+    if settings.outbox_path.exists():  # what was mirrored has to be erased on relays, also while that is off
         from discoclaw.mirroring import relay_copies  # imports that most commands do without
 
         memory.join(relay_copies(settings, memory.disk))

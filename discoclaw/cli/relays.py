@@ -17,7 +17,7 @@ from discoclaw.cli.config import Way
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.mirroring import keys_here, redactor_for, wish_with
+from discoclaw.mirroring import keys_here, nostr_config_with, redactor_for
 from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.folder import read_state, relay_folder, state_path
@@ -67,7 +67,7 @@ def house(settings: Settings) -> NostrContext:
             "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or make one with "
             "`discoclaw nostr new-key`"
         )
-    return NostrContext(settings, wish_with(settings, keys))
+    return NostrContext(settings, nostr_config_with(settings, keys))
 
 
 @contextmanager
@@ -153,7 +153,7 @@ async def _looked(settings: Settings, keys: Keys | None) -> dict[str, dict[str, 
 
 def _queued(settings: Settings, urls: list[str]) -> tuple[Status | None, int]:
     """What waits in the outbox for each relay, and how many events are in quarantine."""
-    path = settings.mirrored_to
+    path = settings.outbox_path
     if not path.exists():
         return None, 0
     outbox = Outbox.reading(path)

@@ -18,10 +18,10 @@ Clock = Callable[[], int]
 """The present in milliseconds since 1970."""
 
 
-class Mirrored(Protocol):
+class MirrorControl(Protocol):
     """A mirror of the memory elsewhere, as its owner sees it."""
 
-    async def told(self) -> str:
+    async def status_text(self) -> str:
         """How it is doing, in lines of plain text."""
         ...
 
@@ -33,7 +33,7 @@ class Mirrored(Protocol):
 class NoMirror:
     """In place of a mirror where no relays are set."""
 
-    async def told(self) -> str:
+    async def status_text(self) -> str:
         """Nothing to report."""
         return ""
 
