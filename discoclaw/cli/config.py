@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, _notes, locked, note, now_ms, say, say_json
+from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
 from discoclaw.core.live import FIELDS, NO_OVERRIDES, Effective, Pseudonyms, Scope, SourcedOverrides
@@ -36,7 +36,7 @@ _SCOPE = "global, group:CHANNEL_ID or user:USER_ID."
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RelayAccess:
     """The way to the bot over relays: its public key (hex), its pseudonyms, and how an event gets there."""
 
     bot: str
@@ -44,13 +44,13 @@ class Way:
     publish: "Publish"
 
 
-def nowhere(_: Settings) -> Way | None:
+def no_relays(_: Settings) -> RelayAccess | None:
     """There are no relays."""
     return None
 
 
-def commands(way_of: Callable[[Settings], Way | None] = nowhere) -> typer.Typer:
-    """The commands. `way_of` says how the bot is reached over relays, None where it is not."""
+def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays) -> typer.Typer:
+    """The commands. `relay_access` says how the bot is reached over relays, None where it is not."""
     config = typer.Typer(
         help="See and change, while the bot runs, when it answers and how much of a talk it is shown.",
         no_args_is_help=True,
@@ -68,10 +68,10 @@ def commands(way_of: Callable[[Settings], Way | None] = nowhere) -> typer.Typer:
         Example: discoclaw config get group:123456789012345678
         """
         settings = settings_module.load()
-        named, way = _scopes(scopes or []), way_of(settings)
-        with _looking(settings, way) as found:
+        named, access = _scopes(scopes or []), relay_access(settings)
+        with _looking(settings, access) as found:
             overrides, held = found.overrides(), found.explain(*named)
-        if way is None and any(one.scope.id and not one.scope.raw for one in overrides):
+        if access is None and any(one.scope.id and not one.scope.raw for one in overrides):
             note("some wishes are for pseudonyms; whom they are about can not be told without the bot's key")
         if as_json:
             say_json(_json(named, held, None if scopes else overrides))
@@ -92,13 +92,13 @@ def commands(way_of: Callable[[Settings], Way | None] = nowhere) -> typer.Typer:
         """
         settings = settings_module.load()
         (named,), wished = _scopes([scope]), _wished(fields)
-        way = way_of(settings) if settings.owner_secret_key is not None else None
-        if way is not None:
-            _sign(settings, way, named, wished)
+        access = relay_access(settings) if settings.owner_secret_key is not None else None
+        if access is not None:
+            _sign(settings, access, named, wished)
             return
         if settings.owner_secret_key is not None:
             note("NOSTR_OWNER_SECRET_KEY is set, but there are no relays to publish to, so this is local")
-        _write(settings, way_of(settings), named, wished)
+        _write(settings, relay_access(settings), named, wished)
 
     return config
 
@@ -158,10 +158,10 @@ def _wrong(why: str, given: str = "", known: tuple[str, ...] = (), more: str = "
 
 
 @contextmanager
-def _looking(settings: Settings, way: Way | None) -> Iterator[LiveConfig]:
+def _looking(settings: Settings, access: RelayAccess | None) -> Iterator[LiveConfig]:
     """What is on disk, for as long as it is looked at."""
     with _documents(settings) as documents:
-        yield _config(settings, documents, way)
+        yield _config(settings, documents, access)
 
 
 @contextmanager
@@ -173,8 +173,8 @@ def _documents(settings: Settings) -> Iterator[Documents]:
         stores.close()
 
 
-def _config(settings: Settings, documents: Documents, way: Way | None) -> LiveConfig:
-    names = way.names if way is not None else None
+def _config(settings: Settings, documents: Documents, access: RelayAccess | None) -> LiveConfig:
+    names = access.names if access is not None else None
     config = LiveConfig(documents, clock=now_ms, settings=settings.overrides, names=names)
     with _notes():
         config.load()
@@ -223,11 +223,11 @@ def _json(
 # ---------------------------------------------------------------------- changing
 
 
-def _write(settings: Settings, way: Way | None, scope: Scope, wished: Mapping[str, Any]) -> None:
+def _write(settings: Settings, access: RelayAccess | None, scope: Scope, wished: Mapping[str, Any]) -> None:
     """Change the local file, also while the bot runs."""
     with _documents(settings) as documents:
         now = change_file(documents, scope, wished, settings.memory_dir / LOCK)
-        held = _config(settings, documents, way).explain(scope)
+        held = _config(settings, documents, access).explain(scope)
         where = documents.folder / FILE
     what = f"has {_spelled(now)}" if now != NO_OVERRIDES else "has no wishes of its own any more"
     say(f"{scope} {what} in {where}; a bot that runs follows with the next message.")
@@ -236,17 +236,19 @@ def _write(settings: Settings, way: Way | None, scope: Scope, wished: Mapping[st
             note(f"{field} stays {held[field].value} there: {_from(field, held[field])}, which counts more")
 
 
-def _sign(settings: Settings, way: Way, scope: Scope, wished: Mapping[str, Any]) -> None:
+def _sign(settings: Settings, access: RelayAccess, scope: Scope, wished: Mapping[str, Any]) -> None:
     """Sign the change as the owner, publish it, and say who took it. Raises RelayError when nobody did."""
     from discoclaw.nostr.owner import config_event
 
     owner = _owner(settings)
-    with _looking(settings, way) as found:
+    with _looking(settings, access) as found:
         before = found.signed(scope)
     last = before.at if before is not None else 0
     now = changed((before.overrides if before is not None else None) or NO_OVERRIDES, wished)
-    event = config_event(owner, scope, now, max(now_ms() // 1000, last + 1), bot=way.bot, names=way.names)
-    posted = asyncio.run(_published(way, event))
+    event = config_event(
+        owner, scope, now, max(now_ms() // 1000, last + 1), bot=access.bot, names=access.names
+    )
+    posted = asyncio.run(_published(access, event))
     if not posted.accepted:
         why = "; ".join(f"{relay}: {reason}" for relay, reason in posted.failed.items())
         raise RelayError(f"no relay took it, so nothing changed ({why or 'none is set'})")
@@ -257,8 +259,8 @@ def _sign(settings: Settings, way: Way, scope: Scope, wished: Mapping[str, Any])
     say(f"{scope} {what}, signed by {owner.npub}, on {took}; {_kept(settings, event, now)}.")
 
 
-async def _published(way: Way, event: "Event") -> "Posted":
-    return await way.publish(event)
+async def _published(access: RelayAccess, event: "Event") -> "Posted":
+    return await access.publish(event)
 
 
 def _kept(settings: Settings, event: "Event", overrides: Overrides) -> str:
@@ -267,7 +269,7 @@ def _kept(settings: Settings, event: "Event", overrides: Overrides) -> str:
     try:
         if not settings.memory_dir.is_dir():
             return "the bot takes it from there"
-        with locked() as storage:
+        with locked_storage() as storage:
             storage.live.load()
             storage.live.take(event.d, event.created_at, event.id, overrides)
             kept = asyncio.run(storage.live.save())

@@ -11,8 +11,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from discoclaw.cli import config as commands
-from discoclaw.cli.config import Way
-from discoclaw.cli.main import _Door, cli
+from discoclaw.cli.config import RelayAccess
+from discoclaw.cli.main import _ErrorGroup, cli
 from discoclaw.core.errors import RelayUnreachable
 from discoclaw.core.live import GLOBAL, Scope, address
 from discoclaw.core.policy import Overrides
@@ -60,9 +60,9 @@ class Shell:
         return self.relays
 
     def run(self, *words: str, **settings: str) -> Result:
-        program = typer.Typer(cls=_Door)
-        way = Way(BOT.public, NAMES, self.relays.publish) if self.relays is not None else None
-        program.add_typer(commands.commands(lambda _: way), name="config")
+        program = typer.Typer(cls=_ErrorGroup)
+        access = RelayAccess(BOT.public, NAMES, self.relays.publish) if self.relays is not None else None
+        program.add_typer(commands.commands(lambda _: access), name="config")
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
         environment = {**unset, **self.settings, **settings}
         return CliRunner().invoke(program, ["config", *words], env=environment)
