@@ -134,11 +134,11 @@ class TestATurn:
     @pytest.mark.parametrize(
         ("verb", "said"),
         [
-            (lambda memory: verbs.create_branch(memory, ANN, "coding"), "exists already"),
-            (lambda memory: verbs.create_branch(memory, ANN, "a b"), "can not name a branch"),
+            (lambda memory: verbs.create_branch(memory, ANN, "coding"), "already exists"),
+            (lambda memory: verbs.create_branch(memory, ANN, "a b"), "can't be the name of a branch"),
             (lambda memory: verbs.create_branch(memory, ANN, "new", start="codng"), "did you mean 'coding'"),
             (lambda memory: verbs.switch(memory, ANN, "codng"), "did you mean 'coding'"),
-            (lambda memory: verbs.delete_branch(memory, ANN, "main"), "can not be deleted"),
+            (lambda memory: verbs.delete_branch(memory, ANN, "main"), "can't be deleted"),
             (lambda memory: verbs.delete_branch(memory, ANN, "codng"), "did you mean 'coding'"),
             (lambda memory: verbs.merge(memory, ANN, "codng", STATED), "did you mean 'coding'"),
             (lambda memory: verbs.merge(memory, ANN, "main", STATED), "into itself"),
