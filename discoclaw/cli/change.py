@@ -25,11 +25,12 @@ from discoclaw.cli.common import (
     say_json,
     without_secrets,
 )
+from discoclaw.core.compare import ItemChange
 from discoclaw.core.draft import RESOLUTIONS
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Event
 from discoclaw.core.history import Branches, History
-from discoclaw.core.merge import ItemChange, MergeResult
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory

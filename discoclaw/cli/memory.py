@@ -32,7 +32,7 @@ from discoclaw.cli.common import (
     say,
     say_json,
 )
-from discoclaw.core import merge
+from discoclaw.core import compare
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
@@ -224,7 +224,7 @@ def diff(
     Example: discoclaw memory diff 123456789012345678 HEAD~3
     """
     history = inspect_subject(who).history
-    found = merge.diff(view_at(history, old), view_at(history, new) if new is not None else history.shown())
+    found = compare.diff(view_at(history, old), view_at(history, new) if new is not None else history.shown())
     if as_json:
         say_json([change.change_json(one) for one in found])
     else:

@@ -205,7 +205,7 @@ def item_from_json(value: object, *, now_ms: int, facets: Facets) -> Item:
 
 
 def durable_line(item: Item) -> str:
-    """An item in a prompt: `- [kind] text (src: discord:<channel>/<message> | manual, updated YYYY-MM-DD)`."""
+    """An item in prompts: `- [kind] text (src: discord:<channel>/<message> | manual, updated <date>)`."""
     return f"- [{item.kind}] {item.text} (src: {item.source}, updated {date_of(item.updated_at)})"
 
 

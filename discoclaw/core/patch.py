@@ -82,7 +82,7 @@ class Summary(_Strict):
 
 
 class Duplicate(_Strict):
-    """Items that say the same. `keep` stays; `text` is a merged text, if `keep` alone would lose something."""
+    """Items that say the same. `keep` stays, with the merged `text` if its own would lose something."""
 
     keep: str
     drop: list[str]

@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discoclaw.core.compare import Clash, ItemChange
 from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import KINDS, Item, Sensitivity, Source, by_newest, triple_text
-from discoclaw.core.merge import Clash, ItemChange, MergeResult
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.times import date_of, iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict, Fold, View
 from discoclaw.show.words import ACTS, PRIVATE, acts, count, line, quoted, short, when, word

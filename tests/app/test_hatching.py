@@ -453,7 +453,7 @@ class TestEnding:
             await world.ann.user.slash("hatch undo")
             assert "no personality yet" in (await world.ann.user.slash("hatch show")).response.content
             nothing = await world.ann.user.slash("hatch undo")
-            assert "no change left to undo" in nothing.response.content
+            assert "nothing left to undo" in nothing.response.content
             await world.ann.send_dm("hello")
             assert "an assistant in a Discord server" in system(model)
 

@@ -114,7 +114,7 @@ class TestBranches:
             (["create-branch", "123", "x", "--persona", "x" * 501], "at most 500 characters"),
             (["delete-branch", "123", "main"], "can't be deleted"),
             (["merge", "123", "nope"], "there is no branch 'nope'"),
-            (["merge", "123", "main"], "can not be merged into itself"),
+            (["merge", "123", "main"], "can't be merged into itself"),
             (["merge", "123", "coding", "--into", "nope"], "there is no branch 'nope'"),
             (["cherry-pick", "123", "coding", "--onto", "nope"], "there is no branch 'nope'"),
             (["cherry-pick", "123", "ffff"], "there is no commit or branch 'ffff'"),
@@ -174,7 +174,7 @@ class TestBringingTogether:
         for _ in range(4):
             shell.says("undo", "123")
         assert texts(shell) == []
-        assert shell.refuses("undo", "123") == "there is no change left to undo"
+        assert shell.refuses("undo", "123") == "there is nothing left to undo"
 
     def test_an_undo_that_closes_a_question_does_not_point_to_it(self, shell: Shell) -> None:
         shell.says("undo", "123")

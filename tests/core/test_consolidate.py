@@ -128,7 +128,7 @@ class TestDuplicates:
         guess = learned(diary, "User likes tabs.")
         report = tidy(diary, same(one, other, guess))
         assert [now(diary, item).active for item in (one, other, guess)] == [True, True, False]
-        assert report.lines[1].text == "left as they were stated: User prefers tabs. / User likes tabs best."
+        assert report.lines[1].text == "kept as they were stated: User prefers tabs. / User likes tabs best."
 
     def test_tags_beyond_the_most_are_left_out(self) -> None:
         diary = Diary()
@@ -580,4 +580,4 @@ def test_the_draft_decides_by_the_time_the_items_were_looked_at() -> None:
     draft = Draft(diary.view, now_ms=diary.now + 1)
     origin = inferred(source=Source(), said_at=NOW)  # before the person said it
     report = apply(draft, over(item), {item.id: item}, origin)
-    assert draft.events == [] and report.refused == (f"{item.id} was stated since",)
+    assert draft.events == [] and report.refused == (f"{item.id} was stated again since it was shown",)

@@ -9,20 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discoclaw.core.compare import Clash, ItemChange, diff, three_way
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import encode_line
 from discoclaw.core.history import History, union
 from discoclaw.core.item import MAX_TAGS, Facets, Item, Sensitivity, Source
-from discoclaw.core.merge import (
-    Clash,
-    ItemChange,
-    MergeContext,
-    MergeResult,
-    diff,
-    last_change,
-    merge,
-    three_way,
-)
+from discoclaw.core.merge import MergeContext, MergeResult, last_change, merge
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from tests.core.builders import (
@@ -347,7 +339,7 @@ class TestAMerge:
     def test_into_itself_or_of_nothing_is_refused(self) -> None:
         chronicle = forked("likes tea")
         for name in ("main", "HEAD", " Main "):
-            with pytest.raises(Refused, match="'main' can not be merged into itself; name another branch"):
+            with pytest.raises(Refused, match="'main' can't be merged into itself; name another branch"):
                 chronicle.merge(name)
         with pytest.raises(Refused, match="did you mean 'coding'"):
             chronicle.merge("codnig")
@@ -985,7 +977,7 @@ class TestARevert:
     def test_what_is_not_on_the_branch_can_not_be_taken_back_there(self) -> None:
         chronicle = forked("likes tea")
         chronicle.remember("likes tabs", on="coding")
-        with pytest.raises(Refused, match="is not on the branch 'main'; `cherry-pick` brings commits over"):
+        with pytest.raises(Refused, match="is not on the branch 'main'; use `cherry-pick` to bring it over"):
             chronicle.revert("coding")
 
     def test_what_a_merge_brought_can_be_taken_back_commit_by_commit(self) -> None:
@@ -1024,7 +1016,7 @@ class TestUndo:
                 chronicle.undo()
             except Refused:
                 break
-        with pytest.raises(Refused, match="there is no change left to undo"):
+        with pytest.raises(Refused, match="there is nothing left to undo"):
             chronicle.undo()
 
     def test_an_undone_undo_is_a_change_again(self) -> None:
@@ -1063,7 +1055,7 @@ class TestUndo:
         assert chronicle.texts() == []
 
     def test_where_nothing_was_said_there_is_nothing_to_undo(self) -> None:
-        with pytest.raises(Refused, match="there is no change left to undo"):
+        with pytest.raises(Refused, match="there is nothing left to undo"):
             Chronicle().undo()
 
     def test_on_a_branch_it_leaves_the_others_alone(self) -> None:

@@ -149,7 +149,7 @@ class TestATurn:
             (lambda memory: verbs.cherry_pick(memory, ANN, "feedfeed", STATED), "no commit"),
             (lambda memory: verbs.revert(memory, ANN, "coding", STATED), "not on the branch 'main'"),
             (lambda memory: verbs.restore(memory, ANN, "HEAD~9", STATED), "beyond the first"),
-            (lambda memory: verbs.undo(memory, BOB, STATED), "no change left to undo"),
+            (lambda memory: verbs.undo(memory, BOB, STATED), "nothing left to undo"),
             (lambda memory: verbs.settle(memory, ANN, "0" * 16, "use_new", STATED), "settled already"),
         ],
     )
