@@ -150,7 +150,7 @@ class TestATurn:
             (lambda memory: verbs.revert(memory, ANN, "coding", STATED), "not on the branch 'main'"),
             (lambda memory: verbs.restore(memory, ANN, "HEAD~9", STATED), "beyond the first"),
             (lambda memory: verbs.undo(memory, BOB, STATED), "nothing left to undo"),
-            (lambda memory: verbs.settle(memory, ANN, "0" * 16, "use_new", STATED), "settled already"),
+            (lambda memory: verbs.settle(memory, ANN, "0" * 16, "use_new", STATED), "already settled"),
         ],
     )
     async def test_what_is_refused_writes_nothing(
@@ -287,7 +287,7 @@ class TestTheVerbs:
         assert (await texts(later))[0] == "likes strong coffee"
         assert (await later.view(ANN)).conflicts == ()
         assert commits_of(later)[-1].metadata == {"by": "button"}
-        with pytest.raises(Refused, match="settled already"):
+        with pytest.raises(Refused, match="already settled"):
             await verbs.settle(later, ANN, conflict.event_id, "use_new", STATED)
         await check(later, restart, root)
 

@@ -10,6 +10,7 @@ from discoclaw.core.compare import Clash, ItemChange, diff
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Ref
+from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import Source
 from discoclaw.core.merge import MergeResult
@@ -613,7 +614,7 @@ class TestForgedRecords:
     def test_an_item_of_a_draft_with_any_id_stays_one_word(self) -> None:
         story = Story()
         draft: Draft = story.draft()
-        draft.apply_edits({}, [replace(item("x"), id="a b\nc")], stated())
+        apply_edits(draft, {}, [replace(item("x"), id="a b\nc")], stated())
         story.end(draft)
         assert "+ add     a_b_c [fact] “x” (manual)" in text.log(story.history)
         assert text.view(story.view()).startswith("a_b_c ")

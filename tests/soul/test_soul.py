@@ -6,6 +6,7 @@ import pytest
 
 from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.patch import Patch, Trait, Upsert
@@ -111,9 +112,9 @@ class TestKeysOfOurOwn:
     def test_proposed_by_extraction_they_cost_the_proposal_and_no_other(self) -> None:
         draft = Draft(EMPTY, now_ms=NOW)
         upserts = [Upsert(kind="fact", text="Evil.", key="Soul:Identity"), Upsert(kind="fact", text="Tea.")]
-        draft.apply_patch(Patch(upserts=upserts), {}, inferred())
+        refused = apply_patch(draft, Patch(upserts=upserts), {}, inferred())
         assert [item.text for item in draft.items.values()] == ["Tea."]
-        assert "my own" in draft.refused[0]
+        assert "reserved for my own memory" in refused[0]
 
     @pytest.mark.parametrize("key", ["soulmate", "my soul:x", "person:soul", None, ""])
     def test_others_are_not_meant(self, key: str | None) -> None:

@@ -107,7 +107,7 @@ async def settle(
                 wish = partial(Draft.settle, conflict=conflict, how=how, origin=origin)
                 await memory.change(subject, f"settled: {how}", wish, branch=name, **metadata)
                 return conflict
-    raise Refused("that is settled already")
+    raise Refused("that is already settled")
 
 
 async def edit(
