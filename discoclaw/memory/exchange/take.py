@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref
-from discoclaw.core.history import MOST_BRANCHES, History, union
+from discoclaw.core.history import MOST_BRANCHES, History
 from discoclaw.core.item import Item, by_newest
+from discoclaw.core.order import union
 from discoclaw.core.privacy import stricter
 from discoclaw.core.redact import redact
 from discoclaw.core.text import normalise
