@@ -384,7 +384,7 @@ class TestEnding:
             await world.ann.send_dm("hello")
             assert "You are Mog" in system(model)
             again = await world.ann.user.slash("hatch cancel")
-            assert "no interview is under way" in again.response.content.lower()
+            assert "no interview is running" in again.response.content.lower()
 
     async def test_an_answer_that_is_under_way_when_it_is_cancelled_does_not_hatch(
         self, start: Start
@@ -512,7 +512,7 @@ class TestWhoMay:
             await owned(world, world.bob)
             await begun(world)
             told = await world.bob.slash(world.general, "hatch start")
-            assert "under way already" in told.response.content
+            assert "already running" in told.response.content
             assert (
                 "somebody else"
                 in (await world.bob.slash(world.general, "hatch cancel")).response.content.lower()
