@@ -19,7 +19,7 @@ from discoclaw.app import now_ms
 from discoclaw.core.draft import Draft
 from discoclaw.core.event import Record, encode_line
 from discoclaw.core.history import MAIN, History
-from discoclaw.core.merge import Act, merge
+from discoclaw.core.merge import MergeContext, merge
 from discoclaw.core.view import View
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
@@ -137,7 +137,7 @@ def _merge() -> Figure:
         for _ in range(5):
             fresh = History(history.records)
             began = time.perf_counter()
-            brought = merge(fresh, "coding", Act(MAIN, STATED, now_ms(), max_items=10 * EVENTS))
+            brought = merge(fresh, "coding", MergeContext(MAIN, STATED, now_ms(), max_items=10 * EVENTS))
             between = time.perf_counter()
             fresh = History(history.records)
             for branch in fresh.branches.all.values():

@@ -20,7 +20,7 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.mirroring import keys_for, wish_of
+from discoclaw.mirroring import keys_for, nostr_config
 from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.relays.wire import Filter
@@ -36,7 +36,7 @@ async def measure() -> list[Figure]:
     with fresh_folder() as folder:
         _populate(folder / "data" / "memory" / "ledger")
         settings = settings_in(folder, nostr_relays=("embedded",), nostr_key=SecretStr(KEY))
-        wish = wish_of(settings, keys_for(settings))
+        wish = nostr_config(settings, keys_for(settings))
         assert wish is not None
         before = _ledgers(folder)
         async with _Opened(folder, wish) as door:

@@ -34,7 +34,7 @@ def keys_for(settings: Settings) -> Keys | None:
     return keys
 
 
-def wish_of(settings: Settings, keys: Keys | None) -> NostrConfig | None:
+def nostr_config(settings: Settings, keys: Keys | None) -> NostrConfig | None:
     """What is to be mirrored; None where nothing is. Raises SettingsError."""
     if settings.nostr_mode == "off" or not settings.nostr_relays:
         return None
@@ -42,17 +42,17 @@ def wish_of(settings: Settings, keys: Keys | None) -> NostrConfig | None:
         raise SettingsError(
             "NOSTR_SECRET_KEY is not set, and NOSTR_RELAYS is; `discoclaw nostr new-key` makes a key"
         )
-    return wish_with(settings, keys)
+    return nostr_config_with(settings, keys)
 
 
-def wish_with(settings: Settings, keys: Keys) -> NostrConfig:
+def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
     """What a command mirrors, also where the bot is told not to. Raises SettingsError."""
     box, owner = settings.nostr_box_key, settings.owner_pubkey
     return NostrConfig(
         keys=keys,
         relays=settings.nostr_relays,
         data_dir=settings.data_dir,
-        outbox=settings.mirrored_to,
+        outbox=settings.outbox_path,
         canonical=settings.nostr_mode == "canonical",
         box=Box.parse(box.get_secret_value()) if box is not None else None,
         owner=public_key(owner) if owner is not None else None,
@@ -79,4 +79,4 @@ def relay_copies(settings: Settings, disk: Disk) -> RelayCopies:
         keys = keys_here(settings)
         return Names(keys) if keys is not None else None
 
-    return RelayCopies(settings.mirrored_to, disk, names)
+    return RelayCopies(settings.outbox_path, disk, names)

@@ -19,7 +19,7 @@ from discoclaw.core.autosave import AutoSave, auto_save
 from discoclaw.core.decay import Decay
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.history import MAIN, branch_name
-from discoclaw.core.policy import Allowlist, Layer, Personas, Policy, RespondMode
+from discoclaw.core.policy import Allowlist, Overrides, Personas, Policy, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.recall.rank import Fade
 
@@ -278,10 +278,10 @@ class Settings(BaseSettings):
         return Policy(self.respond_mode, self.context_history)
 
     @property
-    def wishes(self) -> Layer:
+    def overrides(self) -> Overrides:
         """The part of the policy that was set; the rest is left to the defaults."""
         given = self.model_fields_set
-        return Layer(
+        return Overrides(
             self.respond_mode if "respond_mode" in given else None,
             self.context_history if "context_history" in given else None,
         )
@@ -302,7 +302,7 @@ class Settings(BaseSettings):
         return self.data_dir / "memory"
 
     @property
-    def mirrored_to(self) -> Path:
+    def outbox_path(self) -> Path:
         """The outbox of the mirror on relays; there is one where there ever was a mirror."""
         return self.memory_dir / "outbox" / "outbox.sqlite"
 

@@ -143,7 +143,7 @@ def build(
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
-    live = LiveConfig(used.documents(""), clock=clock, settings=settings.wishes)
+    live = LiveConfig(used.documents(""), clock=clock, settings=settings.overrides)
     storage = Storage(memory, people, conversations, indices, cursors, live, consent, remembers, sums_up)
     _register(settings, storage)
     return storage
@@ -198,7 +198,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     if storage.remembers:
         memory.join(people.profiles, people.groups, people.last_used)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
-    if settings.mirrored_to.exists():  # what was mirrored has to be erased on relays, also while that is off
+    if settings.outbox_path.exists():  # what was mirrored has to be erased on relays, also while that is off
         from discoclaw.mirroring import relay_copies  # imports that most commands do without
 
         memory.join(relay_copies(settings, memory.disk))

@@ -122,7 +122,7 @@ def _talk(queries: Sequence[str]) -> Figure:
 
 def _fill(draft: Draft, items: Sequence[Item]) -> None:
     for item in items:
-        draft.take(item.id, item, parent=None, origin=Origin("inferred"))
+        draft.set_item(item.id, item, parent=None, origin=Origin("inferred"))
 
 
 def _figure(

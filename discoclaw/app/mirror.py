@@ -7,8 +7,8 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
-from discoclaw.core.ports import Mirrored, NoMirror
-from discoclaw.mirroring import wish_of
+from discoclaw.core.ports import MirrorControl, NoMirror
+from discoclaw.mirroring import nostr_config
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.event import Keys
 
@@ -33,8 +33,8 @@ class Mirror(Feature):
     )
 
     def __init__(self, basics: Basics, keys: Keys | None, disk: OnDisk) -> None:
-        self.adapter: Mirrored = NoMirror()
-        config = wish_of(basics.settings, keys)
+        self.adapter: MirrorControl = NoMirror()
+        config = nostr_config(basics.settings, keys)
         if config is None:
             return
         storage = disk.storage

@@ -11,25 +11,26 @@ from typing import Annotated, Any, Literal
 import typer
 
 from discoclaw.cli.common import (
-    BY,
-    BY_HAND,
+    CLI_AUTHOR,
+    CLI_ORIGIN,
     AsJson,
     OnBranch,
-    Who,
-    changed,
-    cleaned,
+    SubjectArg,
+    existing_subject,
+    inspect_subject,
     item_json,
     item_named,
-    known,
-    looked,
+    run_locked,
     say,
     say_json,
+    without_secrets,
 )
+from discoclaw.core.compare import ItemChange
 from discoclaw.core.draft import RESOLUTIONS
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Event
 from discoclaw.core.history import Branches, History
-from discoclaw.core.merge import Brought, ItemChange
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
@@ -46,24 +47,24 @@ Commit = Annotated[str, typer.Argument(help="A commit: its id or first digits, o
 
 
 @commands.command(rich_help_panel=PANEL)
-def checkout(who: Who, branch: Annotated[str, typer.Argument(help="The branch to be on.")]) -> None:
+def checkout(who: SubjectArg, branch: Annotated[str, typer.Argument(help="The branch to be on.")]) -> None:
     """Be on another branch (persona): what is remembered from then on is remembered there.
 
     Example: discoclaw memory checkout 123456789012345678 coding
     """
-    subject = known(who)
+    subject = existing_subject(who)
 
     async def work(memory: Memory) -> tuple[str, Branches]:
         before = (await memory.branches(subject)).current
-        return before, await verbs.switch(memory, subject, branch, by=BY)
+        return before, await verbs.switch(memory, subject, branch, by=CLI_AUTHOR)
 
-    before, there = changed(work)
+    before, there = run_locked(work)
     say(f"{subject} is {'already' if before == there.current else 'now'} on {there.current}.")
 
 
 @commands.command("create-branch", rich_help_panel=PANEL)
 def create_branch(
-    who: Who,
+    who: SubjectArg,
     name: Annotated[str, typer.Argument(help="Letters, digits, - and _, at most 32.")],
     persona: Annotated[
         str, typer.Option("--persona", help="What this persona is about, in a sentence.")
@@ -74,26 +75,28 @@ def create_branch(
 
     Example: discoclaw memory create-branch 123456789012345678 coding --persona "Terse; talks about code."
     """
-    subject, clean = known(who), cleaned(persona)
-    there = changed(lambda memory: verbs.create_branch(memory, subject, name, clean, start=start, by=BY))
+    subject, clean = existing_subject(who), without_secrets(persona)
+    there = run_locked(
+        lambda memory: verbs.create_branch(memory, subject, name, clean, start=start, by=CLI_AUTHOR)
+    )
     made = there.named(name).name
     say(f"{subject} has the branch {made} now; `discoclaw memory checkout {subject} {made}` switches to it.")
 
 
 @commands.command("delete-branch", rich_help_panel=PANEL)
-def delete_branch(who: Who, name: Annotated[str, typer.Argument(help="The branch.")]) -> None:
+def delete_branch(who: SubjectArg, name: Annotated[str, typer.Argument(help="The branch.")]) -> None:
     """Delete a branch; its commits stay in the history. Not main, and not the current one.
 
     Example: discoclaw memory delete-branch 123456789012345678 coding
     """
-    subject = known(who)
+    subject = existing_subject(who)
 
     async def work(memory: Memory) -> str:
         gone = (await memory.branches(subject)).named(name)
-        await verbs.delete_branch(memory, subject, name, by=BY)
+        await verbs.delete_branch(memory, subject, name, by=CLI_AUTHOR)
         return f"{gone.name} is deleted" + (f"; it stood at {gone.head}" if gone.head is not None else "")
 
-    say(f"{changed(work)}.")
+    say(f"{run_locked(work)}.")
 
 
 # ---------------------------------------------------------------------- bringing together
@@ -101,7 +104,7 @@ def delete_branch(who: Who, name: Annotated[str, typer.Argument(help="The branch
 
 @commands.command(rich_help_panel=PANEL)
 def merge(
-    who: Who,
+    who: SubjectArg,
     source: Annotated[str, typer.Argument(help="The branch to merge.")],
     into: Annotated[str | None, typer.Option("--into", help="The branch to merge into; else HEAD.")] = None,
     as_json: AsJson = False,
@@ -112,12 +115,12 @@ def merge(
 
     Example: discoclaw memory merge 123456789012345678 coding --into main
     """
-    _bring(who, lambda m, s: verbs.merge(m, s, source, BY_HAND, into=into, by=BY), as_json)
+    _bring(who, lambda m, s: verbs.merge(m, s, source, CLI_ORIGIN, into=into, by=CLI_AUTHOR), as_json)
 
 
 @commands.command("cherry-pick", rich_help_panel=PANEL)
 def cherry_pick(
-    who: Who,
+    who: SubjectArg,
     commit: Commit,
     onto: Annotated[str | None, typer.Option("--onto", help="The branch it goes to; else HEAD.")] = None,
     as_json: AsJson = False,
@@ -126,39 +129,39 @@ def cherry_pick(
 
     Example: discoclaw memory cherry-pick 123456789012345678 c5230d5b --onto main
     """
-    _bring(who, lambda m, s: verbs.cherry_pick(m, s, commit, BY_HAND, onto=onto, by=BY), as_json)
+    _bring(who, lambda m, s: verbs.cherry_pick(m, s, commit, CLI_ORIGIN, onto=onto, by=CLI_AUTHOR), as_json)
 
 
 @commands.command(rich_help_panel=PANEL)
-def revert(who: Who, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
+def revert(who: SubjectArg, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
     """Take the changes of one commit back, by a new commit; what changed since then stays.
 
     Example: discoclaw memory revert 123456789012345678 c5230d5b
     """
-    _bring(who, lambda m, s: verbs.revert(m, s, commit, BY_HAND, on=branch, by=BY), as_json)
+    _bring(who, lambda m, s: verbs.revert(m, s, commit, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
 
 
 @commands.command(rich_help_panel=PANEL)
-def undo(who: Who, branch: OnBranch = None, as_json: AsJson = False) -> None:
+def undo(who: SubjectArg, branch: OnBranch = None, as_json: AsJson = False) -> None:
     """Take the last change back that has not been undone; again for the one before it.
 
     Example: discoclaw memory undo 123456789012345678
     """
-    _bring(who, lambda m, s: verbs.undo(m, s, BY_HAND, on=branch, by=BY), as_json)
+    _bring(who, lambda m, s: verbs.undo(m, s, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
 
 
 @commands.command(rich_help_panel=PANEL)
-def restore(who: Who, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
+def restore(who: SubjectArg, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
     """Make the memory say again what it said at a commit, by a new commit.
 
     Example: discoclaw memory restore 123456789012345678 HEAD~5
     """
-    _bring(who, lambda m, s: verbs.restore(m, s, commit, BY_HAND, on=branch, by=BY), as_json)
+    _bring(who, lambda m, s: verbs.restore(m, s, commit, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
 
 
-def _bring(who: str, verb: Callable[[Memory, str], Awaitable[Brought]], as_json: bool) -> None:
-    subject = known(who)
-    done = changed(lambda memory: verb(memory, subject))
+def _bring(who: str, verb: Callable[[Memory, str], Awaitable[MergeResult]], as_json: bool) -> None:
+    subject = existing_subject(who)
+    done = run_locked(lambda memory: verb(memory, subject))
     if as_json:
         say_json(_brought_json(done))
     else:
@@ -183,7 +186,7 @@ def change_json(change: ItemChange) -> dict[str, Any]:
     }
 
 
-def _brought_json(done: Brought) -> dict[str, Any]:
+def _brought_json(done: MergeResult) -> dict[str, Any]:
     return {
         "commit": done.commit.id if done.commit is not None else None,
         "branch": done.commit.branch if done.commit is not None else None,
@@ -204,7 +207,7 @@ def _brought_json(done: Brought) -> dict[str, Any]:
 
 @commands.command(rich_help_panel=PANEL)
 def edit(
-    who: Who,
+    who: SubjectArg,
     item: Annotated[str, typer.Argument(help="An item's id or its beginning, or 60 % of its text.")],
     words: Annotated[str, typer.Argument(metavar="TEXT", help="What it says from now on.")],
     branch: OnBranch = None,
@@ -213,7 +216,7 @@ def edit(
 
     Example: discoclaw memory edit 123456789012345678 3720777d "Prefers spaces over tabs."
     """
-    subject, clean = known(who), cleaned(words)
+    subject, clean = existing_subject(who), without_secrets(words)
 
     async def work(memory: Memory) -> tuple[str, str]:
         on = (await memory.branches(subject)).named(branch).name if branch is not None else None
@@ -222,9 +225,9 @@ def edit(
             subject,
             lambda draft: item_named(draft.items.values(), item),
             clean,
-            BY_HAND,
+            CLI_ORIGIN,
             branch=on,
-            by=BY,
+            by=CLI_AUTHOR,
         )
         was = quoted(before.text) if before.active else f"{quoted(before.text)} (forgotten)"
         return (
@@ -232,7 +235,7 @@ def edit(
             "" if before != after else "nothing changed: ",
         )
 
-    told, nothing = changed(work)
+    told, nothing = run_locked(work)
     say(f"{nothing}{told}")
 
 
@@ -242,7 +245,7 @@ _HOW = dict(zip(("keep", "new", "both"), RESOLUTIONS, strict=True))
 
 @commands.command(rich_help_panel=PANEL)
 def settle(
-    who: Who,
+    who: SubjectArg,
     conflict: Annotated[str | None, typer.Argument(help="The question's id, as the list shows it.")] = None,
     answer: Annotated[
         Answer | None, typer.Argument(metavar="keep|new|both", help="Which words hold.")
@@ -258,24 +261,24 @@ def settle(
     """
     if conflict is not None and answer is None:
         raise typer.BadParameter("say which words hold", param_hint="keep|new|both")
-    one = looked(who)
+    one = inspect_subject(who)
     open_ = _open(one.history, branch)
     if conflict is None or answer is None:
         _list(one.subject, open_, as_json)
         return
-    subject, asked = known(who), _named(open_, conflict)
+    subject, asked = existing_subject(who), _named(open_, conflict)
     how = _HOW[answer]
 
     async def work(memory: Memory) -> str:
         done = await verbs.settle(
-            memory, subject, asked.conflict.event_id, how, BY_HAND, branch=asked.branch, by=BY
+            memory, subject, asked.conflict.event_id, how, CLI_ORIGIN, branch=asked.branch, by=CLI_AUTHOR
         )
         held = (await memory.view(subject, asked.branch)).items.get(done.item_id)
         if held is None:
             return "it was removed meanwhile"
         return f"{short(held.id)} {quoted(held.text)}{'' if held.active else ' is forgotten'}"
 
-    say(f"Settled on {asked.branch}, {answer}: {changed(work)}")
+    say(f"Settled on {asked.branch}, {answer}: {run_locked(work)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,12 @@ from discoclaw.storage import Storage, build, disks_of
 
 T = TypeVar("T")
 
-BY_HAND = Origin("stated", evidence="command line")
-_NO_TERMINAL = 4000
-BY = "cli"
+CLI_ORIGIN = Origin("stated", evidence="command line")
+_UNBROKEN_WIDTH = 4000
+CLI_AUTHOR = "cli"
 """What commits say of who made them."""
 
-Who = Annotated[str, typer.Argument(help="A Discord user id, or a subject as `memory list` shows it.")]
+SubjectArg = Annotated[str, typer.Argument(help="A Discord user id, or a subject as `memory list` shows it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 OnBranch = Annotated[str | None, typer.Option("--branch", help="Another branch than the current one.")]
 
@@ -55,25 +55,25 @@ def now_ms() -> int:
 # ---------------------------------------------------------------------- the folder
 
 
-def everybody(settings: Settings) -> list[str]:
+def all_subjects(settings: Settings) -> list[str]:
     """Every subject of the data folder."""
     return subjects(disks_of(settings).used)
 
 
-def all_held(settings: Settings) -> list[Inspection]:
+def inspect_all(settings: Settings) -> list[Inspection]:
     """Every subject as it lies on disk; one that can not be read has that as its fault."""
     disk = disks_of(settings).used
-    return [held_or_why(disk, subject) for subject in subjects(disk)]
+    return [inspect_or_fault(disk, subject) for subject in subjects(disk)]
 
 
-def note_elsewhere(settings: Settings) -> None:
+def note_other_stores(settings: Settings) -> None:
     """Say that memories lie in another store than the one that is used, where that is so."""
     with suppress(OSError):  # one that can not be read stops whatever writes; here it is only looked at
         for told in disks_of(settings).elsewhere():
             note(told)
 
 
-def held_or_why(disk: Disk, subject: str) -> Inspection:
+def inspect_or_fault(disk: Disk, subject: str) -> Inspection:
     """One subject as it lies on disk, or an empty one with the reason why it can not be read."""
     try:
         return held(disk, subject)
@@ -81,7 +81,7 @@ def held_or_why(disk: Disk, subject: str) -> Inspection:
         return Inspection(subject, History(), (str(fault),))
 
 
-def looked(who: str) -> Inspection:
+def inspect_subject(who: str) -> Inspection:
     """One subject as it lies on disk; its faults go to stderr. Raises Refused and MemoryFault."""
     disk, subject = disks_of(settings_module.load()).used, subject_named(who)
     if subject in unfinished(disk):
@@ -95,18 +95,18 @@ def looked(who: str) -> Inspection:
     return one
 
 
-def known(who: str) -> str:
+def existing_subject(who: str) -> str:
     """The subject of somebody of whom there is a memory.
 
     Raises Refused, naming who comes near: a slip of the keys must not begin a memory of nobody.
     """
-    subject, there = subject_named(who), everybody(settings_module.load())
+    subject, there = subject_named(who), all_subjects(settings_module.load())
     if subject not in there:
-        raise Refused(nobody(subject, there))
+        raise Refused(no_memory_text(subject, there))
     return subject
 
 
-def nobody(subject: str, there: Collection[str]) -> str:
+def no_memory_text(subject: str, there: Collection[str]) -> str:
     """What is said of a subject without a memory."""
     if subject in there:
         return f"nothing is recorded of {subject} yet"
@@ -115,23 +115,23 @@ def nobody(subject: str, there: Collection[str]) -> str:
     return f"nothing is remembered of {subject}; {way}"
 
 
-def changed(work: Callable[[Memory], Awaitable[T]]) -> T:
+def run_locked(work: Callable[[Memory], Awaitable[T]]) -> T:
     """Do something that writes, with the folder locked. Raises FolderInUse, Refused and MemoryFault."""
-    return stored(lambda storage: work(storage.memory))
+    return run_on_storage(lambda storage: work(storage.memory))
 
 
-def stored(work: Callable[[Storage], Awaitable[T]]) -> T:
+def run_on_storage(work: Callable[[Storage], Awaitable[T]]) -> T:
     """The same with all that lies on disk."""
 
     async def done(storage: Storage) -> T:
         return await work(storage)
 
-    with locked() as storage:
+    with locked_storage() as storage:
         return asyncio.run(done(storage))
 
 
 @contextmanager
-def locked() -> Iterator[Storage]:
+def locked_storage() -> Iterator[Storage]:
     """What lies on disk, with the folder taken for this process; its warnings go to stderr meanwhile."""
     storage = storage_of(settings_module.load())
     with _notes():
@@ -158,7 +158,7 @@ def redactor() -> Redactor:
     return redactor_for(settings, keys_here(settings))
 
 
-def cleaned(words: str) -> str:
+def without_secrets(words: str) -> str:
     """Words as they may reach the disk: without what looks like a key."""
     clean = redactor()(words)
     if clean.redacted or clean.flagged:
@@ -239,7 +239,7 @@ def say_json(value: object) -> None:
 def print_table(table: Table) -> None:
     """A table as wide as the terminal; where the output goes elsewhere, no line of it is broken."""
     out = Console(highlight=False, soft_wrap=True)
-    wide = Console(width=_NO_TERMINAL, highlight=False, soft_wrap=True)
+    wide = Console(width=_UNBROKEN_WIDTH, highlight=False, soft_wrap=True)
     (out if out.is_terminal else wide).print(table)
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, _notes, locked, note, now_ms, say, say_json
+from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
-from discoclaw.core.live import FIELDS, NO_WISHES, Effective, Pseudonyms, Scope, SourcedOverrides
-from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES, Layer
+from discoclaw.core.live import FIELDS, NO_OVERRIDES, Effective, Pseudonyms, Scope, SourcedOverrides
+from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES, Overrides
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
@@ -36,7 +36,7 @@ _SCOPE = "global, group:CHANNEL_ID or user:USER_ID."
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RelayAccess:
     """The way to the bot over relays: its public key (hex), its pseudonyms, and how an event gets there."""
 
     bot: str
@@ -44,13 +44,13 @@ class Way:
     publish: "Publish"
 
 
-def nowhere(_: Settings) -> Way | None:
+def no_relays(_: Settings) -> RelayAccess | None:
     """There are no relays."""
     return None
 
 
-def commands(way_of: Callable[[Settings], Way | None] = nowhere) -> typer.Typer:
-    """The commands. `way_of` says how the bot is reached over relays, None where it is not."""
+def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays) -> typer.Typer:
+    """The commands. `relay_access` says how the bot is reached over relays, None where it is not."""
     config = typer.Typer(
         help="See and change, while the bot runs, when it answers and how much of a talk it is shown.",
         no_args_is_help=True,
@@ -68,15 +68,15 @@ def commands(way_of: Callable[[Settings], Way | None] = nowhere) -> typer.Typer:
         Example: discoclaw config get group:123456789012345678
         """
         settings = settings_module.load()
-        named, way = _scopes(scopes or []), way_of(settings)
-        with _looking(settings, way) as found:
-            wishes, held = found.wishes(), found.explain(*named)
-        if way is None and any(one.scope.id and not one.scope.raw for one in wishes):
+        named, access = _scopes(scopes or []), relay_access(settings)
+        with _looking(settings, access) as found:
+            overrides, held = found.overrides(), found.explain(*named)
+        if access is None and any(one.scope.id and not one.scope.raw for one in overrides):
             note("some wishes are for pseudonyms; whom they are about can not be told without the bot's key")
         if as_json:
-            say_json(_json(named, held, None if scopes else wishes))
+            say_json(_json(named, held, None if scopes else overrides))
         else:
-            _tell(held, None if scopes else wishes)
+            _tell(held, None if scopes else overrides)
 
     @config.command("set")
     def set_(
@@ -92,13 +92,13 @@ def commands(way_of: Callable[[Settings], Way | None] = nowhere) -> typer.Typer:
         """
         settings = settings_module.load()
         (named,), wished = _scopes([scope]), _wished(fields)
-        way = way_of(settings) if settings.owner_secret_key is not None else None
-        if way is not None:
-            _sign(settings, way, named, wished)
+        access = relay_access(settings) if settings.owner_secret_key is not None else None
+        if access is not None:
+            _sign(settings, access, named, wished)
             return
         if settings.owner_secret_key is not None:
             note("NOSTR_OWNER_SECRET_KEY is set, but there are no relays to publish to, so this is local")
-        _write(settings, way_of(settings), named, wished)
+        _write(settings, relay_access(settings), named, wished)
 
     return config
 
@@ -112,7 +112,7 @@ def _scopes(given: list[str]) -> list[Scope]:
     for text in given:
         try:
             plain = text.replace("<#", "").replace("<@", "").replace("!", "").replace(">", "")
-            found.append(live.scope_named(plain))
+            found.append(live.parse_scope(plain))
         except Refused as refusal:
             kind = text.partition(":")[0].lower()
             near = [] if kind in live.KINDS else difflib.get_close_matches(kind, live.KINDS, n=1)
@@ -136,13 +136,13 @@ def _wished(words: list[str]) -> dict[str, str | int | None]:
             found[field] = None
         elif field == "respond_mode":
             if value not in (*RESPOND_MODES, *live.QUIET):
-                why = f"{line(word, 80)!r}: respond_mode is one of {_ALLOWED[field]}"
+                why = f"{line(word, 80)!r}: respond_mode must be one of {_ALLOWED[field]}"
                 raise _wrong(why, value, RESPOND_MODES)
             found[field] = value
         elif value.isascii() and value.isdigit() and len(value) < 9 and _LEAST <= int(value) <= _MOST:
             found[field] = int(value)
         else:
-            raise _wrong(f"{line(word, 80)!r}: context_history is a whole number from {_ALLOWED[field]}")
+            raise _wrong(f"{line(word, 80)!r}: context_history must be a whole number from {_ALLOWED[field]}")
     return found
 
 
@@ -158,10 +158,10 @@ def _wrong(why: str, given: str = "", known: tuple[str, ...] = (), more: str = "
 
 
 @contextmanager
-def _looking(settings: Settings, way: Way | None) -> Iterator[LiveConfig]:
+def _looking(settings: Settings, access: RelayAccess | None) -> Iterator[LiveConfig]:
     """What is on disk, for as long as it is looked at."""
     with _documents(settings) as documents:
-        yield _config(settings, documents, way)
+        yield _config(settings, documents, access)
 
 
 @contextmanager
@@ -173,9 +173,9 @@ def _documents(settings: Settings) -> Iterator[Documents]:
         stores.close()
 
 
-def _config(settings: Settings, documents: Documents, way: Way | None) -> LiveConfig:
-    names = way.names if way is not None else None
-    config = LiveConfig(documents, clock=now_ms, settings=settings.wishes, names=names)
+def _config(settings: Settings, documents: Documents, access: RelayAccess | None) -> LiveConfig:
+    names = access.names if access is not None else None
+    config = LiveConfig(documents, clock=now_ms, settings=settings.overrides, names=names)
     with _notes():
         config.load()
     return config
@@ -183,38 +183,39 @@ def _config(settings: Settings, documents: Documents, way: Way | None) -> LiveCo
 
 def _from(field: str, held: Effective) -> str:
     """Who said something, for people."""
-    if held.by == "settings":
+    if held.source == "settings":
         variables = {own: name for name, own in settings_module.names().items()}
         return f"the settings ({variables[field]})"
-    if held.by == "default":
+    if held.source == "default":
         return "the default"
-    return f"{'signed by the owner' if held.by == 'event' else FILE}, for {held.scope}"
+    return f"{'signed by the owner' if held.source == 'event' else FILE}, for {held.scope}"
 
 
-def _tell(held: Mapping[str, Effective], wishes: list[SourcedOverrides] | None) -> None:
+def _tell(held: Mapping[str, Effective], overrides: list[SourcedOverrides] | None) -> None:
     for field, one in held.items():
         say(f"{field:<16} {one.value!s:<8} {_from(field, one)}")
-    if wishes:
+    if overrides:
         say("\nAll wishes there are:")
-        for given in wishes:
-            by = "signed by the owner" if given.by == "event" else FILE
-            say(f"{given.scope!s:<30} {_spelled(given.wishes)}   {by}")
+        for given in overrides:
+            by = "signed by the owner" if given.source == "event" else FILE
+            say(f"{given.scope!s:<30} {_spelled(given.overrides)}   {by}")
 
 
-def _spelled(wishes: Layer) -> str:
-    return ", ".join(f"{field}={value}" for field, value in live.wishes_json(wishes).items())
+def _spelled(overrides: Overrides) -> str:
+    return ", ".join(f"{field}={value}" for field, value in live.overrides_json(overrides).items())
 
 
 def _json(
-    scopes: list[Scope], held: Mapping[str, Effective], wishes: list[SourcedOverrides] | None
+    scopes: list[Scope], held: Mapping[str, Effective], overrides: list[SourcedOverrides] | None
 ) -> dict[str, Any]:
     told: dict[str, Any] = {"scopes": [str(scope) for scope in scopes] or [str(live.GLOBAL)]}
     for field, one in held.items():
-        scope = str(one.scope) if one.by in ("event", "file") else None
-        told[field] = {"value": one.value, "from": one.by, "scope": scope}
-    if wishes is not None:
+        scope = str(one.scope) if one.source in ("event", "file") else None
+        told[field] = {"value": one.value, "from": one.source, "scope": scope}
+    if overrides is not None:
         told["wishes"] = [
-            {"scope": str(one.scope), "from": one.by, **live.wishes_json(one.wishes)} for one in wishes
+            {"scope": str(one.scope), "from": one.source, **live.overrides_json(one.overrides)}
+            for one in overrides
         ]
     return told
 
@@ -222,53 +223,55 @@ def _json(
 # ---------------------------------------------------------------------- changing
 
 
-def _write(settings: Settings, way: Way | None, scope: Scope, wished: Mapping[str, Any]) -> None:
+def _write(settings: Settings, access: RelayAccess | None, scope: Scope, wished: Mapping[str, Any]) -> None:
     """Change the local file, also while the bot runs."""
     with _documents(settings) as documents:
         now = change_file(documents, scope, wished, settings.memory_dir / LOCK)
-        held = _config(settings, documents, way).explain(scope)
+        held = _config(settings, documents, access).explain(scope)
         where = documents.folder / FILE
-    what = f"has {_spelled(now)}" if now != NO_WISHES else "has no wishes of its own any more"
+    what = f"has {_spelled(now)}" if now != NO_OVERRIDES else "has no wishes of its own any more"
     say(f"{scope} {what} in {where}; a bot that runs follows with the next message.")
     for field, value in wished.items():
-        if value is not None and held[field].value != live.wishes_json(now)[field]:
+        if value is not None and held[field].value != live.overrides_json(now)[field]:
             note(f"{field} stays {held[field].value} there: {_from(field, held[field])}, which counts more")
 
 
-def _sign(settings: Settings, way: Way, scope: Scope, wished: Mapping[str, Any]) -> None:
+def _sign(settings: Settings, access: RelayAccess, scope: Scope, wished: Mapping[str, Any]) -> None:
     """Sign the change as the owner, publish it, and say who took it. Raises RelayError when nobody did."""
     from discoclaw.nostr.owner import config_event
 
     owner = _owner(settings)
-    with _looking(settings, way) as found:
+    with _looking(settings, access) as found:
         before = found.signed(scope)
     last = before.at if before is not None else 0
-    now = changed((before.wishes if before is not None else None) or NO_WISHES, wished)
-    event = config_event(owner, scope, now, max(now_ms() // 1000, last + 1), bot=way.bot, names=way.names)
-    posted = asyncio.run(_published(way, event))
+    now = changed((before.overrides if before is not None else None) or NO_OVERRIDES, wished)
+    event = config_event(
+        owner, scope, now, max(now_ms() // 1000, last + 1), bot=access.bot, names=access.names
+    )
+    posted = asyncio.run(_published(access, event))
     if not posted.accepted:
         why = "; ".join(f"{relay}: {reason}" for relay, reason in posted.failed.items())
         raise RelayError(f"no relay took it, so nothing changed ({why or 'none is set'})")
     for relay, reason in posted.failed.items():
         note(f"{relay} did not take it: {reason}")
-    what = f"has {_spelled(now)}" if now != NO_WISHES else "has no wishes of its own any more"
+    what = f"has {_spelled(now)}" if now != NO_OVERRIDES else "has no wishes of its own any more"
     took = ", ".join(posted.accepted)
     say(f"{scope} {what}, signed by {owner.npub}, on {took}; {_kept(settings, event, now)}.")
 
 
-async def _published(way: Way, event: "Event") -> "Posted":
-    return await way.publish(event)
+async def _published(access: RelayAccess, event: "Event") -> "Posted":
+    return await access.publish(event)
 
 
-def _kept(settings: Settings, event: "Event", wishes: Layer) -> str:
+def _kept(settings: Settings, event: "Event", overrides: Overrides) -> str:
     """Take the event in here too, unless the bot runs, which takes it from the relays; what was done."""
     kept = False
     try:
         if not settings.memory_dir.is_dir():
             return "the bot takes it from there"
-        with locked() as storage:
+        with locked_storage() as storage:
             storage.live.load()
-            storage.live.take(event.d, event.created_at, event.id, wishes)
+            storage.live.take(event.d, event.created_at, event.id, overrides)
             kept = asyncio.run(storage.live.save())
     except FolderInUse:
         return "the bot that runs here takes it from there"

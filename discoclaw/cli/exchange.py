@@ -10,23 +10,23 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
-    BY_HAND,
+    CLI_ORIGIN,
     AsJson,
-    Who,
-    all_held,
-    changed,
+    SubjectArg,
+    all_subjects,
     check_outside,
-    everybody,
-    looked,
-    nobody,
+    inspect_all,
+    inspect_subject,
+    no_memory_text,
     note,
-    note_elsewhere,
+    note_other_stores,
     now_ms,
     redactor,
+    run_locked,
+    run_on_storage,
     save,
     say,
     say_json,
-    stored,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
@@ -91,9 +91,9 @@ def export(
     if who is None:
         _export_all(output or Path("everybody"), format_)
         return
-    one = looked(who)
+    one = inspect_subject(who)
     if not one.history.records:
-        raise Refused(nobody(one.subject, everybody(settings_module.load())))
+        raise Refused(no_memory_text(one.subject, all_subjects(settings_module.load())))
     path = output or Path(_NAMES[format_])
     if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
         check_outside(path)
@@ -121,8 +121,8 @@ def _export_all(folder: Path, format_: Format) -> None:
             f"the erasing of {waiting[0]} was interrupted; `discoclaw memory erase {waiting[0]} --yes` "
             "finishes it, and so does the bot's next start"
         )
-    note_elsewhere(settings)
-    people = all_held(settings)
+    note_other_stores(settings)
+    people = inspect_all(settings)
     number = exchange.write_everybody(disk, people, folder, format_, now_ms=now_ms())
     say(f"Exported {count(number, 'memory')} of {count(len(people), 'subject')} to {folder}.")
 
@@ -167,10 +167,10 @@ def import_(
 
     async def work(storage: Storage) -> int:
         await _take_all(storage.memory, plan, done, settings.max_items)
-        people = {user for subject in everybody(settings) if (user := user_of(subject)) is not None}
+        people = {user for subject in all_subjects(settings) if (user := user_of(subject)) is not None}
         return await _bring_summaries(storage, summaries, people)
 
-    brought = stored(work)
+    brought = run_on_storage(work)
     _say_imported(imported.what, done, as_json, summaries=brought)
     if summaries and not as_json:
         say(f"{count(brought, 'summary')} of conversations imported, {len(summaries) - brought} left out.")
@@ -198,7 +198,7 @@ def _import_all(path: Path, who: str | None, as_json: bool) -> None:
         erased = memory.erased_anybody()
         return exchange.take_texts(whole, memory.disk, memory.erased_at, any_erased=erased)
 
-    summaries, cursors = changed(work)
+    summaries, cursors = run_locked(work)
     _say_imported(whole.what, done, as_json, summaries=summaries, cursors=cursors)
     if only is None and not as_json:
         say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
@@ -256,7 +256,7 @@ class _Take:
             history,
             now_ms=now,
             max_items=max_items,
-            origin=BY_HAND,
+            origin=CLI_ORIGIN,
             erased_at=self._erased_at,
         )
 
@@ -319,7 +319,7 @@ def _parts(subject: str, report: Report) -> Iterator[str]:
 
 @commands.command(rich_help_panel=PANEL)
 def erase(
-    who: Who,
+    who: SubjectArg,
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
 ) -> None:
     """Erase every byte that is kept of one person: ledger, files, copies, summaries they are part of.
@@ -331,14 +331,14 @@ def erase(
     """
     subject = subject_named(who)
     if not settings_module.load().memory_dir.is_dir():
-        raise Refused(nobody(subject, ()))
+        raise Refused(no_memory_text(subject, ()))
     if not yes:
         _ask(subject)
 
     async def work(memory: Memory) -> Erased:
         return await memory.erase(subject)
 
-    done = changed(work)
+    done = run_locked(work)
     if done.left:
         raise MemoryFault(
             f"{count(len(done.left), 'file')} of {subject} could not be removed; that is tried again at the "
@@ -352,7 +352,7 @@ def erase(
 
 def _ask(subject: str) -> None:
     """Say what would go, and ask for leave. Raises Refused when there is nobody to ask, or they say no."""
-    one = looked(subject)
+    one = inspect_subject(subject)
     there = one.history.branches.all
     items = {key for branch in there.values() for key in one.history.view(branch.head).items}
     figures = (

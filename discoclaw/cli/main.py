@@ -30,7 +30,7 @@ log = logging.getLogger("discoclaw")
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-class _Door(typer.core.TyperGroup):
+class _ErrorGroup(typer.core.TyperGroup):
     """Turns our errors into one line and an exit code, whoever calls the commands."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -57,14 +57,14 @@ def _complain(told: str) -> None:
 _LONGEST = 10_000
 
 
-def _way_of(settings: Settings) -> config.Way | None:
-    from discoclaw.cli.relays import way_of  # imports that other commands do without
+def _relay_access(settings: Settings) -> config.RelayAccess | None:
+    from discoclaw.cli.relays import relay_access  # imports that other commands do without
 
-    return way_of(settings)
+    return relay_access(settings)
 
 
 cli = typer.Typer(
-    cls=_Door,
+    cls=_ErrorGroup,
     help="A Discord bot with a memory that its users can see and correct.",
     no_args_is_help=True,
     add_completion=False,
@@ -73,7 +73,7 @@ cli = typer.Typer(
 )
 cli.add_typer(memory, name="memory")
 cli.command()(recall)
-cli.add_typer(config.commands(_way_of), name="config")
+cli.add_typer(config.commands(_relay_access), name="config")
 cli.add_typer(nostr, name="nostr")
 
 

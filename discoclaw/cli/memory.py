@@ -18,21 +18,21 @@ from discoclaw.cli import change, exchange, records, verify
 from discoclaw.cli.common import (
     AsJson,
     OnBranch,
-    Who,
-    all_held,
-    everybody,
+    SubjectArg,
+    all_subjects,
+    inspect_all,
+    inspect_subject,
     item_json,
     item_named,
-    looked,
-    nobody,
+    no_memory_text,
     note,
-    note_elsewhere,
+    note_other_stores,
     print_table,
     save,
     say,
     say_json,
 )
-from discoclaw.core import merge
+from discoclaw.core import compare
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
@@ -66,9 +66,9 @@ def list_(as_json: AsJson = False) -> None:
     Example: discoclaw memory list
     """
     settings = settings_module.load()
-    there = _with_records(all_held(settings), disks_of(settings).used)
+    there = _with_records(inspect_all(settings), disks_of(settings).used)
     rows = [_summary(one) for one in there]
-    note_elsewhere(settings)
+    note_other_stores(settings)
     for one in there:
         if not one.commits:
             for fault in one.faults:
@@ -93,12 +93,12 @@ def _with_records(there: list[Inspection], disk: Disk) -> list[Inspection]:
 
 
 @memory.command()
-def show(who: Who, as_json: AsJson = False) -> None:
+def show(who: SubjectArg, as_json: AsJson = False) -> None:
     """What is remembered of one person, newest first, forgotten items last.
 
     Example: discoclaw memory show 123456789012345678
     """
-    one = looked(who)
+    one = inspect_subject(who)
     if as_json:
         told = [item_json(item) for item in one.view.items.values()]
         say_json({"subject": one.subject, "branch": one.history.branches.current, "items": told})
@@ -125,7 +125,7 @@ def _marks(item: Item) -> str:
 
 @memory.command()
 def view(
-    who: Who,
+    who: SubjectArg,
     at: Annotated[str | None, typer.Option("--at", help=f"{Point} A date means the end of that day.")] = None,
     branch: OnBranch = None,
     as_json: AsJson = False,
@@ -134,7 +134,7 @@ def view(
 
     Example: discoclaw memory view 123456789012345678 --at 2026-02-03
     """
-    one = looked(who)
+    one = inspect_subject(who)
     shown = _at(one.history, at, branch)
     if as_json:
         say_json({"subject": one.subject, **_view_json(shown)})
@@ -151,12 +151,12 @@ def _at(history: History, at: str | None, branch: str | None) -> View:
 
 
 @memory.command()
-def branches(who: Who, as_json: AsJson = False) -> None:
+def branches(who: SubjectArg, as_json: AsJson = False) -> None:
     """The branches (personas) of one person, the current one marked with a star.
 
     Example: discoclaw memory branches 123456789012345678
     """
-    history = looked(who).history
+    history = inspect_subject(who).history
     there = history.branches
     counts = {name: len(history.view(branch.head).active()) for name, branch in there.all.items()}
     if not as_json:
@@ -170,12 +170,12 @@ def branches(who: Who, as_json: AsJson = False) -> None:
 
 
 @memory.command()
-def stats(who: Who, as_json: AsJson = False) -> None:
+def stats(who: SubjectArg, as_json: AsJson = False) -> None:
     """How much is remembered of one person, of what kind, since when, and made by whom.
 
     Example: discoclaw memory stats 123456789012345678
     """
-    one = looked(who)
+    one = inspect_subject(who)
     if as_json:
         say_json({"subject": one.subject} | text.stats_json(one.history))
     else:
@@ -187,7 +187,7 @@ def stats(who: Who, as_json: AsJson = False) -> None:
 
 @memory.command()
 def log(
-    who: Who,
+    who: SubjectArg,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line for each commit.")] = False,
     branch: Annotated[str | None, typer.Option("--branch", help="Only this branch; else all.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="So many commits.")] = None,
@@ -197,7 +197,7 @@ def log(
 
     Example: discoclaw memory log 123456789012345678 --oneline --branch main --limit 20
     """
-    one = looked(who)
+    one = inspect_subject(who)
     if as_json:
         say_json([commit.to_json() for commit in _commits(one.history, branch)[::-1][:limit]])
     elif not one.history.records:
@@ -214,7 +214,7 @@ def _commits(history: History, branch: str | None) -> list[Commit]:
 
 @memory.command()
 def diff(
-    who: Who,
+    who: SubjectArg,
     old: Annotated[str, typer.Argument(metavar="FROM", help=Point)],
     new: Annotated[str | None, typer.Argument(metavar="TO", help="The same; without it, now.")] = None,
     as_json: AsJson = False,
@@ -223,8 +223,8 @@ def diff(
 
     Example: discoclaw memory diff 123456789012345678 HEAD~3
     """
-    history = looked(who).history
-    found = merge.diff(view_at(history, old), view_at(history, new) if new is not None else history.shown())
+    history = inspect_subject(who).history
+    found = compare.diff(view_at(history, old), view_at(history, new) if new is not None else history.shown())
     if as_json:
         say_json([change.change_json(one) for one in found])
     else:
@@ -233,7 +233,7 @@ def diff(
 
 @memory.command()
 def why(
-    who: Who,
+    who: SubjectArg,
     item: Annotated[str, typer.Argument(help="An item's id or its beginning, or 60 % of its text.")],
     branch: Annotated[str | None, typer.Option("--branch", help="Only this branch; else all.")] = None,
     as_json: AsJson = False,
@@ -244,7 +244,7 @@ def why(
 
     Example: discoclaw memory why 123456789012345678 3720777d
     """
-    history = looked(who).history
+    history = inspect_subject(who).history
     found = _item_ever(history, item, branch)
     if as_json:
         say_json({"item": item_json(found), "events": _touched(history, found, branch)})
@@ -305,7 +305,7 @@ def _touched(history: History, item: Item, branch: str | None) -> list[dict[str,
 
 @memory.command()
 def graph(
-    who: Who,
+    who: SubjectArg,
     format_: Annotated[
         Literal["mermaid", "timeline", "png"], typer.Option("--format", help="What to make.")
     ] = "mermaid",
@@ -319,7 +319,7 @@ def graph(
 
     Example: discoclaw memory graph 123456789012345678 --format png --output graph.png
     """
-    one = looked(who)
+    one = inspect_subject(who)
     if str(output) == "-":
         output = None
     if format_ == "png":
@@ -368,7 +368,7 @@ def _nothing(one: Inspection) -> str:
     """What is said of somebody whose memory is empty, or who is not there at all."""
     if one.history.records:
         return f"Nothing is remembered of {one.subject} on the branch {one.history.branches.current}."
-    told = nobody(one.subject, everybody(settings_module.load()))
+    told = no_memory_text(one.subject, all_subjects(settings_module.load()))
     return f"{told[:1].upper()}{told[1:]}{'' if told.endswith('?') else '.'}"
 
 

@@ -90,10 +90,10 @@ def push(
     """
     from discoclaw.cli import relays
 
-    here = relays.house(_wanted())
+    here = relays.nostr_context(_wanted())
     instead = "it does this by itself; its owners say `!nostr push` to it"
-    with relays.alone(instead) as memory, relays.Bars() as bars:
-        done = asyncio.run(relays.push(here, memory, check=check, tell=bars.counted))
+    with relays.exclusive_memory(instead) as memory, relays.ProgressBars() as bars:
+        done = asyncio.run(relays.push(here, memory, check=check, tell=bars.show_delivery))
     for told in done.notes:
         note(told)
     tally = done.tally
@@ -121,20 +121,23 @@ def recover(
     """
     from discoclaw.cli import relays
 
-    here = relays.house(_wanted())
+    here = relays.nostr_context(_wanted())
     if dry_run:
-        with relays.Bars() as bars:
-            found = asyncio.run(relays.previewed(here, bars.reached))
+        with relays.ProgressBars() as bars:
+            found = asyncio.run(relays.preview_recovery(here, bars.show_recovery))
     else:
-        with relays.alone("`--dry-run` says what would come back") as memory, relays.Bars() as bars:
-            found = asyncio.run(relays.recovered(here, memory, bars.reached))
+        with (
+            relays.exclusive_memory("`--dry-run` says what would come back") as memory,
+            relays.ProgressBars() as bars,
+        ):
+            found = asyncio.run(relays.recover(here, memory, bars.show_recovery))
     if as_json:
         say_json(found.to_json())
     else:
         for told in found.warnings():
             note(told)
         if not found.events:
-            note(f"no relay has anything of {here.wish.keys.npub}; is that the key that was used before?")
+            note(f"no relay has anything of {here.config.keys.npub}; is that the key that was used before?")
         came = "would come" if found.dry else "came"
         say(
             f"{count(found.events, 'event')} found on relays; {count(found.records, 'record')} of "

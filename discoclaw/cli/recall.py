@@ -14,10 +14,10 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
     AsJson,
     OnBranch,
-    Who,
-    everybody,
-    looked,
-    nobody,
+    SubjectArg,
+    all_subjects,
+    inspect_subject,
+    no_memory_text,
     now_ms,
     print_table,
     say,
@@ -39,7 +39,7 @@ LONGEST = 90
 
 
 def recall(
-    who: Who,
+    who: SubjectArg,
     query: Annotated[str, typer.Argument(help="What somebody says or asks.")],
     explain: Annotated[
         bool, typer.Option("--explain", help="Every candidate, with what each step gave.")
@@ -54,9 +54,9 @@ def recall(
 
     Example: discoclaw recall 123456789012345678 "where does my sister live?" --explain
     """
-    settings, one, now = settings_module.load(), looked(who), now_ms()
+    settings, one, now = settings_module.load(), inspect_subject(who), now_ms()
     if not one.history.records:
-        raise Refused(nobody(one.subject, everybody(settings)))
+        raise Refused(no_memory_text(one.subject, all_subjects(settings)))
     name = one.history.branches.named(branch).name if branch is not None else None
     view = one.view if name is None else one.history.view(one.history.branches.all[name].head)
     items = view.visible(in_dm=not public)

@@ -12,16 +12,16 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
-    BY,
-    BY_HAND,
+    CLI_AUTHOR,
+    CLI_ORIGIN,
     AsJson,
-    cleaned,
-    looked,
-    nobody,
+    inspect_subject,
+    no_memory_text,
     note,
+    run_on_storage,
     say,
     say_json,
-    stored,
+    without_secrets,
 )
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
@@ -42,7 +42,7 @@ T = TypeVar("T")
 commands = typer.Typer()
 PANEL = "Change (the bot has to be stopped)"
 
-Whose = Annotated[
+RecordArg = Annotated[
     str,
     typer.Argument(
         metavar="WHO", help="A Discord user id, group:CHANNEL_ID, or a subject as `memory list` shows it."
@@ -54,20 +54,20 @@ Whose = Annotated[
 
 
 @commands.command()
-def get(who: Whose, as_json: AsJson = False) -> None:
+def get(who: RecordArg, as_json: AsJson = False) -> None:
     """The record of a person (names, notes, preferences) or a channel (purpose, members, themes, decisions).
 
     Example: discoclaw memory get 123456789012345678
     """
     settings = settings_module.load()
-    one, disk = looked(who), disks_of(settings).used
+    one, disk = inspect_subject(who), disks_of(settings).used
     record = _record(one, disk, settings)
     if as_json:
         say_json({"subject": one.subject, **record})
     elif one.subject in recorded(disk):
         say("\n".join([one.subject, *_lines(record)]))
     else:
-        told = nobody(one.subject, recorded(disk))
+        told = no_memory_text(one.subject, recorded(disk))
         say(f"{told[:1].upper()}{told[1:]}{'' if told.endswith('?') else '.'}")
 
 
@@ -79,12 +79,12 @@ def _record(one: Inspection, disk: Disk, settings: Settings) -> dict[str, Any]:
         "last_change": iso_ms(one.view.updated_at) if one.view.commits else "",
     }
     if (user_id := user_of(one.subject)) is not None:
-        profile = _read(disk, PROFILES, user_id, Profile.from_json, Profile()).viewing(one.view)
+        profile = _read(disk, PROFILES, user_id, Profile.from_json, Profile()).with_view(one.view)
         chosen = (choices.read(disk.documents("")) or {}).get(user_id, {})
         out = {"opted_out": bool(chosen.get("opted_out", False))}
         return {**profile.published(is_owner=user_id in settings.owners), **out, **beside}
     if (group_id := group_of(one.subject)) is not None:
-        group = _read(disk, GROUPS, group_id, Group.from_json, Group()).viewing(one.view)
+        group = _read(disk, GROUPS, group_id, Group.from_json, Group()).with_view(one.view)
         return {**group.to_json(), **beside}
     raise Refused(f"{one.subject} is no person and no channel; `discoclaw memory show` shows its items")
 
@@ -142,7 +142,7 @@ def _text(value: Any) -> str:
 
 @commands.command("set", rich_help_panel=PANEL)
 def set_(
-    who: Whose,
+    who: RecordArg,
     note_: Annotated[str | None, typer.Option("--note", help="Of a person: a note, one sentence.")] = None,
     theme: Annotated[str | None, typer.Option("--theme", help="Of a channel: what it talks about.")] = None,
     decision: Annotated[str | None, typer.Option("--decision", help="Of a channel: what holds.")] = None,
@@ -159,20 +159,20 @@ def set_(
         raise typer.BadParameter("say one of them", param_hint=" / ".join(_OPTIONS))
     ((option, text),) = given.items()
     _check(subject, option)
-    clean = cleaned(text)
+    clean = without_secrets(text)
 
     def state(draft: Draft) -> str:
         if option == "--note":
-            item, done = draft.upsert("fact", clean, BY_HAND, facets=Facets(category="core"))
+            item, done = draft.upsert("fact", clean, CLI_ORIGIN, facets=Facets(category="core"))
         else:
             part = _OPTIONS[option]
             assert part is not None
             facets = Facets(author="stated", key=key_of(part, clean), category="core")
-            item, done = draft.upsert(KINDS[part], clean, BY_HAND, facets=facets)
+            item, done = draft.upsert(KINDS[part], clean, CLI_ORIGIN, facets=facets)
         what = f"the {option.removeprefix('--')} {short(item.id)} {quoted(item.text)}"
         return f"{subject} had {what} already." if done == "unchanged" else f"{subject} has {what} now."
 
-    say(stored(lambda storage: _stated(storage, subject, state)))
+    say(run_on_storage(lambda storage: _stated(storage, subject, state)))
 
 
 _OPTIONS: Mapping[str, Part | None] = {"--note": None, "--theme": "theme", "--decision": "decision"}
@@ -187,13 +187,13 @@ def _check(subject: str, option: str) -> None:
         raise Refused(f"{subject} has no {option.removeprefix('--')}s; for it there is {fits}")
     there = recorded(disks_of(settings_module.load()).used)
     if subject not in there:
-        raise Refused(nobody(subject, there))
+        raise Refused(no_memory_text(subject, there))
 
 
 async def _stated(storage: Storage, subject: str, state: Callable[[Draft], str]) -> str:
     """Record a statement, and have it in the record's file too."""
     try:
-        return await storage.memory.change(subject, "noted by hand", state, by=BY)
+        return await storage.memory.change(subject, "noted by hand", state, by=CLI_AUTHOR)
     finally:
         for files in (storage.people.profiles, storage.people.groups):
             if files is not None:

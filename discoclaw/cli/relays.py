@@ -12,12 +12,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from discoclaw.cli.common import locked, now_ms
-from discoclaw.cli.config import Way
+from discoclaw.cli.common import locked_storage, now_ms
+from discoclaw.cli.config import RelayAccess
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.mirroring import keys_here, redactor_for, wish_with
+from discoclaw.mirroring import keys_here, nostr_config_with, redactor_for
 from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.folder import read_state, relay_folder, state_path
@@ -33,7 +33,7 @@ from discoclaw.nostr.relays.wire import Filter
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.storage import disks_of
 
-LOOK_S = 3.0
+STATUS_WAIT_S = 3.0
 """So long `status` waits for a relay."""
 _TICK_S = 0.25
 
@@ -43,13 +43,13 @@ class NostrContext:
     """Everything about Nostr that the settings say."""
 
     settings: Settings
-    wish: NostrConfig
+    config: NostrConfig
 
     @asynccontextmanager
-    async def door(self, memory: Memory) -> AsyncIterator[NostrAdapter]:
+    async def adapter(self, memory: Memory) -> AsyncIterator[NostrAdapter]:
         """The bot's own door, open, for a memory whose folder is taken."""
-        redactor = redactor_for(self.settings, self.wish.keys)
-        door = NostrAdapter(self.wish, memory, clock=now_ms, redactor=redactor)
+        redactor = redactor_for(self.settings, self.config.keys)
+        door = NostrAdapter(self.config, memory, clock=now_ms, redactor=redactor)
         await door.open()
         try:
             yield door
@@ -57,7 +57,7 @@ class NostrContext:
             await door.close()
 
 
-def house(settings: Settings) -> NostrContext:
+def nostr_context(settings: Settings) -> NostrContext:
     """Raises SettingsError where relays or the key are missing, or may not be used like that."""
     if not settings.nostr_relays:
         raise SettingsError("no relays are set; name some with NOSTR_RELAYS, or say NOSTR_RELAYS=embedded")
@@ -67,14 +67,14 @@ def house(settings: Settings) -> NostrContext:
             "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or make one with "
             "`discoclaw nostr new-key`"
         )
-    return NostrContext(settings, wish_with(settings, keys))
+    return NostrContext(settings, nostr_config_with(settings, keys))
 
 
 @contextmanager
-def alone(instead: str) -> Iterator[Memory]:
+def exclusive_memory(instead: str) -> Iterator[Memory]:
     """The memory with its folder taken. Raises FolderInUse with what to do `instead` while the bot runs."""
     try:
-        with locked() as storage:
+        with locked_storage() as storage:
             yield storage.memory
     except FolderInUse as error:
         raise FolderInUse(f"{error}. While the bot runs, {instead}") from None
@@ -118,7 +118,7 @@ async def status(settings: Settings) -> dict[str, Any]:
     """
     keys = keys_here(settings)
     noted = read_state(state_path(settings.data_dir), now_ms())
-    connections = dict(noted) if noted is not None else await _looked(settings, keys)
+    connections = dict(noted) if noted is not None else await _probed(settings, keys)
     queued, quarantined = _queued(settings, list(connections))
     return {
         "mode": settings.nostr_mode,
@@ -131,12 +131,12 @@ async def status(settings: Settings) -> dict[str, Any]:
     }
 
 
-async def _looked(settings: Settings, keys: Keys | None) -> dict[str, dict[str, Any]]:
+async def _probed(settings: Settings, keys: Keys | None) -> dict[str, dict[str, Any]]:
     """What can be seen of each relay by connecting; the embedded one runs within the bot only."""
     if settings.nostr_relays == (EMBEDDED,):
         return {EMBEDDED: {"error": "it runs only while the bot does"}}
     found: dict[str, dict[str, Any]] = {}
-    wait_s = min(LOOK_S, settings.nostr_timeout_s)
+    wait_s = min(STATUS_WAIT_S, settings.nostr_timeout_s)
     async with relays_of(settings, keys or Keys.generate(), wait_s) as relays:
         for relay in relays:
             with suppress(RelayError):  # its status says so
@@ -153,7 +153,7 @@ async def _looked(settings: Settings, keys: Keys | None) -> dict[str, dict[str, 
 
 def _queued(settings: Settings, urls: list[str]) -> tuple[Status | None, int]:
     """What waits in the outbox for each relay, and how many events are in quarantine."""
-    path = settings.mirrored_to
+    path = settings.outbox_path
     if not path.exists():
         return None, 0
     outbox = Outbox.reading(path)
@@ -181,19 +181,21 @@ def _relay(url: str, one: Any, queued: Status | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushResult:
     """How far everything came. `notes` are sentences about what did not."""
 
     tally: Tally
     notes: tuple[str, ...]
 
 
-async def push(here: NostrContext, memory: Memory, *, check: bool, tell: Callable[[Tally], None]) -> Pushed:
+async def push(
+    here: NostrContext, memory: Memory, *, check: bool, tell: Callable[[Tally], None]
+) -> PushResult:
     """Publish all that is not published, and wait until the relays have it, or nothing moves any more.
 
     `check`: what relays once had and do not have now goes to them again, and so does what they refused.
     """
-    async with here.door(memory) as door:
+    async with here.adapter(memory) as door:
         await door.mirror.push(whole=check)
         waiting = door.mirror.waiting
         notes = [f"{waiting} units can not be mirrored now"] if waiting else []
@@ -205,7 +207,7 @@ async def push(here: NostrContext, memory: Memory, *, check: bool, tell: Callabl
             if one.queue.depth:
                 notes.append(f"{one.relay.url}: {one.queue.depth:,} events still wait: {why}")
             notes += [f"{one.relay.url} refused {count:,}: {reason}" for reason, count in one.queue.parked]
-    return Pushed(tally, tuple(notes))
+    return PushResult(tally, tuple(notes))
 
 
 async def _checked(door: NostrAdapter) -> list[str]:
@@ -247,17 +249,17 @@ async def _delivered(door: NostrAdapter, settings: Settings, tell: Callable[[Tal
     return await in_thread(outbox.tally, urls, min_acks=settings.nostr_min_acks)
 
 
-async def recovered(here: NostrContext, memory: Memory, tell: Callable[[Reached], None]) -> Recovered:
+async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], None]) -> Recovered:
     """Bring back what relays have, into a memory whose folder is taken."""
-    async with here.door(memory) as door:
+    async with here.adapter(memory) as door:
         return await door.recover(tell)
 
 
-async def previewed(here: NostrContext, tell: Callable[[Reached], None]) -> Recovered:
+async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> Recovered:
     """What that would bring back; a bot may be running."""
     stores = disks_of(here.settings)
     try:
-        keys, pen = here.wish.keys, here.wish.pen
+        keys, pen = here.config.keys, here.config.pen
         async with relays_of(here.settings, keys) as relays:
             return await recovery.preview(relays, pen, Names(keys), stores.used, clock=now_ms, progress=tell)
     finally:
@@ -267,7 +269,7 @@ async def previewed(here: NostrContext, tell: Callable[[Reached], None]) -> Reco
 # ---------------------------------------------------------------------- progress
 
 
-class Bars:
+class ProgressBars:
     """Progress on stderr, where that is a terminal."""
 
     def __init__(self) -> None:
@@ -283,18 +285,18 @@ class Bars:
         )
         self._tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> "Bars":
+    def __enter__(self) -> "ProgressBars":
         self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def reached(self, at: Reached) -> None:
+    def show_recovery(self, at: Reached) -> None:
         """A recovery has come so far."""
         self._show(at.stage, at.done, at.total, f"{at.per_s:,.0f}/s" if at.done else "")
 
-    def counted(self, tally: Tally) -> None:
+    def show_delivery(self, tally: Tally) -> None:
         """So much is delivered."""
         self._show("delivering", tally.enough, tally.events, "")
 
@@ -308,7 +310,7 @@ class Bars:
 # ---------------------------------------------------------------------- the owner's voice
 
 
-def way_of(settings: Settings) -> Way | None:
+def relay_access(settings: Settings) -> RelayAccess | None:
     """How an event of the owner reaches the bot; None where there are no relays or no key of the bot."""
     keys = keys_here(settings)
     if keys is None or not settings.nostr_relays or settings.nostr_mode == "off":
@@ -326,4 +328,4 @@ def way_of(settings: Settings) -> Way | None:
                     failed[relay.url] = str(error).removeprefix(f"{relay.url}: ")
         return Posted(tuple(accepted), failed)
 
-    return Way(keys.public, Names(keys), publish)
+    return RelayAccess(keys.public, Names(keys), publish)

@@ -9,11 +9,11 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
     AsJson,
-    held_or_why,
-    locked,
-    nobody,
+    inspect_or_fault,
+    locked_storage,
+    no_memory_text,
     note,
-    note_elsewhere,
+    note_other_stores,
     now_ms,
     say,
     say_json,
@@ -51,11 +51,11 @@ def verify(
     stores = disks_of(settings)
     disk = stores.used
     _look_at_whole(settings, stores, repair)
-    note_elsewhere(settings)
+    note_other_stores(settings)
     checked = [_checked(disk, name) for name in _names(disk, named)]
     done: dict[str, list[str]] = {}
     if repair and any(one.faults for one in checked):
-        with locked() as storage:
+        with locked_storage() as storage:
             for one in checked:
                 if one.faults:
                     done[one.subject] = asyncio.run(_repair(storage.memory, one))
@@ -81,12 +81,12 @@ def _names(disk: Disk, who: str | None) -> list[str]:
     """Who is to be checked. Raises Refused for somebody of whom there is nothing."""
     there = sorted({*subjects(disk), *unfinished(disk)})
     if who is not None and who not in there:
-        raise Refused(nobody(who, there))
+        raise Refused(no_memory_text(who, there))
     return there if who is None else [who]
 
 
 def _checked(disk: Disk, subject: str) -> Inspection:
-    one = held_or_why(disk, subject)
+    one = inspect_or_fault(disk, subject)
     if subject not in unfinished(disk):
         return one
     fault = "its erasing was interrupted; the bot finishes it at its next start"

@@ -1,4 +1,4 @@
-"""Where conversation may be kept: the admin's word for each server and for direct messages. A value."""
+"""Which places the archive keeps messages from, as an admin set it in DISCOCLAW_AUTO_SAVE. A value."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,10 @@ EVERYWHERE = {"all", "1", "on", "yes", "true"}
 
 @dataclass(frozen=True, slots=True)
 class AutoSave:
-    """`everywhere`, or on the servers named, and in people's `dms` with us. By default nowhere."""
+    """Archive `everywhere`, or on the servers in `guilds` (ids) and, if `dms`, in direct messages.
+
+    Nothing is archived by default: keeping what people say is the admin's decision, not ours.
+    """
 
     everywhere: bool = False
     guilds: frozenset[str] = frozenset()
@@ -20,16 +23,16 @@ class AutoSave:
         return self.everywhere or self.dms or bool(self.guilds)
 
     def covers(self, place: Place) -> bool:
-        """Whether what is said at a place is kept."""
+        """Whether messages from a place are archived."""
         if self.everywhere:
             return True
         return self.dms if place.kind == "dm" else place.guild_id in self.guilds
 
 
 def auto_save(text: str) -> AutoSave:
-    """What an admin wrote: off, all, or server ids and "dm", divided by commas or white space.
+    """Parse "off", "all", or server ids and "dm" separated by commas or white space.
 
-    Raises ValueError, which says what is allowed.
+    Raises ValueError, saying what is allowed.
     """
     words = text.replace(",", " ").lower().split()
     if len(words) <= 1 and (words or [""])[0] in OFF:
@@ -39,5 +42,7 @@ def auto_save(text: str) -> AutoSave:
     guilds = frozenset(word for word in words if word != "dm")
     for word in sorted(guilds):
         if not (word.isascii() and word.isdigit() and len(word) <= 20):
-            raise ValueError(f"{word!r} is not allowed; 0, all, or server ids and dm, divided by commas")
+            raise ValueError(
+                f"{word!r} is not allowed; use 0, all, or server ids and dm, separated by commas"
+            )
     return AutoSave(guilds=guilds, dms="dm" in words)

@@ -1,18 +1,19 @@
-"""Consolidation: which of a small model's wishes to tidy a memory come true.
+"""Consolidation: which of a small model's proposals to tidy a memory are carried out.
 
-The model names items it was shown: duplicates, contradictions, what is outdated. The rules:
+The model is shown items and names duplicates, contradictions and outdated ones. The rules:
 
-- Only an item counts that was shown, is still as it was shown, has no question open about it, and was not
-  brought back after an earlier consolidation. Each is named once. An entry that breaks this is refused.
-- What a person stated is neither changed nor set aside: it is left, or becomes a question to the person.
-- Of duplicates the one stays that is visible in most places, then the one that was stated, then the one
-  the model chose. So nothing vanishes from where it was visible.
-- The one that stays takes words and tags only from items as private as itself. So nothing private shows.
-- Words that nobody can take over, although they say more than what stays, leave all as it is.
-- What the person has settled is not asked again, and at most `MOST_QUESTIONS` wait at a time.
-- A proposal that would set aside most of what was shown is nonsense, and refused as a whole.
+- An entry may only name items that were shown, have not changed since, have no open question, and were not
+  restored after an earlier consolidation; and each of them only once. Other entries are rejected.
+- What a person stated is neither changed nor deprecated. It stays, or becomes a question to the person.
+- Of duplicates the least private one stays, then the one a person stated, then the one the model chose. So
+  nothing disappears from a place where it was visible.
+- The remaining item takes text and tags only from items that are as private as itself. So nothing private
+  becomes visible.
+- If the others say more than the remaining item can take over, the duplicates stay as they are.
+- The person is not asked again what they have settled, and at most `MOST_QUESTIONS` questions are open.
+- A proposal that would deprecate most of what was shown cannot be right, and is rejected as a whole.
 
-Nothing is removed: what goes is deprecated, and the history has it. Pure; knows nothing about models.
+Nothing is removed, only deprecated, so the person can restore it. Pure; knows nothing about models.
 """
 
 import re
@@ -31,16 +32,18 @@ from discoclaw.core.text import clip, collapse, normalise, scrub
 T = TypeVar("T")
 
 MOST_GONE = 10
-"""So many items may always be set aside at once; of more, half of what was shown."""
+"""One consolidation may deprecate this many items, or half of those shown if that is more."""
 MOST_QUESTIONS = 10
+"""Open questions to a person; people stop reading longer lists."""
 LONGEST_REASON = 200
+"""In UTF-16 units. Reasons are the model's own words, and end up in the history."""
 
 _LEVELS: tuple[Sensitivity, ...] = get_args(Sensitivity)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a report, and how private what it quotes is."""
+    """One line of a report, and the sensitivity of the items it quotes."""
 
     text: str
     sensitivity: Sensitivity = "normal"
@@ -48,10 +51,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a consolidation came to. `refused` is for the log: wishes that a rule did not grant, and why.
+    """What a consolidation did: numbers, and lines for people.
 
-    `branch` and `head` say what is tidy now: the branch as far as the commit `head`. `commit` is the one that
-    was recorded, None when there was nothing to do.
+    `refused` is for the log: why proposals were rejected. `branch` has been consolidated up to the commit
+    `head`. `commit` is the one that was recorded, None if there was nothing to do.
     """
 
     merged: int = 0
@@ -64,7 +67,7 @@ class Report:
     commit: Commit | None = None
 
     def __add__(self, other: "Report") -> "Report":
-        """Both as one; branch, head and commit are this one's."""
+        """Both reports as one. Branch, head and commit are this one's."""
         return replace(
             self,
             merged=self.merged + other.merged,
@@ -76,12 +79,12 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was done, by kind."""
+        """How many changes of each kind were made, as stored in the commit's metadata."""
         return {"merged": self.merged, "outdated": self.outdated, "questions": self.questions}
 
     @property
     def summary(self) -> str:
-        """What was done, in a few words: "2 duplicates merged, 1 outdated, 1 question"; "" for nothing."""
+        """The numbers in words: "2 duplicates merged, 1 outdated, 1 question"; "" if nothing was done."""
         parts = (
             (self.merged, "duplicate merged" if self.merged == 1 else "duplicates merged"),
             (self.outdated, "outdated"),
@@ -90,7 +93,7 @@ class Report:
         return ", ".join(f"{count} {what}" for count, what in parts if count)
 
     def text(self, *, in_private: bool) -> str:
-        """The report for people. In the open, lines about private items only say that they are."""
+        """The report for people. Unless `in_private`, lines about private items read "(private)"."""
         head = f"Tidied: {self.summary}." if self.summary else "Nothing to tidy."
         shown = (
             line.text if line.sensitivity == "normal" or in_private else "(private)" for line in self.lines
@@ -99,19 +102,19 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What was decided about earlier consolidations, so that nothing is asked or done again and again.
+class PastDecisions:
+    """The person's decisions on earlier consolidations, so that nothing is asked or done twice.
 
-    `answered` are the questions the person has settled: an item's id and the (normalised) words against it.
-    `kept` are the items that a consolidation had set aside, and that were brought back.
+    `answered`: questions the person has settled, as an item's id and the normalised text that contradicted
+    it. `kept`: ids of items that a consolidation had deprecated and that were then restored.
     """
 
     answered: frozenset[tuple[str, str]] = frozenset()
     kept: frozenset[str] = frozenset()
 
 
-def decided(chain: Iterable[Commit]) -> Decided:
-    """What was decided on a branch, given its commits. An item's new words make a new case of it."""
+def past_decisions(chain: Iterable[Commit]) -> PastDecisions:
+    """The decisions on a branch, given its commits in order. Rewording an item makes it a new case."""
     answered: set[tuple[str, str]] = set()
     gone: set[str] = set()
     kept: set[str] = set()
@@ -134,13 +137,13 @@ def decided(chain: Iterable[Commit]) -> Decided:
                 (gone.add if tidied else gone.discard)(target)
             elif target in gone and body.get("status") == "active" and not tidied:
                 gone.discard(target)
-                if commit.metadata.get("by") != "extraction":  # it learned the same words once more
+                if commit.metadata.get("by") != "extraction":  # learning it once more is not a decision
                     kept.add(target)
-    return Decided(frozenset(answered), frozenset(kept))
+    return PastDecisions(frozenset(answered), frozenset(kept))
 
 
 def available(items: Iterable[Item], questions: Iterable[str]) -> list[Item]:
-    """The items that may be tidied: those that hold, and about which (`questions`, by id) none is open."""
+    """The items a consolidation may name: active ones, without an open question (`questions`: their ids)."""
     asked = set(questions)
     return [item for item in items if item.active and item.id not in asked]
 
@@ -150,17 +153,17 @@ def apply(
     proposal: Consolidation,
     shown: Mapping[str, Item],
     origin: Origin,
-    past: Decided | None = None,
+    past: PastDecisions | None = None,
 ) -> Report:
-    """Draft what a model proposes about the items it was shown, by id, as far as the rules grant it.
+    """Add a model's proposal about the items it was shown (by id) to a draft, as far as the rules allow.
 
-    `origin` is "inferred"; its `said_at` is when the items were looked at, and it is `private` when they are.
+    `origin` is "inferred". Its `said_at` is when the items were read, and it is private if they are.
     """
     wanted = {one for entry in proposal.duplicates for one in entry.drop}
     wanted |= {entry.id for entry in proposal.outdated}
     if len(wanted) > max(MOST_GONE, len(shown) // 2):
-        return Report(refused=(f"{len(wanted)} of {len(shown)} items were to go, which can not be meant",))
-    tidying = _Tidying(draft, shown, origin, past or Decided())
+        return Report(refused=(f"it would deprecate {len(wanted)} of {len(shown)} items, which is too many",))
+    tidying = _Tidying(draft, shown, origin, past or PastDecisions())
     tidying.each(proposal.duplicates, tidying.duplicate)
     tidying.each(proposal.contradictions, tidying.contradiction)
     tidying.each(proposal.outdated, tidying.out)
@@ -177,7 +180,7 @@ class _Tidying:
     draft: Draft
     shown: Mapping[str, Item]
     origin: Origin
-    past: Decided
+    past: PastDecisions
     report: Report = field(default_factory=Report)
     _free: set[str] = field(init=False)
     _named: set[str] = field(default_factory=set)
@@ -189,7 +192,7 @@ class _Tidying:
         self._free = set(same) - self.past.kept
 
     def each(self, entries: Sequence[T], work: Callable[[T], Report]) -> None:
-        """Do what each entry asks for; what a rule refuses is noted, and the others go on."""
+        """Carry out each entry. One that a rule rejects is noted, and the next one is tried."""
         for entry in entries:
             try:
                 self.report += work(entry)
@@ -199,13 +202,13 @@ class _Tidying:
     def duplicate(self, entry: Duplicate) -> Report:
         group = self._take(entry.keep, *entry.drop)
         if len(group) < 2:
-            raise Refused(f"{entry.keep} alone is no duplicate")
+            raise Refused(f"{entry.keep} is named without a duplicate")
         keeper = min(group, key=lambda item: (_level(item), item.facets.author != "stated"))
         alike = all(_level(item) == _level(keeper) for item in group)
         takes = alike and keeper.facets.author == "inferred"
         words = self._merged(entry.text, group)
         if not takes and _words(words) - _words(keeper.text):
-            raise Refused(f"{keeper.id} can not take over what the others say beyond it")
+            raise Refused(f"{keeper.id} can't take over what its duplicates say beyond it")
         stay = [item for item in group if item.facets.author == "stated" and item is not keeper]
         gone = [item for item in group if item.facets.author == "inferred" and item is not keeper]
         if takes:
@@ -217,52 +220,54 @@ class _Tidying:
             left = self.draft.items[keeper.id].text
             lines.append(_line(f"the same: {left} / {_texts(gone)}", group))
         if stay:
-            lines.append(_line(f"left as they were stated: {_texts([keeper, *stay])}", group))
+            lines.append(_line(f"kept as they were stated: {_texts([keeper, *stay])}", group))
         return Report(merged=len(gone), lines=tuple(lines))
 
     def contradiction(self, entry: Contradiction) -> Report:
         named = self._take(entry.older, entry.newer)
         reason = self._reason(entry.reason, named)
-        older, newer = sorted(named, key=lambda item: item.updated_at)  # its dates, not the model's word
+        older, newer = sorted(named, key=lambda item: item.updated_at)  # by date, whatever the model says
         sure = older is named[0] and _level(older) == _level(newer)
         if sure and (older.facets.author, newer.facets.author) == ("inferred", "stated"):
             why = f"contradicted by {newer.id}: {reason}" if reason else f"contradicted by {newer.id}"
             self.draft.deprecate(older, self._because(why))
-            return Report(outdated=1, lines=(_line(f"no longer: {older.text} Since: {newer.text}", named),))
+            line = _line(f"no longer true: {older.text} Now: {newer.text}", named)
+            return Report(outdated=1, lines=(line,))
         self._may_ask((older.id, newer.text), (newer.id, older.text))
         self.draft.contradict(older, newer, reason, self._because(reason))
-        return Report(questions=1, lines=(_line(f"to be settled: {_texts([older, newer])}", named),))
+        return Report(questions=1, lines=(_line(f"to settle: {_texts([older, newer])}", named),))
 
     def out(self, entry: Outdated) -> Report:
         (item,) = self._take(entry.id)
         reason = self._reason(entry.reason, [item])
         if item.facets.author == "inferred":
             self.draft.deprecate(item, self._because(reason or "outdated"))
-            return Report(outdated=1, lines=(_line(f"no longer: {item.text}", [item]),))
+            return Report(outdated=1, lines=(_line(f"no longer true: {item.text}", [item]),))
         self._may_ask((item.id, ""))
         if self.draft.deprecate(item, self._because(reason or "it may be outdated")) != "conflict":
-            raise Refused(f"{item.id} was stated since")
-        return Report(questions=1, lines=(_line(f"does it still hold? {item.text}", [item]),))
+            raise Refused(f"{item.id} was stated again since it was shown")
+        return Report(questions=1, lines=(_line(f"still true? {item.text}", [item]),))
 
     def _take(self, *ids: str) -> list[Item]:
-        """The items that an entry names. Raises Refused unless each may be tidied, and is named just once."""
+        """The items that an entry names. Raises Refused unless all may be named, and for the first time."""
         for number, one in enumerate(ids):
             if one not in self.shown:
-                raise Refused(f"{one[:60]!r} is none of the items")
+                raise Refused(f"{one[:60]!r} is not one of the items that were shown")
             if one in self._named or one in ids[:number]:
                 raise Refused(f"{one} is named twice")
             if one not in self._free:
-                raise Refused(f"{one} is left alone: it changed meanwhile, or a person decides about it")
+                raise Refused(f"{one} has changed since it was shown, or is up to the person")
         self._named.update(ids)
         return [self.draft.items[one] for one in ids]
 
     def _merged(self, text: str | None, group: Sequence[Item]) -> str:
-        """The one text for a group; "" when there is none. Raises Refused when it can not be one."""
+        """The proposed text for a group, "" if there is none. Raises Refused if it is implausible."""
         if text is None or not collapse(text):
             return ""
         words = check_text(text)
+        # Up to one and a half times the longest item: a text much longer than that was made up.
         if len(words) * 2 > max(len(item.text) for item in group) * 3:
-            raise Refused(f"{len(words)} characters are no merged text of {group[0].id}")
+            raise Refused(f"the merged text of {group[0].id} has {len(words)} characters, which is too long")
         self._keeps_secrets(words, group)
         return words
 
@@ -272,18 +277,18 @@ class _Tidying:
         return tidy
 
     def _keeps_secrets(self, words: str, items: Sequence[Item]) -> None:
-        """Raise Refused when words tell a more private item: it was not shown, however it came there."""
+        """Raise Refused if a model's text contains a more private item, which it was never shown."""
         level, plain = min(_level(item) for item in items), normalise(words)
         own = [normalise(item.text) for item in items]
         for item in self.draft.items.values():
             secret = normalise(item.text)
             if _level(item) > level and secret in plain and not any(secret in one for one in own):
-                raise Refused("the words tell something more private")
+                raise Refused("the text reveals a more private item")
 
     def _take_over(self, keeper: Item, gone: Sequence[Item], words: str) -> None:
         group = [keeper, *gone]
         tags = list(dict.fromkeys(tag for item in group for tag in item.tags))
-        # The message an item came from stays its source: without a ledger, that is what keeps it private.
+        # Keep a message as the source: if the ledger is lost, items from messages count as private.
         source = next((item.source for item in group if item.source.type == "discord"), keeper.source)
         origin = replace(self._because(f"merged with {', '.join(item.id for item in gone)}"), source=source)
         self.draft.upsert(
@@ -297,21 +302,21 @@ class _Tidying:
 
     def _may_ask(self, *questions: tuple[str, str]) -> None:
         if any((one, normalise(text)) in self.past.answered for one, text in questions):
-            raise Refused(f"the person has settled that about {questions[0][0]}")
+            raise Refused(f"the person has already settled that about {questions[0][0]}")
         if len(self.draft.view.conflicts) >= MOST_QUESTIONS:
-            raise Refused(f"{MOST_QUESTIONS} questions wait for the person already")
+            raise Refused(f"{MOST_QUESTIONS} questions are waiting for the person already")
 
     def _because(self, evidence: str) -> Origin:
         return replace(self.origin, evidence=evidence)
 
 
 def _level(item: Item) -> int:
-    """How private an item is: more is stricter."""
+    """How private an item is; a higher number is more private."""
     return _LEVELS.index(item.facets.sensitivity)
 
 
 def _same(one: Item, other: Item) -> bool:
-    """Whether an item is still what it was: its words, and whatever else is changed with a new time."""
+    """Whether an item is unchanged, in what the model was shown and in what the rules depend on."""
     return (one.text, one.status, one.facets.sensitivity, one.facets.author, one.updated_at) == (
         other.text,
         other.status,
@@ -322,7 +327,7 @@ def _same(one: Item, other: Item) -> bool:
 
 
 def _words(text: str) -> set[str]:
-    """All words of a text, the small ones too: "not" makes a difference."""
+    """All words of a text, including function words: "not" makes a difference."""
     return set(re.findall(r"\w+", normalise(text)))
 
 

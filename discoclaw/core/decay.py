@@ -1,9 +1,10 @@
-"""What time does to knowledge: how recency fades a score, and which items leave the memory.
+"""Decay: how age lowers an item's score, and which items are removed from memory.
 
-Three categories: "core" is never touched, "knowledge" may fade when nobody asks for it, "conversation" is
-what mattered for some days and leaves by its age alone. What a person stated, and how they want to be
-answered (standing items), stays whatever its category. Whether knowledge leaves is a matter of chance, and
-the chance is an argument: who rolls writes down what came of it, so that nobody rolls twice.
+There are three categories. "core" items never decay. "knowledge" may be removed when nobody has used it for
+long. "conversation" items are short-lived and expire by age. Items that a person stated, and standing items
+(preferences, constraints), stay whatever their category.
+Whether idle knowledge is removed is decided by chance. The random source is an argument, and the caller
+records the outcome as an event, so that a replay of the ledger never rolls again.
 Pure; times are ms since 1970 unless a name says otherwise. Knows nothing about ledgers or settings.
 """
 
@@ -19,11 +20,11 @@ CORE, KNOWLEDGE, CONVERSATION = "core", "knowledge", "conversation"
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """By what rules items leave.
+    """When items are removed. 0 seconds or days switches a rule off.
 
-    `max_age_s`: things of the day leave when nothing was written of them for so long. `max_idle_days`:
-    knowledge that nobody asked for that long leaves, but for the share `survival_chance` (0 to 1) of it. 0
-    seconds or days: never.
+    `max_age_s`: short-lived items expire this long after they were last written. `max_idle_days`: knowledge
+    that was neither stored nor found for longer is removed, except for a random share `survival_chance`
+    (0 to 1) of it.
     """
 
     max_age_s: int = 604_800
@@ -32,43 +33,52 @@ class Decay:
 
 
 def recency(age_s: float, half_life_s: float) -> float:
-    """The factor of a score by age: exp(-ln 2 * age / half-life); 1.0 with a half-life of 0."""
+    """The factor for a score by age: exp(-ln 2 * age / half-life), so 0.5 after one half-life.
+
+    1.0 if the half-life is 0, which switches recency off.
+    """
     if half_life_s <= 0:
         return 1.0
-    return math.exp(-math.log(2) * max(age_s, 0.0) / half_life_s)
+    return math.exp(-math.log(2) * max(age_s, 0.0) / half_life_s)  # a clock set back must not raise a score
 
 
 def idle_fade(idle_days: float, window_days: float) -> float:
-    """The factor of a score by idleness: 1.0 until half the window, then in a straight line to 0.0 at its
-    end; 1.0 with a window of 0."""
+    """The factor for a score by idleness: 1.0 for half the window, then falling linearly to 0.0 at its end.
+
+    1.0 if the window is 0. An item thus fades from results before decay may remove it.
+    """
     if window_days <= 0:
         return 1.0
     return min(max(2 * (1 - idle_days / window_days), 0.0), 1.0)
 
 
 def last_use(item: Item, accessed: Mapping[str, int]) -> int:
-    """When (ms) an item was last stored or found; an access that is 0 or missing is that of the writing."""
+    """When (ms) an item was last stored or found.
+
+    `accessed` has when items were last found, by id. It is a statistic that may be lost, so 0 or a missing
+    entry falls back to when the item was written.
+    """
     return max(accessed.get(item.id, 0), item.updated_at)
 
 
 def idle_days(item: Item, accessed: Mapping[str, int], now_ms: int) -> float:
-    """For how many days nobody has stored or found an item; never below 0."""
+    """Days since an item was last stored or found, never below 0."""
     return max(0.0, (now_ms - last_use(item, accessed)) / DAY_MS)
 
 
 def may_fade(item: Item) -> bool:
-    """Whether an item is of those that leave when nobody asks for them."""
+    """Whether an item may be removed for being idle: active, inferred, category knowledge, not standing."""
     facets = item.facets
     inferred = facets.author == "inferred"
     return item.active and inferred and facets.category == KNOWLEDGE and item.kind not in STANDING
 
 
-def of_the_day(item: Item) -> bool:
-    """Whether an item is of those that leave by their age."""
+def is_short_lived(item: Item) -> bool:
+    """Whether an item expires by age. One that a person stated does not."""
     return item.facets.category == CONVERSATION and item.facets.author == "inferred"
 
 
-def fate(
+def roll_survival(
     items: Collection[Item],
     accessed: Mapping[str, int],
     now_ms: int,
@@ -77,11 +87,11 @@ def fate(
     survival_chance: float,
     roll: Callable[[], float],
 ) -> tuple[list[Item], list[Item]]:
-    """Which idle items are lost, and which survive; all others are in neither list.
+    """The idle items that are lost and those that survive, by one roll each. Other items are in neither list.
 
-    Eligible is knowledge that is idle for longer than `max_idle_days` (0: nothing is). Each of them has one
-    roll, in the order of their ids: below `survival_chance` it survives. `roll` gives numbers from 0.0 to
-    below 1.0, so a chance of 0 loses all and one of 1 none.
+    An item is idle after more than `max_idle_days` (0: never). It survives if `roll`, which returns numbers
+    from 0.0 to below 1.0, is below `survival_chance`; so a chance of 0 loses all of them and 1 loses none.
+    Items are rolled in the order of their ids, so that one seed gives one outcome.
     """
     lost: list[Item] = []
     survivors: list[Item] = []
@@ -90,16 +100,16 @@ def fate(
     return lost, survivors
 
 
-def outlived(items: Collection[Item], written: Mapping[str, int], now_ms: int, max_age_s: int) -> list[Item]:
-    """The things of the day of which nothing was written for longer than `max_age_s` (0: ever), by their ids.
+def expired(items: Collection[Item], written: Mapping[str, int], now_ms: int, max_age_s: int) -> list[Item]:
+    """The short-lived items that were last written more than `max_age_s` ago, sorted by id; none if it is 0.
 
-    `written` says when (ms) something was last written of an item, where that is later than its own time.
+    `written` has when (ms) an item was last written, by id, where that is later than its `updated_at`.
     """
     return sorted(
         (
             item
             for item in items
-            if of_the_day(item) and 0 < max_age_s * 1000 < now_ms - last_use(item, written)
+            if is_short_lived(item) and 0 < max_age_s * 1000 < now_ms - last_use(item, written)
         ),
         key=lambda item: item.id,
     )
@@ -108,9 +118,12 @@ def outlived(items: Collection[Item], written: Mapping[str, int], now_ms: int, m
 def due(
     items: Collection[Item], accessed: Mapping[str, int], written: Mapping[str, int], rules: Decay
 ) -> int | None:
-    """When (ms) the next of these items may have to leave; None when none of them ever will."""
-    passing = [item for item in items if of_the_day(item)] if rules.max_age_s > 0 else []
-    times = [last_use(item, written) + rules.max_age_s * 1000 for item in passing]
+    """When (ms) the next of these items may have to be removed; None if none of them ever will.
+
+    Callers sleep until then instead of looking at every item on every tick.
+    """
+    expiring = [item for item in items if is_short_lived(item)] if rules.max_age_s > 0 else []
+    times = [last_use(item, written) + rules.max_age_s * 1000 for item in expiring]
     if rules.max_idle_days > 0:
         window = int(rules.max_idle_days * DAY_MS)
         times += [last_use(item, accessed) + window for item in items if may_fade(item)]

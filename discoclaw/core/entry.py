@@ -1,4 +1,4 @@
-"""An entry is one message of a conversation, as the archive keeps it. A value; knows nothing of databases."""
+"""One message as the archive keeps it. A value; knows nothing about databases."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from discoclaw.core.consent import Consent
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One archived message.
+    """One archived message. All ids are Discord snowflakes as text.
 
-    `id` and the other ids are Discord's; `group_id` is the channel (a thread's parent; a private thread is
-    its own, since its parent's people can not read it), None in a DM;
-    `guild_id` the server, None in a DM. `name` is who said it, as it was shown then; `sent_at` is in ms.
-    `by_us`: the bot said it, and then `to_id` is the person it answered.
+    `group_id` is the channel that decides who may read it: a thread's parent, but a private thread itself,
+    since people of the parent channel cannot read it. It and `guild_id` (the server) are None in a DM.
+    `name` is the author's display name at the time; `sent_at` is in ms since 1970. `by_us` marks the bot's
+    own messages; `to_id` is then the person it answered.
     """
 
     id: str

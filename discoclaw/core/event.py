@@ -1,17 +1,18 @@
-"""Events, commits and refs: immutable, content-addressed, one ledger line for a commit or a ref.
+"""Events, commits and refs: immutable and content-addressed. A commit or a ref is one line of a ledger.
 
 An event says that one thing about a subject was added, modified, forgotten or observed. A commit groups
-events that become true together. A ref says what happened to a branch. Identities are a published contract
-(golden values in the tests):
+events that take effect together. A ref records what happened to a branch. How ids are derived is a published
+contract, with golden values in the tests:
 
     event id   first 16 hex digits of SHA-256 over the canonical JSON of
                {event_type, subject, predicate, object, scope, timestamp}, and `ext` when it is not empty
     commit id  the same over {branch, events (ids, sorted), parent_id, timestamp}
     ref id     the same over {action, branch, head, persona, timestamp}
-    hash       full SHA-256 over the canonical JSON of everything else in the record; finds tampering
+    hash       full SHA-256 over the canonical JSON of everything else in the record, to detect tampering
 
-Canonical JSON has sorted keys, Python's default separators, and non-ASCII characters as themselves.
-Changing it changes every id. Knows nothing about files or what a fold of events means.
+Canonical JSON has sorted keys, Python's default separators, and unescaped non-ASCII characters. Changing it
+would change every id. Source, evidence, message and metadata are not part of an id; the hash covers them.
+Knows nothing about files, or what a fold of events means.
 """
 
 import hashlib
@@ -46,7 +47,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 def canonical(value: object) -> str:
-    """JSON in the one form that is hashed."""
+    """The value as canonical JSON, the only form that is hashed."""
     return _CANONICAL.encode(value)
 
 
@@ -56,11 +57,12 @@ def _sha256(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One immutable statement.
+    """One immutable statement about a subject.
 
-    `timestamp` is ISO 8601 UTC. `scope` is permanent, session, temporary or any label. `source` names the
-    Discord message or "manual"; `evidence` quotes why. `parent_id` is the event this one changes. `ext`
-    holds the item's fields (see `view`). Raises Refused on a wrong type, sensitivity or confidence.
+    `timestamp` is ISO 8601 in UTC. `scope` is permanent, session, temporary or any label. `source` is
+    "discord:<channel>/<message>" or "manual"; `evidence` is a short quote or reason. `parent_id` is the event
+    that this one changes. `ext` has the item's fields (see `view`). Raises Refused for an unknown type or
+    sensitivity, or a confidence outside 0 to 1.
     """
 
     event_type: EventType
@@ -81,11 +83,12 @@ class Event:
     def __post_init__(self) -> None:
         if self.event_type not in get_args(EventType):
             allowed = ", ".join(get_args(EventType))
-            raise Refused(f"{self.event_type!r} is no event type; use one of {allowed}")
+            raise Refused(f"unknown event type {self.event_type!r}; expected one of {allowed}")
         if self.sensitivity not in get_args(Sensitivity):
-            raise Refused(f"{self.sensitivity!r} is no sensitivity")
+            allowed = ", ".join(get_args(Sensitivity))
+            raise Refused(f"unknown sensitivity {self.sensitivity!r}; expected one of {allowed}")
         if not 0.0 <= self.confidence <= 1.0:
-            raise Refused(f"confidence is between 0 and 1, not {self.confidence}")
+            raise Refused(f"confidence must be between 0 and 1, not {self.confidence}")
         hashed = {name: getattr(self, name) for name in _EVENT_KEYS[:6]}
         if self.ext:
             hashed["ext"] = self.ext
@@ -100,7 +103,7 @@ class Event:
 
     @classmethod
     def from_json(cls, value: Any) -> "Event":
-        """The event of a record, id and hash verified. Raises LedgerDamaged with the reason."""
+        """The event in a record, with its id and hash verified. Raises LedgerDamaged with the reason."""
         _check_fields(value, {*_EVENT_KEYS, "ext", "id", "hash"}, _EVENT_TEXTS, "an event")
         try:
             _check_time(value["timestamp"])
@@ -120,34 +123,36 @@ _COMMIT_KEYS = {"type", "id", "branch", "parent_id", "timestamp", "message", "me
 
 
 def _check_fields(value: Any, names: set[str], texts: Collection[str], what: str) -> None:
-    """Refuse a record with a field too many, too few or of the wrong type. Raises LedgerDamaged."""
+    """Raise LedgerDamaged unless a record has exactly these fields, with text where text is expected."""
     if not isinstance(value, Mapping):
         raise LedgerDamaged(f"{what} is not a JSON object")
     if value.keys() != names:
         raise LedgerDamaged(f"{what} has unknown or missing fields: {sorted(value.keys() ^ names)}")
     optional = [name for name in ("scope", "parent_id", "head") if value.get(name) is not None]
     if wrong := [name for name in (*texts, *optional) if not isinstance(value[name], str)]:
-        raise LedgerDamaged(f"{what} has fields that are no text: {wrong}")
+        raise LedgerDamaged(f"{what} has fields that are not text: {wrong}")
 
 
 def _check_time(timestamp: str) -> None:
-    """Refuse a time behind which no later one can be written. Raises ValueError with the reason."""
+    """Raise ValueError for a time before 1970, or so late that later records would have no valid time."""
     if not valid_ms(ms_of_iso(timestamp) + _ROOM_MS):
-        raise ValueError(f"{timestamp} is no time of a record")
+        raise ValueError(f"{timestamp} is not a valid time for a record")
 
 
-_ROOM_MS = 86_400_000_000  # records rise by a ms at least: a thousand days of them have to fit behind
+_ROOM_MS = (
+    86_400_000_000  # each record is at least 1 ms later than the last, so leave room for a thousand days
+)
 
 
 _EXT_TYPES: Mapping[str, type | tuple[type, ...]] = {"id": str, "text": str, "tags": list, "source": Mapping}
 
 
 def _check_ext(ext: Any) -> None:
-    """Refuse an `ext` whose shape would mislead the fold. Raises TypeError or ValueError with the reason."""
+    """Raise TypeError or ValueError, with the reason, for an `ext` of a shape that `view` cannot fold."""
     if not isinstance(ext, Mapping) or not all(
         isinstance(ext.get(part, {}), Mapping) for part in ("item", "facets", "conflict", "link")
     ):
-        raise TypeError("ext, its item, facets, conflict and link are JSON objects")
+        raise TypeError("ext and its item, facets, conflict and link must be JSON objects")
     item = ext.get("item", {})
     for name, kind in _EXT_TYPES.items():
         if name in item and not isinstance(item[name], kind):
@@ -162,19 +167,20 @@ def _check_ext(ext: Any) -> None:
         raise ValueError("facets.author is unknown")
     links = facets.get("links", [])
     if not isinstance(links, list) or not all(isinstance(link, str) for link in links):
-        raise TypeError("facets.links is a list of ids")
+        raise TypeError("facets.links must be a list of ids")
     if not isinstance(facets.get("key"), str | None) or not isinstance(facets.get("category", ""), str):
-        raise TypeError("facets.key and facets.category are texts")
+        raise TypeError("facets.key and facets.category must be text")
     if not all(valid_ms(item.get(name, 0)) for name in ("createdAt", "updatedAt")):
-        raise ValueError("item.createdAt or item.updatedAt is no time")
+        raise ValueError("item.createdAt or item.updatedAt is not a time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Events that become visible together, and why. `metadata` is free; a merge's second parent is there.
+    """Events that take effect together, and why.
 
-    What metadata may say: `merged` (the second parent's id) and `from` (its branch), `picked` and `reverts`
-    (ids of commits), `by` (who or what made it), `message` (the Discord message it rests on).
+    `metadata` may have any keys. Known ones: `merged` (the second parent of a merge) and `from` (its branch),
+    `picked`, `reverts` and `restores` (ids of commits), `by` (who or what made it), `message` (the Discord
+    message it is based on), `people` (see `attribution`). It is not part of the id, only of the hash.
     """
 
     branch: str
@@ -218,10 +224,10 @@ class Commit:
 
     @classmethod
     def from_json(cls, value: Any) -> "Commit":
-        """The commit of a record, verified with its events. Raises LedgerDamaged with the reason."""
+        """The commit in a record, verified together with its events. Raises LedgerDamaged with the reason."""
         _check_fields(value, _COMMIT_KEYS, ("branch", "message", "timestamp"), "a commit")
         if value["type"] != "commit" or not isinstance(value["metadata"], Mapping):
-            raise LedgerDamaged("a commit's type or metadata is none")
+            raise LedgerDamaged('a commit needs the type "commit" and a metadata object')
         try:
             commit = cls(
                 branch=value["branch"],
@@ -245,8 +251,8 @@ class Commit:
 class Ref:
     """What happened to a branch: it was created at `head`, became HEAD ("switch"), or was deleted.
 
-    `persona` describes a created branch. Two actions concern the whole ledger and leave `branch` empty: a
-    "union" took records of another replica in, a "mend" accepts that the commit `head` is lost.
+    `persona` describes a created branch. Two actions concern the whole ledger and leave `branch` empty:
+    "union" records that another replica's records were added, "mend" accepts that the commit `head` is lost.
     """
 
     action: RefAction
@@ -260,7 +266,7 @@ class Ref:
 
     def __post_init__(self) -> None:
         if self.action not in get_args(RefAction):
-            raise Refused(f"{self.action!r} is no action on a branch")
+            raise Refused(f"unknown action {self.action!r}; expected one of {', '.join(get_args(RefAction))}")
         hashed = {name: getattr(self, name) for name in _REF_KEYS}
         object.__setattr__(self, "id", _sha256(hashed)[:16])
         object.__setattr__(self, "hash", _sha256(hashed | {"id": self.id, "metadata": self.metadata}))
@@ -271,12 +277,12 @@ class Ref:
 
     @classmethod
     def from_json(cls, value: Any) -> "Ref":
-        """The ref of a record, verified. Raises LedgerDamaged with the reason."""
+        """The ref in a record, verified. Raises LedgerDamaged with the reason."""
         _check_fields(
             value, {"type", "id", "metadata", "hash", *_REF_KEYS}, ("branch", "persona", "timestamp"), "a ref"
         )
         if value["type"] != "ref" or not isinstance(value["metadata"], Mapping):
-            raise LedgerDamaged("a ref's type or metadata is none")
+            raise LedgerDamaged('a ref needs the type "ref" and a metadata object')
         try:
             ref = cls(**{name: value[name] for name in _REF_KEYS}, metadata=value["metadata"])
             _check_time(ref.timestamp)
@@ -292,18 +298,18 @@ class Ref:
 _REF_KEYS = ("action", "branch", "head", "persona", "timestamp")
 
 Record: TypeAlias = Commit | Ref
-"""What a ledger line holds."""
+"""The value of one ledger line."""
 
 
 def encode_line(record: Record) -> bytes:
-    """The ledger line of a record, newline included."""
+    """A record as a ledger line, including the newline."""
     return (canonical(record.to_json()) + "\n").encode("utf-8")
 
 
 def decode_line(line: bytes) -> Record:
-    """The record of a ledger line, verified.
+    """The record in a ledger line, verified.
 
-    Raises LedgerDamaged with the reason, or NewerSchema for a kind of line this version does not know.
+    Raises LedgerDamaged with the reason, or NewerSchema for a type of line that this version does not know.
     """
     try:
         value = json.loads(line)
@@ -313,7 +319,7 @@ def decode_line(line: bytes) -> Record:
 
 
 def record_of_json(value: Any) -> Record:
-    """The record of a decoded line, verified. Raises as `decode_line`."""
+    """The record in a line's JSON value, verified. Raises the same errors as `decode_line`."""
     kind = value.get("type") if isinstance(value, Mapping) else None
     if kind == "ref":
         return Ref.from_json(value)

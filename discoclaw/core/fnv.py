@@ -1,7 +1,8 @@
-"""FNV-1a, 64 bits: a short name for a text, the same in every program that knows the formula.
+"""FNV-1a with 64 bits: a short, portable hash for cache keys.
 
-Not cryptographic: whoever wants two texts of one hash finds them. Source: G. Fowler, L. C. Noll, K.-P. Vo,
-"The FNV Non-Cryptographic Hash Algorithm", draft-eastlake-fnv. Knows nothing about what is hashed.
+Not cryptographic: collisions are easy to make on purpose, so users of a key must compare what it stands for.
+Source: G. Fowler, L. C. Noll, K.-P. Vo, "The FNV Non-Cryptographic Hash Algorithm" (draft-eastlake-fnv).
+Knows nothing about what is hashed.
 """
 
 _OFFSET = 0xCBF29CE484222325
@@ -10,7 +11,7 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 
 
 def fnv1a64(data: bytes) -> str:
-    """The hash of some bytes as 16 lower-case hex digits."""
+    """The hash of `data` as 16 lower-case hex digits."""
     value = _OFFSET
     for byte in data:
         value = (value ^ byte) * _PRIME & _MASK
@@ -18,8 +19,8 @@ def fnv1a64(data: bytes) -> str:
 
 
 def response_key(model: str, context: str, message: str) -> str:
-    """The key of an answer: the hash of model, byte 0x01, context, byte 0x01, message, as UTF-8.
+    """The cache key of a response: the hash of model, 0x01, context, 0x01, message, encoded as UTF-8.
 
-    The bytes say where one of the three ends only as long as none of them has a 0x01 in it.
+    A text that contains 0x01 can produce the key of another triple, so a cache compares the whole prompt too.
     """
     return fnv1a64("\x01".join((model, context, message)).encode("utf-8", "surrogatepass"))

@@ -1,6 +1,6 @@
-"""A map whose entries are made on first use and let go when nobody has used them for a while.
+"""A map whose entries are created on first use and evicted after they have been idle for a while.
 
-Pure: the present is an argument. Knows nothing about what it holds.
+Pure: the current time is an argument. Knows nothing about its values.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,10 @@ HOUR_MS = 3_600_000
 
 
 class IdleMap(Generic[V]):
-    """Entries by key. `make` builds a missing one; `created`, and `evicted` before a removal, are told."""
+    """Values by key. `make` builds a missing one.
+
+    `created(key)` is called after a value was built, `evicted(key, value)` before one is removed.
+    """
 
     def __init__(
         self,
@@ -28,7 +31,7 @@ class IdleMap(Generic[V]):
         self._created = created
         self._evicted = evicted
         self._entries: dict[str, V] = {}
-        self._last_used: dict[str, int] = {}  # in order of use, so that eviction stops at the first young one
+        self._last_used: dict[str, int] = {}  # in order of use: eviction stops at the first recent entry
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -37,8 +40,8 @@ class IdleMap(Generic[V]):
         return iter(list(self._entries))
 
     def use(self, key: str, now_ms: int) -> V:
-        """The entry, made if missing; its idle time starts anew."""
-        self._last_used.pop(key, None)
+        """The value for a key, built if missing. Restarts its idle time."""
+        self._last_used.pop(key, None)  # removed first, so that the key moves to the end
         self._last_used[key] = now_ms
         if key not in self._entries:
             self._entries[key] = self._make(key)
@@ -46,17 +49,17 @@ class IdleMap(Generic[V]):
         return self._entries[key]
 
     def peek(self, key: str) -> V | None:
-        """The entry if there is one, without touching it."""
+        """The value if there is one, without restarting its idle time."""
         return self._entries.get(key)
 
     def drop(self, key: str) -> None:
-        """Let one entry go now."""
+        """Evict one entry now. Does nothing for an unknown key."""
         if key in self._entries:
             self._evicted(key, self._entries[key])
             del self._entries[key], self._last_used[key]
 
     def evict_idle(self, now_ms: int, *, busy: Callable[[V], bool] = lambda value: False) -> list[str]:
-        """Let entries go that are idle longer than the limit and not busy. Returns their keys."""
+        """Evict entries that have been idle longer than the limit and are not busy. Returns their keys."""
         idle = takewhile(lambda used: now_ms - used[1] > self._idle_ms, self._last_used.items())
         gone = [key for key, _ in idle if not busy(self._entries[key])]
         for key in gone:

@@ -1,9 +1,9 @@
-"""An item is one thing remembered of a person. DNAM's schema is its body; facets are what the file lacks.
+"""An item is one thing the bot remembers. Its body follows DNAM's schema; its facets are what that lacks.
 
-The schema of `durable/<user-id>.json`, version 1, is written and read by others too, so names, order and
-the derivation of ids are a contract:
-id = "durable-" + first 8 hex digits of SHA-256 of "kind:normalised text", given once and then permanent.
-Knows nothing about files, ledgers or how items change.
+Other programs read and write DNAM's schema (`durable/<user-id>.json`, version 1), so field names, their order
+and the derivation of ids are a contract: an id is "durable-" and the first 8 hex digits of SHA-256 of
+"kind:normalised text". It is given at creation and never changes.
+Knows nothing about files, ledgers, or how items change.
 """
 
 import hashlib
@@ -23,21 +23,22 @@ Author: TypeAlias = Literal["stated", "inferred"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 STANDING: frozenset[Kind] = frozenset({"preference", "constraint"})
-"""Kinds that say how to answer a person; they are not retrieved but always there."""
+"""Kinds that say how to answer a person. They are in every prompt, without being searched for."""
 MAX_TEXT = 1000
-"""Longest text of an item, in code points; an item is a sentence, not a document."""
+"""Longest text of an item, in code points. An item is a sentence, not a document."""
 MAX_TAGS = 16
 MAX_TAG = 48
+"""Longest tag, in code points."""
 
 
 def _is_id(value: object) -> TypeGuard[str]:
-    """Whether a value read from outside may stand for a Discord id: it goes into prompts as it is."""
+    """Whether an outside value is safe as a Discord id: it goes into prompts unquoted."""
     return isinstance(value, str) and re.fullmatch(r"[0-9A-Za-z_-]{1,40}", value) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an item was learned: a Discord message, or by hand ("manual": a command, a tool, an edit)."""
+    """Where an item comes from: a Discord message, or "manual" (a command, a tool, a hand edit)."""
 
     type: Literal["discord", "manual"] = "manual"
     channel_id: str = ""
@@ -53,7 +54,10 @@ class Source:
 
     @classmethod
     def from_json(cls, value: object) -> "Source":
-        """Any other type (the TypeScript bot wrote "summary" and more) without a message is "manual"."""
+        """The source in a JSON value; anything without a channel and message id counts as "manual".
+
+        The TypeScript bot, whose files we read, wrote other types such as "summary".
+        """
         if not isinstance(value, Mapping) or value.get("type") == "manual":
             return MANUAL
         channel, message = value.get("channelId"), value.get("messageId")
@@ -67,11 +71,12 @@ MANUAL = Source()
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What the ledger knows of an item beyond DNAM's schema.
+    """What the ledger knows about an item beyond DNAM's schema.
 
-    `author` is "stated" when the person said it with a command or an edit, and "inferred" when a model
-    concluded it or was asked in talk to remember it. `key`, `category` and `links` belong to the knowledge
-    design; `triple` is the (subject, predicate, object) of an item that came as one.
+    `author` is "stated" if the person wrote it with a command or an edit. It is "inferred" if a model
+    concluded it, or was asked in conversation to remember it. `confidence` is 0 to 1. `key` names the item
+    uniquely, `category` is core, knowledge or conversation, and `links` are ids of related items. `triple` is
+    (subject, predicate, object), for an item that was added in that form.
     """
 
     author: Author = "inferred"
@@ -86,7 +91,7 @@ class Facets:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One memory. Times are in ms since 1970; `text` is one line; `tags` are lower-case."""
+    """One memory. `text` is one line, `tags` are lower-case, times are in ms since 1970."""
 
     id: str
     kind: Kind
@@ -103,7 +108,7 @@ class Item:
         return self.status == "active"
 
     def to_json(self) -> dict[str, Any]:
-        """The item as DNAM's file has it, keys in the schema's order."""
+        """The item in DNAM's schema, keys in its order."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -117,36 +122,42 @@ class Item:
 
 
 def triple_text(subject: str, predicate: str, object_: str) -> str:
-    """The text of an item that came as a triple: "User prefers backend Python"."""
+    """The text of an item that was added as a triple, for example "User prefers backend Python"."""
     return collapse(f"{'User' if subject == 'user' else subject} {predicate} {object_}")
 
 
 def item_id(kind: str, text: str) -> str:
-    """The id an item with this kind and text gets at creation."""
+    """The id that an item of this kind and text is given at creation."""
     digest = hashlib.sha256(f"{kind}:{normalise(text)}".encode("utf-8", "surrogatepass"))
     return f"durable-{digest.hexdigest()[:8]}"
 
 
 def check_kind(kind: str) -> Kind:
-    """The kind, trimmed and lower-cased. Raises Refused when it is none of the seven."""
+    """The kind, trimmed and lower-cased. Raises Refused if it is not one of `KINDS`."""
     tidy = collapse(kind).lower()
     if tidy not in KINDS:
-        raise Refused(f"{kind!r} is no kind of memory; use one of {', '.join(KINDS)}")
+        raise Refused(f"unknown kind of memory {kind!r}; use one of {', '.join(KINDS)}")
     return tidy
 
 
 def check_text(text: str) -> str:
-    """The text on one line, white space collapsed. Raises Refused when empty or too long."""
+    """The text on one line, white space collapsed. Raises Refused if it is empty or over `MAX_TEXT`."""
     tidy = collapse(scrub(text))
     if not visible(tidy).strip():
         raise Refused("there is no text to remember")
     if len(tidy) > MAX_TEXT:
-        raise Refused(f"a memory has at most {MAX_TEXT} characters, this one has {len(tidy)}; say it shorter")
+        raise Refused(
+            f"a memory can have at most {MAX_TEXT} characters, "
+            f"and this one has {len(tidy)}; please shorten it"
+        )
     return tidy
 
 
 def tidy_tags(tags: object) -> tuple[str, ...]:
-    """Lower-case, collapsed, without repetitions, at most MAX_TAGS; anything that is no text is dropped."""
+    """Tags in lower case, trimmed, without repetitions, at most `MAX_TAGS`; what isn't text is dropped.
+
+    Lenient because tags come from models and hand-edited files, and a bad tag is no reason to lose an item.
+    """
     if not isinstance(tags, list | tuple):
         return ()
     if not tags:
@@ -156,25 +167,25 @@ def tidy_tags(tags: object) -> tuple[str, ...]:
 
 
 def new_item(kind: str, text: str, *, source: Source, now_ms: int, tags: object = (), facets: Facets) -> Item:
-    """A fresh active item with its derived id. Raises Refused on a wrong kind or text."""
+    """A new active item with its derived id. Raises Refused for an unknown kind or an unusable text."""
     kind, text = check_kind(kind), check_text(text)
     return Item(item_id(kind, text), kind, text, tidy_tags(tags), "active", source, now_ms, now_ms, facets)
 
 
 def item_from_json(value: object, *, now_ms: int, facets: Facets) -> Item:
-    """An item of a durable file, as lenient as a file edited by hand deserves.
+    """An item from a durable file. Lenient, since people edit that file by hand.
 
-    Missing id, tags, status, source and times are filled in; hit counters of the TypeScript bot are
-    ignored. Raises Refused, naming the fault, when there is no text or kind to make an item of.
+    A missing id, status, source or time is filled in, and unknown fields (the TypeScript bot wrote hit
+    counters) are ignored. Raises Refused, naming the fault, if there is no usable kind, text or status.
     """
     if not isinstance(value, Mapping):
-        raise Refused(f"an item is a JSON object, not {type(value).__name__}")
+        raise Refused(f"an item must be a JSON object, not {type(value).__name__}")
     kind, text = value.get("kind"), value.get("text")
     if not isinstance(kind, str) or not isinstance(text, str):
         raise Refused('an item needs a "kind" and a "text"')
     status = value.get("status", "active")
     if status not in ("active", "deprecated"):
-        raise Refused(f'"status" is "active" or "deprecated", not {status!r}')
+        raise Refused(f'"status" must be "active" or "deprecated", not {status!r}')
     item = new_item(
         kind,
         text,
@@ -194,10 +205,10 @@ def item_from_json(value: object, *, now_ms: int, facets: Facets) -> Item:
 
 
 def durable_line(item: Item) -> str:
-    """`- [kind] text (src: discord:<channel>/<message> | manual, updated YYYY-MM-DD)`."""
+    """An item in prompts: `- [kind] text (src: discord:<channel>/<message> | manual, updated <date>)`."""
     return f"- [{item.kind}] {item.text} (src: {item.source}, updated {date_of(item.updated_at)})"
 
 
 def by_newest(item: Item) -> tuple[int, str]:
-    """Sort key: newest first, ties by id."""
+    """Sort key for newest first; items of the same time are ordered by id."""
     return (-item.updated_at, item.id)

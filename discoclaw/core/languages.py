@@ -1,9 +1,9 @@
-"""What the tokeniser knows of languages: function words, common words, irregular forms, months. Data only.
+"""Language data for the tokeniser: function words, common words, irregular forms, synonyms, months.
 
-Function words (articles, pronouns, auxiliaries, question words) say nothing of what a text is about, and they
-tell in which language it is. The lists are short on purpose: a word that is missing here is weighed by its
-rarity like any other, while a word that stands here wrongly can never be found. Everything is lower-case and
-without Latin accents.
+Function words (articles, pronouns, auxiliaries, question words) don't say what a text is about, but they
+reveal its language. The lists are deliberately short: a missing word is weighed by its rarity like any other,
+while a word listed by mistake can never be found. All words are lower-case and without Latin accents.
+Data only.
 """
 
 FUNCTION_WORDS: dict[str, frozenset[str]] = {
@@ -131,8 +131,8 @@ FUNCTION_WORDS: dict[str, frozenset[str]] = {
     }.items()
 }
 
-# Function words of other languages that are English words, names or short forms too. They do not tell in
-# which language a text is: "car" alone asks about a car, "Ben" about Ben, and "vitamin C" is not French.
+# Function words of other languages that are also English words, names or abbreviations. They say nothing
+# about a text's language: "car" alone asks about a car, "Ben" about Ben, and "vitamin C" is not French.
 ENGLISH_TOO = frozenset(
     """
     ad ada ai al ale ama ate ban bana ben bent bi bin biz bo bra car casi chi cho co come comment con contra
@@ -145,7 +145,7 @@ ENGLISH_TOO = frozenset(
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 )
 
-# Neighbouring characters that scripts without spaces repeat everywhere: particles, copulas, question words.
+# Pairs of characters that are everywhere in scripts without spaces: particles, copulas, question words.
 COMMON_PAIRS = frozenset(
     """
     です ます した して いる いた いま ない なん から まで こと もの これ それ あれ どこ どれ どの
@@ -161,7 +161,8 @@ COMMON_PAIRS = frozenset(
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 )
 
-# What most talk is made of. One of these alone tells nothing; with others, or as all there is, it does.
+# Words that are common in any conversation. Sharing just one of them is no evidence that two texts are
+# related, unless the query has no other word.
 COMMON_ENGLISH = """
     able afternoon age ago allow amazing amount answer appear area ask attempt attention avoid awesome
     back bad beautiful begin believe best better big bit bottom break bring build busy buy call care carry
@@ -192,7 +193,7 @@ COMMON_ENGLISH = """
     young
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 
-# English past and plural forms that no stemmer joins with their base.
+# English past and plural forms that the stemmer does not reduce to their base.
 IRREGULAR_ENGLISH = {
     form: pair.split("<")[0]
     for pair in [
@@ -296,8 +297,8 @@ IRREGULAR_ENGLISH = {
     for form in pair.split("<")[1].split(",")
 }
 
-# Words for the same thing in everyday English, short forms among them, and what a general word takes in. Each
-# line is a group whose words stand for each other; behind "<" stand words that the ones before it take in.
+# Everyday English synonyms and abbreviations, and what a general word includes. The words of a line stand for
+# each other; words after "<" are found by the words before it, but not the other way round.
 SAME_ENGLISH = """
     mother mom mum mama mummy mommy
     father dad daddy papa

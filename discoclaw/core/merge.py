@@ -1,72 +1,35 @@
-"""Bringing two points of a history together: diff, three-way merge, cherry-pick, revert, restore, undo.
+"""Verbs that bring two points of a history together: merge, cherry-pick, revert (undo) and restore.
 
-One rule for all: between a base and "theirs" something changed; what did not change on our side since the
-base is taken as theirs has it; what changed on both sides in the same way stays; the rest is a clash, in
-which ours stays and the other side becomes a conflict for the person. So
+All of them are the same three-way merge (`compare.three_way`) with different points:
 
-    merge         base = the newest commit both share   theirs = the other branch
-    cherry-pick   base = the commit's parent            theirs = the commit
-    revert        base = the commit                     theirs = its parent
-    restore       base = ours                           theirs = the older point
+    merge         base = the newest common commit   theirs = the other branch
+    cherry-pick   base = the commit's parent        theirs = the commit
+    revert        base = the commit                 theirs = its parent
+    restore       base = ours                       theirs = the older point
 
-Privacy is only ever raised by a merge, and what one side linked or tagged is kept. Where both sides changed
-an item's kind, scope, category, confidence or key, ours stays without a conflict: none of them is a claim.
-Pure, and the same for every order in which records arrived.
+A clash becomes a conflict that the person settles. Each verb returns one commit, which nobody has recorded
+yet. Merging is by item, not by event: if another branch's events were replayed on ours, a later one would
+silently overwrite what was said here.
+Pure. The outcome does not depend on the order in which records arrived.
 """
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from discoclaw.core.compare import Clash, ItemChange, diff, three_way
 from discoclaw.core.draft import RESOLUTIONS, Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import History
-from discoclaw.core.item import Item
 from discoclaw.core.privacy import stricter
-from discoclaw.core.text import normalise
 from discoclaw.core.view import Conflict, View
 
-Kind: TypeAlias = Literal["added", "changed", "deprecated", "restored", "removed"]
-
 
 @dataclass(frozen=True, slots=True)
-class ItemChange:
-    """One item at two points; None where it is absent."""
-
-    before: Item | None
-    after: Item | None
-
-    @property
-    def item(self) -> Item:
-        """The item as it is afterwards, or was before it went."""
-        item = self.after or self.before
-        assert item is not None
-        return item
-
-    @property
-    def kind(self) -> Kind:
-        if self.before is None:
-            return "added"
-        if self.after is None:
-            return "removed"
-        if self.before.status != self.after.status:
-            return "restored" if self.after.active else "deprecated"
-        return "changed"
-
-
-@dataclass(frozen=True, slots=True)
-class Clash:
-    """Both sides changed what an item claims, differently: `ours` stays. One of them may be absent."""
-
-    ours: Item | None
-    theirs: Item | None
-
-
-@dataclass(frozen=True, slots=True)
-class Brought:
-    """What came of it: the commit to record (None: nothing to do), what it changes, and what clashed."""
+class MergeResult:
+    """The outcome: the commit to record (None if there is nothing to do), its changes, and the clashes."""
 
     commit: Commit | None
     changes: tuple[ItemChange, ...] = ()
@@ -74,8 +37,11 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """Who brings points together: on which branch, from where, when, and with how many items at most."""
+class MergeContext:
+    """The branch to change, who asked for it, when (ms), and the most items the branch may have.
+
+    `metadata` is added to the commit's.
+    """
 
     branch: str
     origin: Origin
@@ -84,94 +50,72 @@ class Act:
     metadata: tuple[tuple[str, Any], ...] = ()
 
 
-def diff(old: View, new: View) -> list[ItemChange]:
-    """What differs between two points, in the order of the newer one; what went comes last."""
-    changes = [ItemChange(old.items.get(key), item) for key, item in new.items.items()]
-    gone = [ItemChange(item, None) for key, item in old.items.items() if key not in new.items]
-    return [change for change in (*changes, *gone) if change.before != change.after]
+def merge(history: History, source: str, context: MergeContext) -> MergeResult:
+    """Bring another branch's changes into `context.branch`. Merging it again does nothing.
 
-
-def three_way(
-    base: View, ours: View, theirs: View, *, slots: bool = True
-) -> tuple[list[ItemChange], list[Clash]]:
-    """What to take from theirs, and what clashes.
-
-    `slots`: one key, or triple, has one object, and nothing becomes less private than it is with us.
+    Raises Refused if there is no such branch, or if both are the same.
     """
-    takes: list[ItemChange] = []
-    clashes: list[Clash] = []
-    held = _slots(base, ours) if slots else {}
-    for change in diff(base, theirs):
-        key, before, after = change.item.id, change.before, change.after
-        mine = ours.items.get(key)
-        rival = held.get(_slot(after)) if after is not None and mine == before else None
-        if rival is not None and rival.id != key and _claim(rival) != _claim(after):
-            clashes.append(Clash(rival, after))
-            continue
-        wanted, clash = _meet(before, mine, after, raising=slots)
-        if clash:
-            clashes.append(Clash(mine, after))
-        if wanted != mine:
-            takes.append(ItemChange(mine, wanted))
-    return takes, clashes
-
-
-def merge(history: History, source: str, act: Act) -> Brought:
-    """Bring another branch's changes into `act.branch`. Merging it again brings nothing.
-
-    Raises Refused when there is no such branch, or it is the same one.
-    """
-    ours, theirs = history.branch(act.branch), history.branch(source)
+    ours, theirs = history.branch(context.branch), history.branch(source)
     if ours.name == theirs.name:
-        raise Refused(f"{ours.name!r} can not be merged into itself; name another branch")
+        raise Refused(f"{ours.name!r} can't be merged into itself; name another branch")
     base = history.base(ours.head, theirs.head)
     if base == theirs.head or theirs.head not in history.commits:
-        return Brought(None)
+        return MergeResult(None)
     note = f"the persona {theirs.name} says otherwise"
     points = _Points(history.view(base), history.view(ours.head), history.view(theirs.head))
     meta = {"merged": theirs.head, "from": theirs.name}
-    return _bring(history, points, act, f"merge {theirs.name} into {ours.name}", note, meta, empty=True)
+    return _bring(history, points, context, f"merge {theirs.name} into {ours.name}", note, meta, empty=True)
 
 
-def cherry_pick(history: History, wanted: str, act: Act) -> Brought:
-    """Bring the changes of one commit into `act.branch`; twice is once. Raises Refused for no such commit."""
-    commit = history.commit(wanted, on=act.branch)
-    ours = history.branch(act.branch)
+def cherry_pick(history: History, wanted: str, context: MergeContext) -> MergeResult:
+    """Bring the changes of one commit into `context.branch`. Picking it again does nothing.
+
+    Raises Refused if there is no such commit.
+    """
+    commit = history.commit(wanted, on=context.branch)
+    ours = history.branch(context.branch)
     have = history.ancestors(ours.head)
     if commit.id in have or any(history.commits[one].metadata.get("picked") == commit.id for one in have):
-        return Brought(None)
+        return MergeResult(None)
     points = _picked(history, commit, ours.head)
     meta = {"picked": commit.id, "from": commit.branch}
-    return _bring(history, points, act, f"cherry-pick: {commit.message}", "another persona says so", meta)
+    return _bring(history, points, context, f"cherry-pick: {commit.message}", "another persona says so", meta)
 
 
-def revert(history: History, wanted: str, act: Act) -> Brought:
-    """Take the changes of one commit back, by a new one; what changed since stays, as a clash.
+def revert(history: History, wanted: str, context: MergeContext) -> MergeResult:
+    """Undo the changes of one commit by a new one. What was changed again since then stays, as a clash.
 
     Raises Refused for a commit that is not on the branch.
     """
-    commit = history.commit(wanted, on=act.branch)
-    ours = history.branch(act.branch)
+    commit = history.commit(wanted, on=context.branch)
+    ours = history.branch(context.branch)
     if commit.id not in history.ancestors(ours.head):
-        raise Refused(f"{commit.id} is not on the branch {ours.name!r}; `cherry-pick` brings commits over")
+        raise Refused(f"{commit.id} is not on the branch {ours.name!r}; use `cherry-pick` to bring it over")
     points = _Points(
         history.view(commit.id), history.view(ours.head), history.view(_before(history, commit)), slots=False
     )
-    return _bring(history, points, act, f"undo: {commit.message}", None, {"reverts": commit.id})
+    return _bring(history, points, context, f"undo: {commit.message}", None, {"reverts": commit.id})
 
 
-def restore(history: History, wanted: str, act: Act) -> Brought:
-    """Make the branch say what it said at an earlier point, by a new commit. Raises Refused."""
-    commit = history.commit(wanted, on=act.branch)
-    ours = history.view(history.branch(act.branch).head)
+def restore(history: History, wanted: str, context: MergeContext) -> MergeResult:
+    """Return the branch to its state at an earlier commit, by a new commit.
+
+    Raises Refused if there is no such commit.
+    """
+    commit = history.commit(wanted, on=context.branch)
+    ours = history.view(history.branch(context.branch).head)
     points = _Points(ours, ours, history.view(commit.id), slots=False)
-    return _bring(history, points, act, f"back to {commit.id}", None, {"restores": commit.id})
+    return _bring(history, points, context, f"back to {commit.id}", None, {"restores": commit.id})
 
 
 def last_change(history: History, branch: str) -> Commit:
-    """The newest change of a branch of which something can be undone. Raises Refused when there is none."""
+    """The newest commit of a branch that has something to undo, for `revert`; repeated, the one before it.
+
+    Commits that were reverted already, and the reverts themselves, are skipped. Raises Refused if no change
+    is left.
+    """
     undone: set[str] = set()
-    trial = Act(branch, Origin("stated"), now_ms=0, max_items=sys.maxsize)
+    trial = MergeContext(branch, Origin("stated"), now_ms=0, max_items=sys.maxsize)
     for commit in reversed(history.chain(history.branch(branch).head)):
         reverts = commit.metadata.get("reverts")
         if commit.id in undone:
@@ -180,7 +124,7 @@ def last_change(history: History, branch: str) -> Commit:
             undone.add(reverts)
         elif commit.events and revert(history, commit.id, trial).commit is not None:
             return commit
-    raise Refused("there is no change left to undo")
+    raise Refused("there is nothing left to undo")
 
 
 # ---------------------------------------------------------------------- inside
@@ -188,7 +132,7 @@ def last_change(history: History, branch: str) -> Commit:
 
 @dataclass(frozen=True, slots=True)
 class _Points:
-    """The three views that are brought together."""
+    """The three views to merge. `slots` is as for `three_way`."""
 
     base: View
     ours: View
@@ -199,39 +143,46 @@ class _Points:
 def _bring(
     history: History,
     points: _Points,
-    act: Act,
+    context: MergeContext,
     message: str,
     note: str | None,
     metadata: Mapping[str, Any],
     *,
     empty: bool = False,
-) -> Brought:
-    """Draft what three points amount to. `note` is why clashes become conflicts; None: they do not."""
+) -> MergeResult:
+    """Merge three points into a draft and make it a commit.
+
+    `note` is the reason given in the conflicts that clashes become; with None clashes are only reported.
+    `empty`: record a commit even without changes, so that a later merge starts from here.
+    """
     takes, clashes = three_way(points.base, points.ours, points.theirs, slots=points.slots)
-    now_ms = history.branches.next_ms(act.now_ms)
-    draft = Draft(points.ours, now_ms=now_ms, max_items=act.max_items)
+    now_ms = history.branches.next_ms(context.now_ms)
+    draft = Draft(points.ours, now_ms=now_ms, max_items=context.max_items)
     for change in takes:
         event = _whole(history, points, change)
         if event is not None:
-            draft.bring(event)
+            draft.replay(event)
         else:
-            provenance = _provenance(history, points, change.item.id, act.origin)
-            draft.take(change.item.id, change.after, **provenance)
-    for change in takes:  # once more, for an item may be linked with one that came only later
+            provenance = _provenance(history, points, change.item.id, context.origin)
+            draft.set_item(change.item.id, change.after, **provenance)
+    for change in takes:  # once more, since an item may be linked with one that was added after it
         if change.after is not None and draft.items[change.item.id] != change.after:
-            provenance = _provenance(history, points, change.item.id, act.origin)
-            draft.take(change.item.id, change.after, **provenance)
-    _pair_links(draft, act.origin)
-    _bring_conflicts(draft, points, act.origin, _settled(history, points) if points.slots else set())
+            provenance = _provenance(history, points, change.item.id, context.origin)
+            draft.set_item(change.item.id, change.after, **provenance)
+    _pair_links(draft, context.origin)
+    _bring_conflicts(draft, points, context.origin, _settled(history, points) if points.slots else set())
     if note is not None:
         for clash in clashes:
-            _note(draft, clash, note, act.origin)
-    commit = draft.commit(message, branch=act.branch, empty=empty, **metadata, **dict(act.metadata))
-    return Brought(commit, tuple(diff(points.ours, draft.view)), tuple(clashes))
+            _note(draft, clash, note, context.origin)
+    commit = draft.commit(message, branch=context.branch, empty=empty, **metadata, **dict(context.metadata))
+    return MergeResult(commit, tuple(diff(points.ours, draft.view)), tuple(clashes))
 
 
 def _whole(history: History, points: _Points, change: ItemChange) -> Event | None:
-    """The one event that made an item what it is to become, if there is one: it is brought as it is."""
+    """The single event that made an item what it is in theirs, if there is one. It can be replayed as it is.
+
+    The event then keeps its id, so both branches show the same origin.
+    """
     if change.before is not None or change.after is None or change.after.facets.links:
         return None
     event_id = points.theirs.last_event.get(change.after.id)
@@ -240,18 +191,18 @@ def _whole(history: History, points: _Points, change: ItemChange) -> Event | Non
 
 
 def _provenance(history: History, points: _Points, target: str, origin: Origin) -> dict[str, Any]:
-    """The event that a taken item continues, and its evidence."""
+    """The event that a change taken from theirs continues, with its evidence, as arguments for a draft."""
     event_id = points.theirs.last_event.get(target)
     event = history.event(event_id) if event_id is not None else None
     if target not in points.theirs.items and points.slots and target not in points.theirs.forgotten:
-        origin = replace(origin, author="inferred")  # no person had it removed there
+        origin = replace(origin, author="inferred")  # it was removed there, but not by the person
     if event is None:
         return {"parent": None, "origin": origin}
     return {"parent": event.id, "origin": replace(origin, evidence=event.evidence or origin.evidence)}
 
 
 def _picked(history: History, commit: Commit, ours: str | None) -> _Points:
-    """The points of a cherry-pick. What it changes of an item that we never had, it adds as a whole."""
+    """The points of a cherry-pick. An item that we never had is taken as a whole, not just its change."""
     before, held, after = history.view(_before(history, commit)), history.view(ours), history.view(commit.id)
     known = {*held.items, *held.forgotten, *history.view(history.base(ours, commit.id)).items}
     news = {change.item.id for change in diff(before, after) if change.before and change.item.id not in known}
@@ -261,7 +212,7 @@ def _picked(history: History, commit: Commit, ours: str | None) -> _Points:
 
 
 def _pair_links(draft: Draft, origin: Origin) -> None:
-    """A link holds both ways, also where only one of its ends was taken."""
+    """Complete links of which only one end was taken: a link always goes both ways."""
     for item in list(draft.items.values()):
         for other in sorted(item.facets.links & draft.items.keys()):
             if item.id not in draft.items[other].facets.links:
@@ -269,7 +220,7 @@ def _pair_links(draft: Draft, origin: Origin) -> None:
 
 
 def _settled(history: History, points: _Points) -> set[tuple[str, str]]:
-    """The conflicts (by item and text) that the person has settled with us, which theirs does not know."""
+    """Conflicts (item id, text) that the person settled on our branch since theirs forked."""
     found: set[tuple[str, str]] = set()
     for one in history.ancestors(points.ours.head) - history.ancestors(points.theirs.head):
         for event in history.commits[one].events:
@@ -282,38 +233,42 @@ def _settled(history: History, points: _Points) -> set[tuple[str, str]]:
 def _bring_conflicts(
     draft: Draft, points: _Points, origin: Origin, settled: Collection[tuple[str, str]]
 ) -> None:
+    """Merge the open conflicts as items are: add what is new in theirs, drop what theirs no longer has."""
     base, ours, theirs = _keyed(points.base), _keyed(draft.view), _keyed(points.theirs)
-    gone = base.keys() - _keyed(points.ours).keys()  # not by what was taken just now
+    gone = base.keys() - _keyed(points.ours).keys()  # as ours was before this merge took anything
     for key, conflict in theirs.items():
         mine, before = ours.get(key), base.get(key)
         if mine is None:
-            told_anew = key not in gone and key not in settled
-        else:  # put in another way at the earlier point that is brought back
-            told_anew = (
-                not points.slots and before is not None and _put(mine) == _put(before) != _put(conflict)
+            wanted = key not in gone and key not in settled
+        else:  # the point to restore has the same conflict, worded differently
+            wanted = (
+                not points.slots
+                and before is not None
+                and _wording(mine) == _wording(before) != _wording(conflict)
             )
-        if told_anew:
-            draft.observe(conflict, origin)
+        if wanted:
+            draft.note_conflict(conflict, origin)
     for key, conflict in base.items():
         if key not in theirs and key in ours:
-            draft.observe(conflict, origin, on=False)
+            draft.note_conflict(conflict, origin, on=False)
 
 
 def _note(draft: Draft, clash: Clash, note: str, origin: Origin) -> None:
-    """Record a clash as a conflict of our item; where ours is gone there is nothing to attach it to."""
+    """Record a clash as a conflict of our item. Without an item of ours there is nothing to attach it to."""
     if clash.ours is None or clash.ours.id not in draft.items:
         return
     theirs = clash.theirs
     text = theirs.text if theirs is not None and theirs.active else ""
     secret = stricter(clash.ours.facets.sensitivity, theirs.facets.sensitivity if theirs else "normal")
-    noted = _keyed(draft.view).get((clash.ours.id, text))  # asked already, and perhaps of two items
+    noted = _keyed(draft.view).get((clash.ours.id, text))  # may be open already, even between two items
     wanted = noted or Conflict(clash.ours.id, text, note, "", secret)
     wanted = replace(wanted, sensitivity=stricter(wanted.sensitivity, secret))
     if wanted != noted:
-        draft.observe(wanted, origin)
+        draft.note_conflict(wanted, origin)
 
 
-def _put(conflict: Conflict) -> Conflict:
+def _wording(conflict: Conflict) -> Conflict:
+    """A conflict as it is worded, whichever event recorded it."""
     return replace(conflict, event_id="")
 
 
@@ -322,102 +277,6 @@ def _keyed(view: View) -> dict[tuple[str, str], Conflict]:
 
 
 def _before(history: History, commit: Commit) -> str | None:
+    """The commit before another in its chain; None for the first one."""
     chain = history.chain(commit.id)
     return chain[-2].id if len(chain) > 1 else None
-
-
-def _claim(item: Item | None) -> tuple[str, bool] | None:
-    """What an item says, as far as two sides can contradict each other."""
-    return None if item is None else (normalise(item.text), item.active)
-
-
-def _meet(
-    before: Item | None, ours: Item | None, theirs: Item | None, *, raising: bool
-) -> tuple[Item | None, bool]:
-    """What becomes of an item that theirs changed, and whether the two sides clash."""
-    if ours == before:
-        if ours is None or theirs is None or not raising:
-            return theirs, False
-        said = ours if _stated(ours) and _claim(ours) == _claim(theirs) else theirs
-        secret = stricter(ours.facets.sensitivity, theirs.facets.sensitivity)
-        facets = replace(theirs.facets, sensitivity=secret, author=said.facets.author)
-        return replace(theirs, facets=facets), False
-    spoke = _spoke(before, ours, theirs) and _spoke(before, theirs, ours)
-    clash = spoke and _claim(ours) != _claim(theirs)
-    if ours is None or theirs is None:
-        return (ours if clash else None), clash
-    both = _both(before, ours, theirs)
-    return (replace(both, updated_at=ours.updated_at) if clash else both), clash
-
-
-def _spoke(before: Item | None, now: Item | None, other: Item | None) -> bool:
-    """Whether a side says something else than the base, or the person has stated there what it says."""
-    return _claim(now) != _claim(before) or (_stated(now) and not _stated(before) and not _stated(other))
-
-
-def _stated(item: Item | None) -> bool:
-    return item is not None and item.facets.author == "stated"
-
-
-def _slot(item: Item) -> str | None:
-    """The place of which an item is the only holder: its key, or subject and predicate of its triple."""
-    if not item.active:
-        return None
-    if item.facets.key is not None:
-        return f"key {item.facets.key}"
-    triple = item.facets.triple
-    return f"triple {normalise(triple[0])} {normalise(triple[1])}" if triple is not None else None
-
-
-def _slots(base: View, ours: View) -> dict[str | None, Item]:
-    """What our side put into slots since the base; what was there before, theirs knew."""
-    held: dict[str | None, Item] = {}
-    for item in ours.items.values():
-        before = base.items.get(item.id)
-        if before is None or (_slot(before), _claim(before)) != (_slot(item), _claim(item)):
-            held[_slot(item)] = item
-    held.pop(None, None)
-    return held
-
-
-def _both(base: Item | None, ours: Item, theirs: Item) -> Item:
-    """An item that both sides changed without contradiction: each field from the side that changed it."""
-    start = base or ours
-
-    def pick(of: Callable[[Item], Any]) -> Any:
-        return of(theirs) if of(ours) == of(start) else of(ours)
-
-    tags = _both_sets(base and base.tags, ours.tags, theirs.tags)
-    links = _both_sets(base and base.facets.links, ours.facets.links, theirs.facets.links)
-    said = _said(base, ours, theirs)
-    facets = replace(
-        said.facets,
-        sensitivity=stricter(ours.facets.sensitivity, theirs.facets.sensitivity),
-        scope=pick(lambda item: item.facets.scope),
-        confidence=pick(lambda item: item.facets.confidence),
-        key=pick(lambda item: item.facets.key),
-        category=pick(lambda item: item.facets.category),
-        links=frozenset(links),
-    )
-    return replace(
-        said,
-        kind=pick(lambda item: item.kind),
-        tags=tuple(tags),
-        facets=facets,
-        created_at=ours.created_at,
-        updated_at=max(ours.updated_at, theirs.updated_at),
-    )
-
-
-def _said(base: Item | None, ours: Item, theirs: Item) -> Item:
-    """Whose words an item has: the person's, else those of the side that changed them."""
-    if _claim(ours) == _claim(theirs) and _stated(ours) != _stated(theirs):
-        return ours if _stated(ours) else theirs
-    return theirs if not _spoke(base, ours, theirs) else ours
-
-
-def _both_sets(base: Any, ours: Any, theirs: Any) -> list[str]:
-    dropped = set(base or ()) - set(theirs)
-    return list(
-        dict.fromkeys([*(one for one in ours if one not in dropped), *sorted(set(theirs) - set(base or ()))])
-    )

@@ -1,7 +1,8 @@
-"""What arrives from a chat, as values: who said what where. Knows nothing about Discord's objects.
+"""Messages from the chat as values: who said what, and where.
 
-A session is one conversation: a DM (by its person), a thread, or a channel. Its key names the rolling
-summary's file and the queue in which its messages wait their turn.
+A session is one conversation: a DM (identified by its person), a thread, or a channel. Its key names the
+queue in which its messages wait, and the file of its rolling summary.
+Knows nothing about discord.py's objects.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from discoclaw.core.text import collapse
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Ourselves, as the chat knows us."""
+    """The bot itself, as the chat knows it."""
 
     id: str
     name: str
@@ -21,22 +22,25 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """A person (or bot) who speaks. `id` is the snowflake as text. `is_owner` comes from settings only."""
+    """The author of a message, a person or another bot. `id` is a snowflake as text.
+
+    `is_owner` comes from the settings alone, never from a name or a message.
+    """
 
     id: str
     name: str
     is_owner: bool = False
     allowed: bool = True
-    """Whether the allowlist lets this person talk to us; others' words are context at most."""
+    """Whether the allowlist lets this person talk to the bot. Messages of others are context at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where something is said.
 
-    `channel_id` is the channel or thread itself; `group_id` is the channel that owns memory and rules (a
-    thread's parent), None in a DM; `group_name` is that channel's name. `private` is true in a DM and in a
-    channel not everybody on the server can read.
+    `channel_id` is the channel or thread itself. `group_id` is the channel whose memory and rules apply (a
+    thread's parent), None in a DM; `group_name` is its name. `private` is true in a DM, and in a channel that
+    not everybody on the server can read.
     """
 
     kind: Literal["dm", "channel", "thread"]
@@ -48,16 +52,16 @@ class Place:
     topic: str = ""
     guild_id: str | None = None
     closed: bool = False
-    """A thread that only those who were added to it can read."""
+    """A private thread: only people who were added to it can read it."""
 
     def session_key(self, author_id: str) -> str:
-        """`discord:dm:<author>`, `discord:thread:<id>` or `discord:channel:<id>`."""
+        """The session's key: `discord:dm:<author>`, `discord:thread:<id>` or `discord:channel:<id>`."""
         return f"discord:dm:{author_id}" if self.kind == "dm" else f"discord:{self.kind}:{self.channel_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """The message somebody replies to."""
+    """The message that somebody replies to. `by_us`: the bot wrote it."""
 
     author: str
     text: str
@@ -66,9 +70,9 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """One message, secrets already redacted from `text`. `sent_at` is in ms since 1970.
+    """A message that arrived. Secrets are already redacted from `text`; `sent_at` is in ms since 1970.
 
-    `mentions_us` covers a mention, a reply to one of our messages, and every DM.
+    `mentions_us` is true for a mention, a reply to one of the bot's messages, and every DM.
     """
 
     id: str
@@ -80,12 +84,12 @@ class Inbound:
     mentions_us: bool = False
     quoted: Quoted | None = None
     attachments: tuple[str, ...] = ()
-    """What was attached, one short description each; the contents are not read."""
+    """A short description of each attachment. Their contents are not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One line of a conversation's window. Ids are snowflakes, so they sort by time."""
+    """One message in a conversation's window. Ids are snowflakes, so they sort by time."""
 
     id: str
     author_id: str
@@ -95,13 +99,13 @@ class Said:
     is_owner: bool = False
     by_us: bool = False
     guest: bool = False
-    """Said by somebody the allowlist does not name."""
+    """Its author is not on the allowlist."""
     to_id: str = ""
-    """Of an answer of ours: to whom, as far as that is known."""
+    """For the bot's own messages: the user id of the person answered, "" if unknown."""
 
 
 def with_attachments(text: str, attachments: Sequence[str]) -> str:
-    """A message's text with a line that says what was attached."""
+    """A message's text, followed by a line that lists its attachments, if any."""
     if not attachments:
         return text
     note = f"(attached: {collapse('; '.join(attachments))})"

@@ -1,7 +1,7 @@
-"""What is said to a language model and what it says back: frozen values, and nothing of any provider.
+"""Requests to a language model and its answers, as frozen values that no provider's types leak into.
 
-A request is a list of turns. Within one answer the model may ask for tools: its turn then ends with
-calls, we append a turn with their results, and ask again.
+A request is a list of turns. When the model wants to use tools, its turn ends with calls; the caller appends
+a turn with their results and sends the request again.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class SystemBlock:
-    """One block of the system prompt. `cache` puts a prompt-cache breakpoint behind it."""
+    """One block of the system prompt. `cache` asks the provider to cache the prompt up to the end of it."""
 
     text: str
     cache: bool = False
@@ -19,7 +19,7 @@ class SystemBlock:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool the model may call: its name, when to use it, and the JSON schema of its input object."""
+    """A tool the model may call. `description` says when to use it, `schema` is its input's JSON schema."""
 
     name: str
     description: str
@@ -28,7 +28,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model asks for a tool. `input` is whatever object the model sent: not yet checked."""
+    """The model's request to run a tool. `input` is the object it sent, not yet validated."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered, as text for the model. `failed` marks a clear failure."""
+    """A tool's answer, as text for the model. `failed` tells the model that the call did not succeed."""
 
     call_id: str
     text: str
@@ -46,17 +46,17 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What we say to the model."""
+    """What the bot sends to the model."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantTurn:
-    """What the model said: text, tool calls, and `raw`, the provider's own content.
+    """The model's turn: text, tool calls, and `raw`, the provider's own content.
 
-    `raw` belongs to the door that made it and goes back through the same door untouched; nobody else
-    reads it.
+    Only the adapter that made `raw` reads it. In a tool loop it is sent back unchanged: thinking blocks, for
+    example, are accepted only as they came.
     """
 
     text: str
@@ -66,7 +66,7 @@ class AssistantTurn:
 
 @dataclass(frozen=True, slots=True)
 class ToolTurn:
-    """The results of all calls of the assistant turn before it, in the same order."""
+    """The results of every call in the assistant turn before it, in the same order."""
 
     results: tuple[ToolResult, ...]
 
@@ -76,10 +76,11 @@ Turn: TypeAlias = UserTurn | AssistantTurn | ToolTurn
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request: stable system blocks first (so that prompt caches hit), then the turns so far.
+    """One request: the system blocks, stable ones first so that prompt caches hit, then the turns so far.
 
-    `may_call` False asks for an answer without further calls; the tools stay named, since turns that hold
-    calls need them. `subject` is whose talk this is, if an answer to it may be kept; no provider is told.
+    `may_call` False asks for an answer without further calls. The tools are still listed then, because
+    providers reject turns with calls to tools they don't know. `subject` is the author's subject, or None if
+    nothing may be stored; it is never sent to a provider.
     """
 
     system: tuple[SystemBlock, ...]
@@ -92,7 +93,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counted them."""
+    """Token counts as the provider reports them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -102,7 +103,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A further piece of the answer's text."""
+    """The next piece of the answer's text."""
 
     text: str
 
@@ -111,8 +112,8 @@ class TextDelta:
 class Finished:
     """The last event of every stream.
 
-    `stop` is "end" (complete), "tools" (the turn's calls wait for results) or "length" (cut at
-    `max_tokens`). A refusal is raised as `ModelRefused` instead.
+    `stop` is "end" (the answer is complete), "tools" (the turn's calls wait for results) or "length" (the
+    answer was cut off at `max_tokens`). A refusal is raised as `ModelRefused` instead.
     """
 
     turn: AssistantTurn

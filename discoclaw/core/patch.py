@@ -1,9 +1,8 @@
-"""What a small model may propose: the strict shapes of its JSON. A proposal, until `draft` accepts it.
+"""The strict JSON shapes in which a small model proposes changes. `draft` and `consolidate` decide on them.
 
-The shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
-reason}]}, and an upsert may say key, links and category. Anything else, unknown
-fields included, is refused as a whole and changes nothing. Consolidation has a shape of its own, of which
-`consolidate` decides; a suggestion decides nothing.
+Extraction's shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
+reason}]}, where an upsert may also have key, links and category. JSON of any other shape, including unknown
+fields, is rejected as a whole and changes nothing: half of a misunderstood answer is worse than none.
 """
 
 from typing import Annotated, Literal
@@ -23,7 +22,7 @@ def _tidy_word(value: object) -> object:
 
 
 class SourceRef(_Strict):
-    """The message a proposal rests on."""
+    """The message that a proposal is based on."""
 
     type: Literal["discord", "manual"] = "discord"
     channelId: str = ""  # noqa: N815 - the schema's spelling
@@ -33,8 +32,8 @@ class SourceRef(_Strict):
 class Upsert(_Strict):
     """Add an item, or change the one named by `id` or `key`.
 
-    `links` name other items by id, by key or by their text, those of the same patch too. A `category` that
-    is not said leaves an item where it is; a new one is knowledge.
+    `links` name other items by id, key or text, including items of the same patch. Without a `category` an
+    existing item keeps its own, and a new one is knowledge.
     """
 
     id: str | None = None
@@ -51,7 +50,7 @@ class Upsert(_Strict):
 
 
 class Deprecation(_Strict):
-    """An item no longer holds: named by `id`, or by `matchText`, at least 60 % of its text."""
+    """An item is no longer true. It is named by `id`, or by `matchText` with at least 60 % of its text."""
 
     id: str | None = None
     matchText: str | None = None  # noqa: N815 - the schema's spelling
@@ -59,7 +58,7 @@ class Deprecation(_Strict):
 
 
 class Trait(_Strict):
-    """How the assistant itself is to be, when its owner says so; `key` is a name of a word or two."""
+    """How the bot itself should behave, as its owner said. `key` is a name of one or two words."""
 
     key: str
     text: str
@@ -71,11 +70,11 @@ class Patch(_Strict):
     upserts: list[Upsert] = []
     deprecations: list[Deprecation] = []
     traits: list[Trait] = []
-    """Of the assistant; taken from an owner's talk only."""
+    """The bot's traits; used only if the messages are an owner's."""
 
 
 class Summary(_Strict):
-    """What the rolling summary's loop returns: the summary, and what is new for the channel's own memory."""
+    """What the summary loop returns: the summary, and new themes and decisions for the channel's memory."""
 
     summary: str
     themes: list[str] = []
@@ -83,7 +82,7 @@ class Summary(_Strict):
 
 
 class Duplicate(_Strict):
-    """Items that say the same: `keep` stays, `text` says what all of them say if `keep` alone does not."""
+    """Items that say the same. `keep` stays, with the merged `text` if its own would lose something."""
 
     keep: str
     drop: list[str]
@@ -91,7 +90,7 @@ class Duplicate(_Strict):
 
 
 class Contradiction(_Strict):
-    """Two items that can not both hold."""
+    """Two items that cannot both be true."""
 
     older: str
     newer: str
@@ -99,7 +98,7 @@ class Contradiction(_Strict):
 
 
 class Outdated(_Strict):
-    """An item whose time is over."""
+    """An item that is no longer true because time has passed."""
 
     id: str
     reason: str = ""
@@ -114,7 +113,7 @@ class Consolidation(_Strict):
 
 
 class Suggestion(_Strict):
-    """How a small model would settle a conflict; the person decides."""
+    """How a small model would settle a conflict. The person decides; this is only shown to them."""
 
     how: Literal["keep_old", "use_new", "both_valid"]
     reason: str = ""

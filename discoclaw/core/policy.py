@@ -1,7 +1,7 @@
-"""When the bot answers and how much it hears: runtime knobs, resolved per field, and the allowlist.
+"""When the bot answers, how much of the conversation it is shown, and who may talk to it.
 
-A `Policy` is given to each turn; settings make the bottom layer, live configuration the ones above (see
-`core/live`): user > group > global > settings > default. Knows nothing about where layers come from.
+Every turn is given a `Policy`. Live configuration (`core/live`) overrides the settings, field by field:
+user > group > global > settings > default. Knows nothing about where overrides come from.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ CONTEXT_HISTORY_BOUNDS = (1, 200)
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """One scope's wishes; None leaves a field to the layer below."""
+class Overrides:
+    """What one scope sets; None leaves a field to the next wider scope."""
 
     respond_mode: RespondMode | None = None
     context_history: int | None = None
@@ -25,27 +25,30 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for one message. `context_history` is a number of messages, 1 to 200.
+    """What applies to one message. `context_history` is a number of messages, 1 to 200.
 
-    `holds` is how many the conversation keeps at least, because others who talk there are shown more: one
-    person's wish for less takes nothing away from the others.
+    `minimum_window` is the largest `context_history` of anyone who may talk in the same conversation. All of
+    them share one window, so it must not shrink for everybody when one person asks for less.
     """
 
     respond_mode: RespondMode = "mention"
     context_history: int = 20
-    holds: int = 0
+    minimum_window: int = 0
 
     @property
     def capacity(self) -> int:
         """How many messages the conversation's window holds."""
-        return max(self.context_history, self.holds)
+        return max(self.context_history, self.minimum_window)
 
 
 DEFAULT = Policy()
 
 
-def resolve(layers: Iterable[Layer], default: Policy = DEFAULT) -> Policy:
-    """The policy of `layers`, strongest first: each field from the first layer that sets it."""
+def resolve(layers: Iterable[Overrides], default: Policy = DEFAULT) -> Policy:
+    """The policy that `layers` (strongest first) add up to: each field comes from the first that sets it.
+
+    `context_history` is clamped to `CONTEXT_HISTORY_BOUNDS`.
+    """
     mode, history = None, None
     for layer in layers:
         mode = mode if mode is not None else layer.respond_mode
@@ -58,10 +61,10 @@ def resolve(layers: Iterable[Layer], default: Policy = DEFAULT) -> Policy:
 
 
 def should_respond(mode: RespondMode, *, mentions_us: bool, is_owner: bool, in_our_thread: bool) -> bool:
-    """Whether a message of an allowed person is answered.
+    """Whether the bot answers a message. The caller has already checked that its author is allowed.
 
-    `mentions_us`: a mention, a reply to us, or a DM. `in_our_thread`: a thread in which we were mentioned
-    before, where the talk goes on without one.
+    `mentions_us`: a mention, a reply to the bot, or a DM. `in_our_thread`: in a thread where the bot was
+    mentioned before; it then replies there without being mentioned.
     """
     if mode == "all":
         return True
@@ -72,10 +75,10 @@ def should_respond(mode: RespondMode, *, mentions_us: bool, is_owner: bool, in_o
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Who may talk to the bot, and where. Ids are snowflakes as text.
+    """Who may talk to the bot, and where. Ids are Discord snowflakes as text.
 
-    Fails closed: with neither users nor roles nobody may. `channels` empty means every channel; a thread
-    goes by its parent, and DMs are judged by the person alone.
+    Fails closed: without users and roles nobody may. Empty `channels` means every channel. A thread is
+    allowed with its parent channel, and DMs depend on the person alone.
     """
 
     users: frozenset[str] = frozenset()
@@ -84,27 +87,30 @@ class Allowlist:
 
     @property
     def closed(self) -> bool:
+        """Whether nobody at all may talk to the bot."""
         return not self.users and not self.roles
 
     def person(self, user_id: str, role_ids: Iterable[str] = ()) -> bool:
+        """Whether this person may talk to the bot, by user id or by one of their roles."""
         return user_id in self.users or not self.roles.isdisjoint(role_ids)
 
     def channel(self, group_id: str | None, channel_id: str) -> bool:
-        """`group_id` None is a DM."""
+        """Whether the bot may be talked to in this channel or thread; `group_id` None means a DM."""
         return group_id is None or not self.channels or bool(self.channels & {group_id, channel_id})
 
 
 @dataclass(frozen=True, slots=True)
 class Personas:
-    """Which persona (branch) is used where, whatever a person's HEAD is: by channel id, name, or "dm".
+    """Places with a fixed persona (branch), which applies there instead of the person's current one.
 
-    "dm" is never a channel, whatever its name.
+    Keys are channel ids, channel names, or "dm" for direct messages; a channel that happens to be named "dm"
+    is not meant by it.
     """
 
     places: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, place: Place) -> str | None:
-        """The persona of a place; a thread goes by its channel. None leaves it to the person's HEAD."""
+        """The fixed persona of a place, or None. A thread has its channel's."""
         if place.kind == "dm":
             return self.places.get("dm")
         for name in (place.channel_id, place.group_id, place.group_name.casefold()):

@@ -1,4 +1,4 @@
-"""The doors' shapes, as the inner rooms see them. Declarations only."""
+"""Interfaces that the inner packages use and the adapters implement. Declarations only."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,25 +15,25 @@ from discoclaw.core.visible import Line
 Shape = TypeVar("Shape", bound=BaseModel)
 
 Clock = Callable[[], int]
-"""The present in milliseconds since 1970."""
+"""Returns the current time in milliseconds since 1970."""
 
 
-class Mirrored(Protocol):
-    """A mirror of the memory elsewhere, as its owner sees it."""
+class MirrorControl(Protocol):
+    """The mirror of the memory on relays, as far as the bot's owners control it from the chat."""
 
-    async def told(self) -> str:
-        """How it is doing, in lines of plain text."""
+    async def status_text(self) -> str:
+        """Its state, as lines of plain text."""
         ...
 
     def push(self) -> None:
-        """Bring it up to date now, and try again what was refused. Never waits."""
+        """Start bringing it up to date, and retry what relays refused. Returns at once."""
         ...
 
 
 class NoMirror:
     """In place of a mirror where no relays are set."""
 
-    async def told(self) -> str:
+    async def status_text(self) -> str:
         """Nothing to report."""
         return ""
 
@@ -42,28 +42,28 @@ class NoMirror:
 
 
 class Model(Protocol):
-    """A language model. Every failure is a `ModelError`; nothing of a vendor leaves the door."""
+    """A language model. Every failure is a `ModelError`; vendors' exceptions never get past the adapter."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield `TextDelta`s and, last, exactly one `Finished`."""
+        """Yield any number of `TextDelta`s, then exactly one `Finished`."""
         ...
 
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        """One answer as a checked value of `shape`; no tools, one strict time limit for the whole call.
+        """One answer as a validated value of `shape`, without tools. One time limit covers the whole call.
 
-        Raises `ModelBadOutput` when the model returns anything that is not exactly that shape.
+        Raises `ModelBadOutput` if the answer is not exactly that shape.
         """
         ...
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Release connections."""
         ...
 
 
 class Corpus(Protocol):
-    """All documents that a search is about, of which it may see only candidates."""
+    """Statistics of all documents in a search, for ranking when only some candidates were loaded."""
 
     @property
     def total(self) -> int:
@@ -82,11 +82,11 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is known of items beside their words, by item id.
+    """What ranking knows beside the items' words. The maps are by item id.
 
-    `cosines` of the query's vector with the item's (-1 to 1); when (ms) it was last `accessed`. `corpus`: the
-    statistics of a memory of which only candidates are ranked. `own_name` is what the person is called here;
-    only with it can be told that a question is about somebody else.
+    `cosines`: the cosine of the query's vector and the item's, -1 to 1. `accessed`: when (ms) the item was
+    last found. `corpus`: statistics of the whole memory, if only candidates are ranked. `own_name`: the
+    person's name here; without it, ranking cannot tell that a question is about somebody else.
     """
 
     cosines: Mapping[str, float] = field(default_factory=dict)
@@ -98,16 +98,16 @@ class Signals:
 NO_SIGNALS = Signals()
 
 LINKED_WITH = "linked with "
-"""How the reason of a hit begins that was found by a link alone; the id of the other item follows."""
+"""The start of `Hit.why` for an item found only through a link; the other item's id follows."""
 
 
 class Recall(Protocol):
-    """Finds, among one person's items, those that matter for a query."""
+    """Finds the items of one person that matter for a query."""
 
     def rank(
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> "Sequence[Hit]":
-        """All items with real evidence for `query`, best first; ties are newer first, then by id."""
+        """All items with real evidence for `query`, best first; equal ones newer first, then by id."""
         ...
 
     def line(self, item: Item) -> Line:
@@ -115,34 +115,34 @@ class Recall(Protocol):
         ...
 
     def forget(self) -> None:
-        """Keep nothing in RAM of what was ranked: somebody's words have to go."""
+        """Drop all cached words from RAM, because somebody's memory is being erased."""
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. Every failure is an `EmbeddingError`; nothing of a vendor leaves the door."""
+    """Turns texts into vectors. Every failure is an `EmbeddingError`, as for `Model`."""
 
     @property
     def name(self) -> str:
-        """Provider and model. Vectors of different names are not comparable."""
+        """Provider and model. Vectors made under different names cannot be compared."""
         ...
 
     @property
     def stays_here(self) -> bool:
-        """Whether the texts stay on this machine."""
+        """Whether texts stay on this machine. Private items are only embedded if they do."""
         ...
 
     async def embed(self, texts: Sequence[str], *, timeout_s: float) -> Sequence[Sequence[float]]:
-        """A vector for each text, in their order, all of one length, of finite numbers."""
+        """A vector of finite numbers for each text, in the same order and all of the same length."""
         ...
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Release connections."""
         ...
 
 
 class Hit(Protocol):
-    """A ranked item: `score` > 0, and `why` in a few words (matched terms)."""
+    """A ranked item. `score` is above 0; `why` names the matched terms."""
 
     @property
     def item(self) -> Item: ...
@@ -154,7 +154,7 @@ class Hit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The model proposes that a person switches to a persona; they do it with a button, or leave it."""
+    """The model's proposal to switch a person to a persona. It is shown as a button; the person decides."""
 
     user_id: str
     branch: str
@@ -162,41 +162,41 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class HatchOffer:
-    """We have no personality: an owner may begin to give us one with a button, or leave it."""
+    """The offer to an owner to give the bot a personality, which it lacks. It is shown as a button."""
 
     user_id: str
 
 
 class Reply(Protocol):
-    """The answer to one message, on its way out. Built by the chat's door for each turn."""
+    """The answer to one message while it is being written. The chat adapter makes one for each turn."""
 
     async def push(self, text: str) -> None:
-        """A further piece of the answer; shown when the chat's rate limits allow."""
+        """Append text to the answer. It is shown as soon as the chat's rate limits allow."""
         ...
 
     async def finish(self) -> str | None:
-        """Show everything pushed, completely. Returns the id of the first message, None if there was no text.
+        """Show everything that was pushed. Returns the id of its first message, None if there was no text.
 
-        Raises `ChatError` when the chat did not take it.
+        Raises `ChatError` if the chat did not accept it.
         """
         ...
 
     async def drop(self) -> None:
-        """Nothing will be said: stop what shows that an answer is coming."""
+        """Give up without an answer: stop showing that one is being written."""
         ...
 
     async def offer(self, offer: Offer | HatchOffer) -> None:
-        """Show a proposal with its button below the answer. Called after `finish`; raises `ChatError`."""
+        """Show a proposal and its button below the answer. Called after `finish`. Raises `ChatError`."""
         ...
 
     async def fail(self, text: str) -> None:
-        """Tell the person, in `text`, why there is no (further) answer. What was pushed stays."""
+        """Tell the person with `text` why the answer is missing or incomplete. Text already shown stays."""
         ...
 
 
 class History(Protocol):
-    """Reads a conversation's past from the chat."""
+    """Reads earlier messages of a conversation from the chat."""
 
     async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
-        """At most `limit` messages before `message_id`, oldest first; empty when the chat can not say."""
+        """At most `limit` messages before `message_id`, oldest first; empty if the chat cannot be read."""
         ...

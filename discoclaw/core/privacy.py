@@ -1,7 +1,7 @@
-"""Who may see what: which items stay private, and where an item may be shown.
+"""Privacy: which items are private, and where an item may be shown.
 
-User memory follows its person everywhere, except what was learned in confidence. Knows nothing about
-prompts or commands; they ask `may_show` before an item leaves the ledger.
+A person's memory is used wherever they talk, except for what the bot learned in private. Whatever shows an
+item to a model or to people calls `may_show` first. Knows nothing about prompts or commands.
 """
 
 import re
@@ -11,11 +11,13 @@ from discoclaw.core.item import Item, Kind, Sensitivity
 
 DmPrivacy: TypeAlias = Literal["strict", "balanced", "open"]
 
-# How a person likes to work follows them; who they are and what they do stays where it was said.
+# With the rule "balanced", how a person likes to work may leave the DM it was learned in. Facts about them
+# and their projects stay private.
 _FOLLOWS: frozenset[Kind] = frozenset({"preference", "tool", "workflow"})
 
-# A net under the extractor's own mark, for health, money, relations, identity and whereabouts. English
-# only, and on purpose too wide: a preference kept private by mistake can be shared, a leak can not be undone.
+# A safety net below the extracting model's own judgement, for health, money, relations, identity and
+# whereabouts. English only, and deliberately broad: an item kept private by mistake can be shared later, but
+# a leak cannot be undone.
 _PERSONAL = re.compile(
     r"""\b(?:
       health|medic\w*|doctor|therap\w*|diagnos\w*|illness|disease|surgery|hospital|pregnan\w*|disab\w*
@@ -34,10 +36,10 @@ _PERSONAL = re.compile(
 def sensitivity(
     kind: Kind, text: str, *, learned_privately: bool, marked: Sensitivity, rule: DmPrivacy
 ) -> Sensitivity:
-    """How sensitive a new item is.
+    """The sensitivity of a new item.
 
-    `marked` is what the extractor or the person says; it is never lowered. `learned_privately`: in a DM
-    or in a channel that not everybody on the server can read. `rule` is DISCOCLAW_DM_PRIVACY.
+    `marked` is what the extracting model or the person said; it is never lowered. `learned_privately` means
+    in a DM, or in a channel that not everybody on the server can read. `rule` is DISCOCLAW_DM_PRIVACY.
     """
     if marked != "normal" or not learned_privately or rule == "open":
         return marked
@@ -47,16 +49,19 @@ def sensitivity(
 
 
 def stricter(one: Sensitivity, other: Sensitivity) -> Sensitivity:
-    """The one that shows less: privacy is only ever raised on the way."""
+    """The more restrictive of two sensitivities. Combining items never makes one less private."""
     return max(one, other, key=get_args(Sensitivity).index)
 
 
 def is_personal(text: str) -> bool:
-    """Whether words are about health, money, relations, identity or whereabouts; a list has to do."""
+    """Whether a text seems to be about health, money, relations, identity or whereabouts, by a word list."""
     return _PERSONAL.search(text) is not None
 
 
 def may_show(item: Item, *, in_dm: bool) -> bool:
-    """Whether an item may be put before the model, or people, in a DM with its person or elsewhere."""
+    """Whether an item may be shown to the model or to people, in a DM with its person or (False) elsewhere.
+
+    Confidential items are never shown, not even to the model in a DM.
+    """
     allowed: tuple[Sensitivity, ...] = ("normal", "private") if in_dm else ("normal",)
     return item.facets.sensitivity in allowed

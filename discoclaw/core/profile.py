@@ -1,15 +1,14 @@
-"""Profiles of people and of groups: values, their JSON, and what of them is a view of a ledger.
+"""Profiles of people and groups: values, their JSON, and the parts of them that mirror a ledger.
 
     profile  {"display_names": [[name, s]...], "first_seen": s, "notes": [text...],
               "preferences": {key: text}}
     group    {"purpose": text or null, "members": [[user id, name]...], "themes": [text...],
               "decisions": [[text, s]...]}
 
-Times are seconds since 1970, as the schema of Snowclaw has them. Names, first_seen, purpose and members are
-the files' own; notes, preferences, themes and decisions are a picture of what the subject's ledger says.
-Keys that are not known here are kept as they are. Who is the owner stands in no file: configuration alone
-says that, so a key `is_owner` that somebody wrote there counts for nothing.
-Pure; knows nothing about files, Discord or prompts' other parts.
+The schema is Snowclaw's; times are seconds since 1970. Names, first_seen, purpose and members exist only in
+these files. Notes, preferences, themes and decisions are copied from the subject's ledger. Unknown keys are
+kept. `is_owner` is only ever taken from the configuration; a file that has it is not believed.
+Pure; knows nothing about files or Discord.
 """
 
 import json
@@ -26,15 +25,16 @@ from discoclaw.core.times import date_of, valid_ms
 from discoclaw.core.view import View
 
 MOST_NAMES = 200
-"""Names of one person that are kept: the first, and the newest."""
+"""Names of one person that are kept: the first one and the newest."""
 MOST_MEMBERS = 200
 MOST_THEMES, MOST_DECISIONS = 20, 50
 LONGEST_NAME = 100
 LONGEST_PURPOSE = 1024
-"""Characters; Discord's own limit of a topic, but for forums, whose guidelines may be longer."""
+"""In characters; Discord's limit for a topic. A forum's guidelines may be longer, and are cut."""
 LONGEST_NOTES = 1500
-"""Of what a prompt says of a group, in UTF-16 units."""
+"""Longest text about a group in a prompt, in UTF-16 units."""
 _LONGEST_THEMES = 600
+"""The part of it for themes, so that they leave room for decisions."""
 
 Part = Literal["theme", "decision"]
 _KEYS: Mapping[Part, str] = {"theme": "theme:", "decision": "decision:"}
@@ -42,14 +42,14 @@ _LONGEST_SLUG = 40
 
 
 def tidy_name(name: str) -> str:
-    """A display name on one line; "someone" where nothing of it is left."""
+    """A display name on one line, at most `LONGEST_NAME` characters; "someone" if nothing is left of it."""
     return collapse(" ".join(scrub(name).splitlines()))[:LONGEST_NAME].strip() or "someone"
 
 
 def slug(text: str) -> str:
-    """A short name for a text: its words with hyphens, in lower case; of a long one the beginning and a hash.
+    """A key for a text: its lower-case words joined by hyphens. A long one is cut and ends in a hash.
 
-    Texts that differ in more than case and punctuation have different ones.
+    Texts that differ in more than case and punctuation get different keys.
     """
     words = "-".join(re.findall(r"\w+", normalise(text)))
     if words and len(words) <= _LONGEST_SLUG:
@@ -63,9 +63,9 @@ def slug(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of a person beside their memory, and what their memory says.
+    """A person's names, and a copy of what the bot remembers about them.
 
-    `display_names` are (name, s), each from when on it was seen, oldest first.
+    `display_names` are (name, s): a name and when it was first seen, oldest first. `other` has unknown keys.
     """
 
     display_names: tuple[tuple[str, int], ...] = ()
@@ -76,15 +76,15 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """What they are called now; "" when that is not known."""
+        """The person's current name, "" if it is not known."""
         return self.display_names[-1][0] if self.display_names else ""
 
-    def knows(self, name: str) -> bool:
-        """Whether they were ever called so."""
+    def was_called(self, name: str) -> bool:
+        """Whether the person ever had this name."""
         return any(known == name for known, _ in self.display_names)
 
-    def called(self, name: str, at_s: int) -> "Profile":
-        """The profile with the name they have now: a new one is added, and none is ever overwritten."""
+    def with_name(self, name: str, at_s: int) -> "Profile":
+        """The profile with a new current name. Earlier names are kept, within `MOST_NAMES`."""
         if name == self.name:
             return self
         names = (*self.display_names, (name, at_s))
@@ -92,8 +92,8 @@ class Profile:
             names = (names[0], *names[1 - MOST_NAMES :])
         return replace(self, display_names=names)
 
-    def viewing(self, view: View) -> "Profile":
-        """The profile with what the person's memory says: all that holds, but for what is confidential."""
+    def with_view(self, view: View) -> "Profile":
+        """The profile with notes and preferences from a view: all active items except confidential ones."""
         items = [item for item in view.active() if may_show(item, in_dm=True)]
         preferences: dict[str, str] = {}
         for item in items:
@@ -112,26 +112,26 @@ class Profile:
         }
 
     def published(self, *, is_owner: bool) -> dict[str, Any]:
-        """The record as others read it, with who the owner is by configuration."""
+        """The record as it is published, with `is_owner` from the configuration."""
         return {**self.to_json(), "is_owner": is_owner}
 
     @classmethod
     def from_json(cls, value: object) -> "Profile":
-        """The profile of a decoded file. Raises ValueError when it is none."""
+        """The profile in a decoded file. Raises ValueError if it is not one."""
         fields = _fields(value)
         notes, preferences = fields.pop("notes", []), fields.pop("preferences", {})
         first_seen = fields.pop("first_seen", None)
         names = tuple(_dated(fields.pop("display_names", None)))
         if not _is_s(first_seen) or not _all_texts(notes) or not isinstance(preferences, Mapping):
-            raise ValueError("first_seen, notes or preferences are not what they should be")
+            raise ValueError("first_seen, notes or preferences have the wrong type")
         if not _all_texts([*preferences, *preferences.values()]):
-            raise ValueError("preferences are not texts by texts")
+            raise ValueError("preferences must map text to text")
         fields.pop("is_owner", None)
         return cls(names, first_seen, tuple(notes), dict(preferences), fields)
 
 
 def _free(key: str, taken: Mapping[str, str]) -> str:
-    """A key that nothing has yet."""
+    """The key, with a number appended if it is taken."""
     found, count = key, 1
     while found in taken:
         count += 1
@@ -144,8 +144,11 @@ def _free(key: str, taken: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A channel: its purpose, who was seen there (id, name), the one who spoke last at the end; and what its
-    memory says: themes, and decisions with when (s) they were noted, oldest first."""
+    """A channel: its purpose and members, and a copy of what the bot remembers about it.
+
+    `members` are (user id, name), the one who spoke last at the end. `decisions` are (text, s), with when
+    they were recorded, oldest first. `other` has unknown keys.
+    """
 
     purpose: str | None = None
     members: tuple[tuple[str, str], ...] = ()
@@ -153,8 +156,8 @@ class Group:
     decisions: tuple[tuple[str, int], ...] = ()
     other: Mapping[str, Any] = field(default_factory=dict)
 
-    def viewing(self, view: View) -> "Group":
-        """The group with what its memory says, private talk included: it stays in the group."""
+    def with_view(self, view: View) -> "Group":
+        """The group with themes and decisions from a view; private ones too, as only the group sees them."""
         themes, decisions = items_of(view, "theme", private=True), items_of(view, "decision", private=True)
         return replace(
             self,
@@ -163,7 +166,7 @@ class Group:
         )
 
     def without(self, user_id: str) -> "Group":
-        """The group without a member, and without what is not known here and names them."""
+        """The group without a member, and without any unknown key whose value names them."""
         return replace(
             self,
             members=tuple(one for one in self.members if one[0] != user_id),
@@ -181,48 +184,49 @@ class Group:
 
     @classmethod
     def from_json(cls, value: object) -> "Group":
-        """The group of a decoded file. Raises ValueError when it is none."""
+        """The group in a decoded file. Raises ValueError if it is not one."""
         fields = _fields(value)
         purpose, themes = fields.pop("purpose", None), fields.pop("themes", [])
         members = fields.pop("members", [])
         decisions = tuple(_dated(fields.pop("decisions", [])))
         if not isinstance(purpose, str | None) or not _all_texts(themes) or not isinstance(members, list):
-            raise ValueError("purpose, themes or members are not what they should be")
+            raise ValueError("purpose, themes or members have the wrong type")
         if not all(isinstance(one, list) and len(one) == 2 and _all_texts(one) for one in members):
-            raise ValueError("members are not pairs of an id and a name")
+            raise ValueError("members must be pairs of an id and a name")
         return cls(purpose, tuple((one, name) for one, name in members), tuple(themes), decisions, fields)
 
 
 def key_of(part: Part, text: str) -> str:
-    """The key of a theme or a decision in a group's ledger."""
+    """The key of a theme's or decision's item in a group's ledger."""
     return f"{_KEYS[part]}{slug(text)}"
 
 
 def items_of(view: View, part: Part, *, private: bool) -> list[Item]:
-    """A group's themes or decisions, oldest first; what was said in private only for a `private` place."""
+    """A group's themes or decisions, oldest first; private ones only if `private`."""
     found = [
         item
         for item in view.active()
         if (item.facets.key or "").startswith(_KEYS[part]) and may_show(item, in_dm=private)
     ]
-    return sorted(found, key=lambda item: item.updated_at)  # of one time, in the order they were added
+    return sorted(found, key=lambda item: item.updated_at)  # stable: of one time, in the order of adding
 
 
 def notes_of(view: View, *, private: bool) -> str:
-    """What a prompt says of a group's memory: themes, then decisions, newest first; "" when there are none.
+    """A group's memory as text for a prompt: themes, then decisions, newest first. "" if there are none.
 
-    At most `LONGEST_NOTES`: what is oldest is left out. The purpose is said with the place itself.
+    At most `LONGEST_NOTES`; the oldest are left out. The purpose is not in it, since the prompt has it as the
+    channel's topic.
     """
     themes = [_plain(item.text) for item in reversed(items_of(view, "theme", private=private))]
     decisions = reversed(items_of(view, "decision", private=private))
-    told = [f"- {date_of(item.updated_at)}: {_plain(item.text)}" for item in decisions]
+    lines = [f"- {date_of(item.updated_at)}: {_plain(item.text)}" for item in decisions]
     first = _fitting("Themes: ", themes, "; ", _LONGEST_THEMES)
-    rest = _fitting("Decisions, newest first:\n", told, "\n", LONGEST_NOTES - utf16_length(first) - 1)
+    rest = _fitting("Decisions, newest first:\n", lines, "\n", LONGEST_NOTES - utf16_length(first) - 1)
     return "\n".join(filter(None, [first, rest]))
 
 
 def _fitting(head: str, texts: Sequence[str], between: str, room: int) -> str:
-    """A head and as many of the texts as fit behind it, each whole; "" when none does."""
+    """The head, followed by as many whole texts as fit; "" if not even one does."""
     found: list[str] = []
     room -= len(head)
     for text in texts:
@@ -242,18 +246,18 @@ def _plain(text: str) -> str:
 
 def _fields(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError("it is no JSON object")
-    json.dumps(value, ensure_ascii=False).encode("utf-8")  # else it could not be written again
+        raise ValueError("it is not a JSON object")
+    json.dumps(value, ensure_ascii=False).encode("utf-8")  # raises if it could not be written back
     return dict(value)
 
 
 def _dated(value: object) -> Iterable[tuple[str, int]]:
-    """Pairs of a text and a time (s). Raises ValueError when they are none."""
+    """Pairs of a text and a time (s). Raises ValueError if the value is anything else."""
     if not isinstance(value, list):
-        raise ValueError("there is no list where one has to be")
+        raise ValueError("display_names and decisions must be lists")
     for one in value:
         if not (isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and _is_s(one[1])):
-            raise ValueError("a pair of a text and a time is none")
+            raise ValueError("display_names and decisions must be pairs of a text and a time")
         yield one[0], one[1]
 
 
@@ -266,6 +270,6 @@ def _all_texts(value: object) -> bool:
 
 
 def _names(value: object, user_id: str) -> bool:
-    """Whether a JSON value holds an id, anywhere."""
+    """Whether a JSON value contains a user id anywhere."""
     text = json.dumps(value, ensure_ascii=False)
     return re.search(rf"(?<!\w){re.escape(user_id)}(?!\w)", text) is not None

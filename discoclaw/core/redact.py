@@ -1,8 +1,8 @@
-"""Secrets are taken out of text before it reaches disk, model or relay.
+"""Removes secrets from text before it reaches the disk, a model or a relay.
 
-The patterns are the public, self-identifying forms of keys. Nostr secret keys are replaced whatever
-their case; 64 hex digits that are no known public key are flagged, since that is what a raw Nostr key
-looks like (and a git or SHA-256 id too, hence "flagged"). Other text comes back unchanged.
+The patterns match keys that identify themselves by their published form. Nostr secret keys are replaced in
+any case. 64 hex digits that are not a known public key are only flagged: a raw Nostr key looks like that, but
+so does a git or SHA-256 id. All other text stays as it is.
 Knows nothing about where text comes from or goes.
 """
 
@@ -18,12 +18,12 @@ _NCRYPTSEC = re.compile(rf"ncryptsec1[{_BECH32}]{{20,}}", re.IGNORECASE)
 _HEX64 = re.compile(r"(?:(?<=0x)|(?<=0X)|(?<![0-9a-zA-Z]))[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 
 _PEM = r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
-# user id in base64 . timestamp . HMAC, as Discord's developer documentation shows it
+# user id in base64 . timestamp . HMAC, the form in Discord's developer documentation
 _DISCORD = r"(?<![\w-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"
 _OTHERS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("private key", re.compile(_PEM, re.S)),
     ("Anthropic key", re.compile(r"sk-ant-[A-Za-z0-9_-]{16,}")),
-    # A key has digits in it; "sk-" before a long kebab-case word is no key.
+    # A real key contains digits; a long kebab-case word that starts with "sk-" is not a key.
     ("API key", re.compile(r"(?<![A-Za-z0-9])sk-(?:proj-|svcacct-)?(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{32,}")),
     ("Stripe key", re.compile(r"(?<![A-Za-z0-9])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}")),
     ("GitHub token", re.compile(r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})")),
@@ -49,9 +49,9 @@ class Redacted:
 
 
 _SHORTEST = 15
-"""Characters of the shortest secret there is a pattern for; most names are shorter."""
+"""Length of the shortest secret any pattern matches. Most names are shorter and need no search."""
 _MOST_DEEP = 32
-"""Values that lie deeper in others than any shape of ours are left out."""
+"""Deeper nesting is cut off. No JSON of ours is that deep, so it can only be meant to exhaust the stack."""
 
 
 def redact(
@@ -61,12 +61,12 @@ def redact(
     own_hex: Collection[str] = (),
     npub_of: Callable[[str], str | None] | None = None,
 ) -> Redacted:
-    """Take secrets out of `text`.
+    """Remove secrets from `text`.
 
-    `known_hex`: public keys (64 lower-case hex digits) that are not flagged. `own_hex`: our own secret
-    keys, in hex or any other form; not even their first digits are shown, nor whose they are. `npub_of`
-    turns an nsec into its npub, or None when the nsec's checksum is wrong; without it no hint of the key's
-    owner is given.
+    `known_hex`: public keys (64 lower-case hex digits) that are not flagged. `own_hex`: the bot's own secret
+    keys, in hex or any other form; they are replaced without a hint at their digits or owner. `npub_of` turns
+    an nsec into its npub, or returns None if its checksum is wrong; without it, the note in place of an nsec
+    does not name the key's owner.
     """
     if len(text) < _SHORTEST:
         return Redacted(text)
@@ -94,7 +94,7 @@ def redact(
 
         return replace
 
-    for own in own_hex:  # wherever it stands, glued to other text too
+    for own in own_hex:  # anywhere, even inside a longer word: a leak of our own key is the worst case
         text = re.sub(re.escape(own), other("key"), text, flags=re.IGNORECASE)
     text = _NCRYPTSEC.sub(other("ncryptsec"), text)
     text = _NSEC.sub(nsec, text)
@@ -106,10 +106,10 @@ def redact(
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Takes secrets out of text, by what is known of keys; without any knowledge it is just `redact`.
+    """`redact` with the keys this bot knows. Without any it does the same as `redact` alone.
 
-    `own` are our own secret keys in each form in which one could be pasted (hex, nsec), `known` gives the
-    public keys of the moment that are not flagged; `npub_of` is as for `redact`.
+    `own`: the bot's secret keys, in every form in which one could be pasted (hex, nsec). `known`: returns the
+    public keys that are not flagged, which change at runtime. `npub_of`: as for `redact`.
     """
 
     own: frozenset[str] = field(default=frozenset(), repr=False)
@@ -117,7 +117,7 @@ class Redactor:
     npub_of: Callable[[str], str | None] | None = None
 
     def __call__(self, text: str) -> Redacted:
-        """The text without secrets, and whether there were any."""
+        """The text without secrets, and whether it had any."""
         return redact(text, known_hex=self.known(), own_hex=self.own, npub_of=self.npub_of)
 
     def clean(self, text: str) -> str:
@@ -125,7 +125,7 @@ class Redactor:
         return self(text).text
 
     def value(self, value: Any, *, _deep: int = 0) -> Any:
-        """A value as JSON has it, every text in it without secrets."""
+        """A JSON value with secrets removed from every text in it, keys of objects included."""
         if isinstance(value, str):
             return self.clean(value)
         if _deep > _MOST_DEEP:
@@ -138,4 +138,4 @@ class Redactor:
 
 
 PLAIN = Redactor()
-"""What knows of no keys."""
+"""A redactor that knows no keys of our own."""

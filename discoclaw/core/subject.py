@@ -1,4 +1,4 @@
-"""Who a ledger is about, and whose direct messages a session is: the names that every layer shares.
+"""Subjects (who a ledger is about) and the session keys of direct messages, as every layer writes them.
 
 A subject is `user-<Discord id>`, `group-<channel id>` or `bot`. Knows nothing about files.
 """
@@ -17,7 +17,7 @@ def user_of(subject: str) -> str | None:
 
 
 def group_subject(channel_id: str) -> str:
-    """The subject of a group, by the id of its Discord channel; a thread belongs to its parent."""
+    """The subject of a group, by the id of its Discord channel. A thread belongs to its parent's."""
     return f"group-{channel_id}"
 
 
@@ -32,5 +32,5 @@ def dm_of(user_id: str) -> str:
 
 
 def person_of(session_key: str) -> str | None:
-    """Whose DM a session is, by user id; None when it is none."""
+    """The user id of the person whose DM a session is; None if it is not a DM."""
     return session_key.removeprefix(_DM) if session_key.startswith(_DM) else None

@@ -1,13 +1,14 @@
-"""Time as the ledger and the files write it. Pure: the present is always an argument.
+"""Times in the forms that the ledger and the files use.
 
-Ledger: UTC, ISO 8601, milliseconds ("2026-02-03T16:29:35.000Z"). Files: integer milliseconds since 1970.
+The ledger has ISO 8601 in UTC with milliseconds ("2026-02-03T16:29:35.000Z"); files have integer milliseconds
+since 1970. Pure: the current time is always an argument.
 """
 
 from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DISCORD_EPOCH_MS = 1_420_070_400_000  # 2015; the upper 42 bits of an id count milliseconds from it
+_DISCORD_EPOCH_MS = 1_420_070_400_000  # 2015-01-01; the upper 42 bits of a snowflake count ms since then
 
 
 def iso_ms(ms: int) -> str:
@@ -17,9 +18,9 @@ def iso_ms(ms: int) -> str:
 
 
 def ms_of_iso(text: str) -> int:
-    """The inverse of `iso_ms`; also takes other ISO 8601 forms, a missing zone being UTC.
+    """The inverse of `iso_ms`. Accepts other ISO 8601 forms too, and assumes UTC if the zone is missing.
 
-    Raises ValueError when the text is no such time.
+    Raises ValueError if the text is not a time.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -33,10 +34,10 @@ def date_of(ms: int) -> str:
 
 
 def snowflake_at(ms: int) -> int:
-    """The Discord id (snowflake) that something made at a time (ms since 1970) has at most."""
+    """The highest Discord id (snowflake) that something created at `ms` since 1970 can have."""
     return ((max(ms, _DISCORD_EPOCH_MS) - _DISCORD_EPOCH_MS + 1) << 22) - 1
 
 
 def valid_ms(value: object) -> TypeGuard[int]:
-    """Whether a value read from outside is a time in milliseconds that a date can be made of."""
+    """Whether an outside value is a time in ms since 1970, before the year 10000 (where `datetime` ends)."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 253_402_300_800_000

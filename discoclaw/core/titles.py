@@ -1,6 +1,8 @@
-"""The section titles of the prompt: one vocabulary for who writes them and who reads them.
+"""The section titles used in prompts, shared by the code that writes prompts and the code that reads them.
 
-A user turn is sections in this order, each under its title, divided by `SEPARATOR`; the message is last.
+The user turn of a prompt consists of the first six sections in this order, separated by `SEPARATOR`, with the
+user's message last. The offline model and the tests read prompts; `prompt/quote` keeps quoted text from
+imitating a title. The titles are behaviour: changing one changes what models are told.
 """
 
 SENDER = "Sender:"
@@ -13,17 +15,17 @@ MESSAGE = "User message:"
 SEPARATOR = "\n\n---\n"
 
 GROUP = "Notes about this channel:"
-"""In the system prompt, behind the place."""
+"""In the system prompt, after the description of the place."""
 
-# Who we are, at the head of the system prompt.
+# The bot's personality, at the start of the system prompt.
 SOUL_IDENTITY = "Your Identity"
 SOUL_USER = "About your human"
 SOUL_PHILOSOPHY = "Your philosophy"
 TRAITS = "Learned traits"
 HATCHING = "An interview about who you are to be:"
-"""The first line of the system prompt of such an interview, which has no other."""
+"""The first line of the system prompt in an interview, which replaces the usual one."""
 
-# The loops' prompts.
+# The prompts of the background loops.
 EXISTING = "Existing items:"
 FORGOTTEN = "Forgotten at the person's wish:"
 OWN_MESSAGES = "Messages of this person:"
@@ -40,7 +42,7 @@ AGAINST = "What stands against it:"
 
 
 def sections(prompt: str) -> dict[str, str]:
-    """The bodies of a prompt's sections by their first line. Quoted text can not forge a separator."""
+    """The sections of a prompt: body by title. Quoted text cannot contain a separator (`prompt/quote`)."""
     found = {}
     for part in prompt.split(SEPARATOR):
         title, _, body = part.partition("\n")

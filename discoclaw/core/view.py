@@ -1,13 +1,17 @@
-"""A view is what a chain of events adds up to: the fold of a branch. It can always be thrown away.
+"""A view is the state that a branch's events add up to: a fold over its chain of commits.
 
-What an event's `ext["item"]` holds: `id` always; on `add` the whole item as DNAM's file has it; on
-`modify` only the fields that change. `ext["facets"]` holds what the file lacks (author, key, category,
-links). An event without `ext` is a bare triple of the ledger design: its item's text is made from it; with
-`ext["triple"]` an item has both. `ext["link"]`, {to, on}, links two items or parts them.
-A `forget` removes the item; an `observe` changes no item, and one with `ext["conflict"]`, {text, reason,
-other}, records that somebody's words contradict an item and a person has to settle it; one that also has
-`settled` says how they did.
-Knows nothing about files and never decides whether a change is allowed: that is `draft`.
+A view holds nothing that is not in the ledger, so it can be thrown away at any time. What events carry:
+
+    ext["item"]      `id` always; on `add` the whole item in DNAM's schema; on `modify` the changed fields
+    ext["facets"]    what that schema lacks: author, and where they changed key, category and links
+    ext["triple"]    true: the item has the event's subject, predicate and object as its triple
+    ext["link"]      {to, on}: two items are linked (`on`) or no longer linked
+    ext["conflict"]  on `observe`, {text, reason, other}: something contradicts the item, and the person has
+                     to settle it; with `settled`, how it was settled
+
+An event without `ext` is a bare triple, as the ledger design has it; its item's text is made from the triple.
+`forget` removes the item from the view; `observe` changes no item.
+Knows nothing about files. Never decides whether a change is allowed: that is `draft`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,10 +38,10 @@ from discoclaw.core.visible import VisibleItems
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What stands against an item: `text`, or "" when it is said that the item no longer holds.
+    """A contradiction that the person has to settle: `text` contradicts the item.
 
-    `other_id` is the item that has the text already, when both are remembered. `event_id` is the event
-    that noted it, by which a question to the person names it.
+    `text` is "" if the item is said to be no longer true. `other_id` is the item that has this text, if both
+    are remembered. `event_id` is the event that recorded the conflict; questions to the person refer to it.
     """
 
     item_id: str
@@ -50,11 +54,12 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The items of a branch in the order they were added, and where the chain stands.
+    """The items of a branch in the order they were added, and the position in its chain.
 
-    `last_event` maps an item to the event that last touched it, which is the parent of the next one.
-    `triples` maps the events of bare triples to their items. `forgotten` says when (ms) the person had an
-    item removed, by the item's id and by the id its last words would derive.
+    `last_event`: by item id, the event that last changed it, which is the parent of the next one. `triples`:
+    by the id of a bare triple's event, its item's id. `forgotten`: when (ms) the person removed an item, by
+    its id and by the id that its last text would be given; older words must not bring it back under either.
+    `head` is the newest commit, `updated_at` its time (ms), `commits` the length of the chain.
     """
 
     items: Mapping[str, Item] = field(default_factory=dict)
@@ -75,7 +80,7 @@ class View:
         return self._visible[in_dm]
 
     def active(self) -> list[Item]:
-        """Items that hold, in the order they were added."""
+        """The active items, in the order they were added."""
         return [item for item in self.items.values() if item.active]
 
     def after(self, commit: Commit) -> "View":
@@ -87,7 +92,7 @@ EMPTY = View()
 
 
 class Fold:
-    """A view in the making: applies events one by one to copies of the start's maps."""
+    """A view under construction: applies events one by one to copies of the start's maps."""
 
     def __init__(self, start: View = EMPTY) -> None:
         self.items = dict(start.items)
@@ -97,7 +102,10 @@ class Fold:
         self.forgotten = dict(start.forgotten)
 
     def apply(self, event: Event) -> None:
-        """Let one event take effect. Every event is taken; one whose item is not here changes nothing."""
+        """Apply one event. None is ever rejected; one about an item that is not here changes nothing.
+
+        A ledger may come from a newer version or another replica, and has to load all the same.
+        """
         target = _target(event, self.triples)
         if not event.ext:
             self.triples[event.id] = target
@@ -145,12 +153,12 @@ class Fold:
     def _set(self, event: Event, target: str) -> None:
         before = self.items.get(target)
         if event.event_type == "modify" and before is None:
-            return  # what it changes is not on this branch
+            return  # the item it changes is not on this branch
         self.items[target] = _added(event, target) if before is None else _changed(event, before)
         self.last_event[target] = event.id
         self.forgotten.pop(target, None)
         if _author(event) == "stated" and {"text", "status"} & set(event.ext.get("item", ["text"])):
-            self._settle(target)  # the person spoke again: what contradicted the old words is settled
+            self._settle(target)  # the person stated it anew, which settles what contradicted the old text
         if not self.items[target].active:
             self._out(target)
 
@@ -158,13 +166,13 @@ class Fold:
         self.conflicts = [conflict for conflict in self.conflicts if conflict.item_id != target]
 
     def _out(self, target: str) -> None:
-        """The item holds no longer: nothing that rests on its words has to be settled."""
+        """Drop the conflicts in which a removed or deprecated item was the other side."""
         if self.conflicts:
             self.conflicts = [conflict for conflict in self.conflicts if conflict.other_id != target]
 
 
 def fold(commits: Iterable[Commit], start: View = EMPTY) -> View:
-    """The view that `commits`, in the order of their chain, add to `start`."""
+    """The view after `commits` (in chain order) are applied to `start`."""
     working = Fold(start)
     head, updated_at, count = start.head, start.updated_at, start.commits
     for commit in commits:
@@ -198,7 +206,7 @@ def _triple_text(event: Event) -> str:
 
 
 def _tidy(text: object) -> str:
-    """Text as an item may have it: whoever wrote the event, a fold takes it."""
+    """Any value as an item's text, cut to what an item may have: a fold accepts every event."""
     return collapse(scrub(text))[:MAX_TEXT].rstrip() if isinstance(text, str) else ""
 
 
@@ -245,7 +253,7 @@ def _added(event: Event, target: str) -> Item:
 
 def _changed(event: Event, before: Item) -> Item:
     body: Mapping[str, Any] = event.ext.get("item", {})
-    is_taken = event.event_type == "modify"  # else two replicas have added it: it is as old as the older one
+    is_taken = event.event_type == "modify"  # a second `add` comes from another replica: keep the older date
     return replace(
         before,
         kind=cast(Kind, body.get("kind", before.kind)),

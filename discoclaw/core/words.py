@@ -1,9 +1,11 @@
-"""The one tokeniser: text of any script becomes comparable terms.
+"""The tokeniser: turns text in any script into comparable terms.
 
-Letters are case-folded, accents are dropped for matching ("Café" meets "cafe"), words are stemmed (Snowball,
-by the snowballstemmer library) in the language their text seems to be in, and scripts written without spaces
-(Han, kana, Hangul, Thai, Lao, Khmer, Myanmar) are cut into pairs of neighbouring characters. Function words,
-question words among them, carry no evidence and are left out. Knows nothing about items or ranking.
+Case is folded and accents are dropped ("Café" matches "cafe"). Words are stemmed (Snowball) in the language
+that their text seems to be in. Scripts written without spaces (Han, kana, Hangul, Thai, Lao, Khmer, Myanmar)
+are cut into pairs of neighbouring characters. Function words, including question words, are left out, since
+they are no evidence of what a text is about.
+There is only one tokeniser, so that prompts, search and the archive agree on what matches.
+Knows nothing about items or ranking.
 """
 
 import re
@@ -25,30 +27,30 @@ from discoclaw.core.languages import (
     SAME_ENGLISH,
 )
 
-# Letters with their marks (an Indic vowel sign is a mark) and digits; "node.js" and "c++" are one run each.
+# Letters, their combining marks (Indic vowel signs are marks), digits. "node.js" and "c++" are one run each.
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.][\p{L}\p{M}\p{N}]+)*[+#]*")
-# The same for plain text. `regex` lets go of the interpreter's lock for every call, and beside a busy thread
-# it takes up to 5 ms to get it back; `re` keeps it.
+# The same for ASCII text. `regex` releases the interpreter's lock for every call, and beside a busy thread it
+# takes up to 5 ms to get it back; `re` keeps it.
 _ASCII_RUN = re.compile(r"[A-Za-z0-9]+(?:['.][A-Za-z0-9]+)*[+#]*")
 _UNSPACED = regex.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
-_SCRIPTS = {  # the stemmer of a script that (nearly) one language is written in here
+_SCRIPTS = {  # the stemmer for a script that, among our languages, only one is written in
     "\u0370": (0x03FF, "greek"),
     "\u0400": (0x052F, "russian"),
     "\u0600": (0x06FF, "arabic"),
     "\u0900": (0x097F, "hindi"),
 }
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
-_KEPT = {"и", "И"}  # й is a letter, not an accented и
+_KEPT = {"и", "И"}  # й is a letter of its own, not an accented и
 _STEMMERS: dict[str, Any] = {}
 
 
 def fold(text: str) -> str:
-    """Case-folded, compatibility forms unified, accents dropped; other scripts keep their letters."""
+    """The text with case folded, compatibility forms unified, and accents dropped where they are optional."""
     if text.isascii():
         return text.lower()
-    # Twice NFKD: compatibility forms such as a bold "P" become letters first, then their case is folded.
+    # NFKD twice: compatibility forms such as a bold "P" become plain letters before their case can be folded.
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     kept = (
         char
@@ -59,8 +61,8 @@ def fold(text: str) -> str:
 
 
 def _accent(char: str) -> bool:
-    # Latin, Greek and Cyrillic diacritics; the vowel signs of Hebrew and Arabic, which are mostly left out.
-    # An Indic or kana mark is part of the letter's identity.
+    # Diacritics of Latin, Greek and Cyrillic, and the vowel signs of Hebrew and Arabic, which most people
+    # omit. Indic and kana marks are not accents: without them it is a different letter.
     return (
         "\u0300" <= char <= "\u036f"
         or "\u0591" <= char <= "\u05c7"
@@ -78,20 +80,20 @@ for _language, _words in STOP_WORDS.items():
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A text cut into runs of letters and digits, folded, and the language it seems to be in."""
+    """A text cut into folded runs of letters and digits, and the language it seems to be in."""
 
     runs: Sequence[str]
     language: str
 
     def terms(self) -> list[str]:
-        """The terms, in order, with repetitions; function words and single letters left out."""
+        """The terms in order, with repetitions. Function words and single letters are left out."""
         found: list[str] = []
         for run in self.runs:
             _add(run, self.language, found)
         return found
 
     def in_english(self) -> dict[str, str]:
-        """What each term would be if the text were English, where that differs ("Las Vegas")."""
+        """The English term for each term that would differ if the text were English ("Las Vegas")."""
         found: dict[str, str] = {}
         for run in self.runs if self.language != "english" else ():
             here: list[str] = []
@@ -104,24 +106,24 @@ class Tokens:
 
 
 def tokenise(text: str) -> Tokens:
-    """Cut a text once, for everything that is asked of its words."""
+    """Cut a text into runs, once for everything that is then computed from them."""
     folded = fold(text)
     runs = (_ASCII_RUN if folded.isascii() else _RUN).findall(folded)
     return Tokens(runs, guess(runs))
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text, in order, with repetitions; function words and single letters left out."""
+    """The terms of a text in order, with repetitions. Function words and single letters are left out."""
     return tokenise(text).terms()
 
 
 def is_common(term: str) -> bool:
-    """Whether a term is so usual in any talk that sharing it alone says nothing."""
+    """Whether a term is so common in conversation that sharing it alone is no evidence."""
     return term in _COMMON
 
 
 def guess(words: Sequence[str]) -> str:
-    """The language of folded words, by their function words; English when nothing speaks against it."""
+    """The language with the most function words among these (folded) words; English if none has more."""
     seen: dict[str, int] = {}
     for word in words:
         for language in _SPOKEN.get(_joined(word), ()):
@@ -138,7 +140,7 @@ def _stem(language: str, word: str) -> str:
         word = IRREGULAR_ENGLISH.get(word, word)
     stemmer = _STEMMERS.get(language)
     if stemmer is None:
-        known = language if language in snowballstemmer.algorithms() else "english"
+        known = language if language in snowballstemmer.algorithms() else "english"  # none for Polish, …
         stemmer = _STEMMERS[language] = snowballstemmer.stemmer(known)
     stem: str = stemmer.stemWord(word)
     return stem
@@ -163,11 +165,11 @@ def _add_word(run: str, language: str, found: list[str]) -> None:
         return
     if word.isalpha():
         if language == "english" and word != run and run[-2:] in ("'s", "’s"):
-            word = word[:-1]  # "Marta's" is Marta
+            word = word[:-1]  # "Marta's" means Marta
         found.append(_stem(language, word))
         return
     found.append(word)
-    if "." in word:  # "example.com" and "node.js" are also found by their parts
+    if "." in word:  # so that "example.com" and "node.js" can also be found by their parts
         found.extend(
             _stem(language, part)
             for part in word.split(".")
@@ -176,12 +178,12 @@ def _add_word(run: str, language: str, found: list[str]) -> None:
 
 
 def _joined(run: str) -> str:
-    """A run without its apostrophes, as the lists of words have it ("dont", "users")."""
+    """A run without apostrophes, as the word lists have it ("dont", "users")."""
     return run.replace("'", "").replace("’", "")
 
 
 def _script(char: str) -> str | None:
-    """The language whose script a letter is of, for scripts that tell."""
+    """The language of a letter's script, for scripts that determine it; else None."""
     for first, (last, language) in _SCRIPTS.items():
         if first <= char and ord(char) <= last:
             return language
@@ -193,7 +195,7 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
 
 
 def others_for(term: str) -> tuple[str, ...]:
-    """Terms that mean the same as this one in everyday English, or that it takes in ("pet": "dog")."""
+    """Everyday English synonyms of a term, and terms it includes (for "pet", "dog")."""
     return _SAME.get(term, ())
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from discoclaw.core import titles
-from discoclaw.core.consolidate import Report, apply, available, decided
+from discoclaw.core.consolidate import Report, apply, available, past_decisions
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError
 from discoclaw.core.event import Record
@@ -109,7 +109,7 @@ def _tidied(
 ) -> tuple[list[Record], Report]:
     """The commit that the model's answers amount to on the branch as it is now, and the whole report."""
     branch = history.branch(report.branch)
-    past = decided(history.chain(branch.head))
+    past = past_decisions(history.chain(branch.head))
     draft = Draft(history.view(branch.head), now_ms=history.branches.next_ms(now_ms), max_items=max_items)
     for batch, proposal in answers:
         private = batch[0].facets.sensitivity != "normal"

@@ -7,6 +7,7 @@ from functools import partial
 from discoclaw.core import titles
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches
 from discoclaw.core.item import Item, Source, by_newest
@@ -22,7 +23,7 @@ from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.prompt.context import strip_memory_context
+from discoclaw.prompt.memory_block import strip_memory_context
 from discoclaw.prompt.quote import quote_entry
 
 log = logging.getLogger(__name__)
@@ -130,8 +131,7 @@ class FactsLoop:
         def learn(draft: Draft) -> list[str]:
             if why := gone_since():
                 return [why]
-            draft.apply(patch, origins, fallback)
-            return draft.refused
+            return apply_patch(draft, patch, origins, fallback)
 
         try:
             refused = await self._memory.change(

@@ -13,10 +13,10 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
+from discoclaw.core.bot_memory import BOT
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.consolidate import Report
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
-from discoclaw.core.own import BOT
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.loops.consolidate import Consolidator

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.decay import DAY_MS, Decay, due, fate, idle_days, last_use, outlived
+from discoclaw.core.decay import DAY_MS, Decay, due, expired, idle_days, last_use, roll_survival
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record
@@ -228,8 +228,8 @@ class Hygiene:
         draft = Draft(history.view(branch.head), now_ms=history.branches.next_ms(present), max_items=most)
         items = list(draft.items.values())
         used = {item.id: max(accessed.get(item.id, 0), written.get(item.id, 0)) for item in items}
-        old = outlived(items, written, now, rules.max_age_s)
-        lost, survivors = fate(
+        old = expired(items, written, now, rules.max_age_s)
+        lost, survivors = roll_survival(
             items,
             used,
             now,

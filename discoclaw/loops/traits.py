@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.message import Said
-from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.patch import Patch
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.soul.soul import learn

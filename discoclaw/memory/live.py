@@ -25,16 +25,16 @@ from discoclaw.core import live
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.live import (
     FIELDS,
-    NO_WISHES,
+    NO_OVERRIDES,
     Effective,
-    Layers,
+    LiveOverrides,
     Pseudonyms,
     Scope,
     Signed,
     SourcedOverrides,
 )
 from discoclaw.core.message import Place
-from discoclaw.core.policy import Layer, Policy
+from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.ports import Clock
 from discoclaw.memory.disk.files import Stamp, in_thread, render_json, stamp_now, stamp_of
 from discoclaw.memory.disk.port import Documents, FileDocuments, documents_at
@@ -57,8 +57,8 @@ _EVENT_ID = re.compile(r"[0-9a-f]{64}")
 class LiveConfig:
     """What holds where, for whom. `load` comes first.
 
-    `where` are the documents of the store, or a folder; `settings` the wishes of the settings. `names` gives
-    pseudonyms, so that events which use those are understood; it may be set later.
+    `where` are the documents of the store, or a folder; `settings` the overrides of the settings. `names`
+    gives pseudonyms, so that events which use those are understood; it may be set later.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class LiveConfig:
         where: Path | Documents,
         *,
         clock: Clock,
-        settings: Layer = NO_WISHES,
+        settings: Overrides = NO_OVERRIDES,
         names: Pseudonyms | None = None,
     ) -> None:
         self._documents = documents_at(where)
@@ -74,7 +74,7 @@ class LiveConfig:
         self._marks = _Marks(self._documents, clock)
         self._settings = settings
         self._names = names
-        self._layers = Layers({}, {}, settings, names)
+        self._overrides = LiveOverrides({}, {}, settings, names)
         self._reading: asyncio.Task[None] | None = None
         self._hangs = False  # the disk does, so nobody waits for it any more
         self._looked_s = float("-inf")
@@ -104,22 +104,22 @@ class LiveConfig:
 
     def policy(self, place: Place, user_id: str) -> Policy:
         """What holds for somebody's message. A look into RAM; a thread goes by its channel."""
-        return self._layers.policy(place.group_id, user_id)
+        return self._overrides.policy(place.group_id, user_id)
 
     def explain(self, *scopes: Scope) -> dict[str, Effective]:
         """What holds for each field where these scopes meet, and who said so.
 
         Two scopes are a person in a channel; the global one is always among them.
         """
-        return live.explain(self._layers.given(scopes))
+        return live.explain(self._overrides.layers(scopes))
 
-    def wishes(self) -> list[SourcedOverrides]:
+    def overrides(self) -> list[SourcedOverrides]:
         """All wishes there are, those of the settings left out."""
-        return self._layers.all()
+        return self._overrides.all()
 
     def signed(self, scope: Scope) -> Signed | None:
         """The newest event about a scope, under whatever name."""
-        return self._layers.newest(scope)
+        return self._overrides.newest(scope)
 
     # ------------------------------------------------------------------ the local file
 
@@ -149,14 +149,14 @@ class LiveConfig:
         """Whether an event (its time in s) is newer than what is known of its address."""
         return self._marks.fresh(address, at, event_id)
 
-    def take(self, address: str, at: int, event_id: str, wishes: Layer | None = None) -> bool:
+    def take(self, address: str, at: int, event_id: str, overrides: Overrides | None = None) -> bool:
         """Let an event of the owner count from now on, if it is the newest of its address; whether it was.
 
-        One without wishes is only remembered, so that it is not taken twice. `save` makes it last.
+        One without overrides is only remembered, so that it is not taken twice. `save` makes it last.
         """
-        if not self._marks.take(address, Signed(at, event_id, wishes)):
+        if not self._marks.take(address, Signed(at, event_id, overrides)):
             return False
-        if wishes is not None:
+        if overrides is not None:
             self._renew()
         return True
 
@@ -165,17 +165,19 @@ class LiveConfig:
         return await self._marks.save()
 
     def _renew(self) -> None:
-        self._layers = Layers(self._marks.wishes(), self._file.wishes, self._settings, self._names)
+        self._overrides = LiveOverrides(
+            self._marks.overrides(), self._file.overrides, self._settings, self._names
+        )
 
 
 # ---------------------------------------------------------------------- the local file
 
 
 class _LocalFile:
-    """The wishes of `config.json`, as they were when it last made sense."""
+    """The overrides of `config.json`, as they were when it last made sense."""
 
     def __init__(self, documents: Documents) -> None:
-        self.wishes: Mapping[Scope, Layer] = {}
+        self.overrides: Mapping[Scope, Overrides] = {}
         self._documents = documents
         self._path = documents.folder / FILE
         self._stamped = isinstance(documents, FileDocuments)
@@ -189,11 +191,11 @@ class _LocalFile:
         return not self._stamped or stamp_now(self._path) == self._stamp
 
     def read(self) -> bool:
-        """Read the file; whether its wishes are others now. Blocking."""
+        """Read the file; whether its overrides are others now. Blocking."""
         stamp = stamp_now(self._path) if self._stamped else None
-        before, self.sure = self.wishes, self._stamped
+        before, self.sure = self.overrides, self._stamped
         try:
-            self.wishes = read_file(self._documents)
+            self.overrides = read_file(self._documents)
             self._told = ""
         except MemoryFault as fault:
             self.sure = self._stamped and not isinstance(fault.__cause__, OSError)
@@ -201,11 +203,11 @@ class _LocalFile:
                 log.error("%s; until it is corrected, what it said before holds", fault)
                 self._told = str(fault)
         self._stamp = stamp
-        return self.wishes != before
+        return self.overrides != before
 
 
-def read_file(documents: Documents) -> dict[Scope, Layer]:
-    """The wishes of the local file; none when there is no file. Blocking.
+def read_file(documents: Documents) -> dict[Scope, Overrides]:
+    """The overrides of the local file; none when there is no file. Blocking.
 
     Raises MemoryFault, naming what is wrong in it, and NewerSchema.
     """
@@ -224,8 +226,8 @@ def read_file(documents: Documents) -> dict[Scope, Layer]:
         raise MemoryFault(f"{path} makes no sense: {error}") from None
 
 
-def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], lock: Path) -> Layer:
-    """Change the wishes of one scope in the local file, durably; None takes one back. Returns all of it.
+def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], lock: Path) -> Overrides:
+    """Change the overrides of one scope in the local file, durably; None takes one back. Returns all of it.
 
     `lock` is a file that keeps two such changes apart. Blocking. Raises Refused for a value that is wrong,
     and MemoryFault when what is there can not be understood, or the disk does not take it.
@@ -234,10 +236,12 @@ def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], l
         lock.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(lock, timeout=LOCK_WAIT_S):
             there = read_file(documents)
-            now = changed(there.get(scope, NO_WISHES), wished)
+            now = changed(there.get(scope, NO_OVERRIDES), wished)
             after = {**there, scope: now}
             if after != there:
-                told = {str(one): live.wishes_json(its) for one, its in after.items() if its != NO_WISHES}
+                told = {
+                    str(one): live.overrides_json(its) for one, its in after.items() if its != NO_OVERRIDES
+                }
                 documents.write(FILE, render_json({"version": VERSION, **told}))
     except Timeout:
         raise MemoryFault(f"{documents.folder / FILE} is being changed by another program") from None
@@ -246,23 +250,23 @@ def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], l
     return now
 
 
-def changed(wishes: Layer, wished: Mapping[str, Any]) -> Layer:
+def changed(overrides: Overrides, wished: Mapping[str, Any]) -> Overrides:
     """Wishes with some of them set or (None) taken back. Raises Refused."""
-    return live.wishes_from({**live.wishes_json(wishes), **wished})
+    return live.overrides_from({**live.overrides_json(overrides), **wished})
 
 
-def _parsed(value: Any) -> dict[Scope, Layer]:
-    """The wishes in the local file's JSON. Raises Refused, also for what may be a slip of the keys."""
+def _parsed(value: Any) -> dict[Scope, Overrides]:
+    """The overrides in the local file's JSON. Raises Refused, also for what may be a slip of the keys."""
     if not isinstance(value, dict):
         raise Refused("it is no JSON object")
     if (version := value.get("version", VERSION)) != VERSION:
         raise NewerSchema(f"version {version!r} is not known here")
-    found: dict[Scope, Layer] = {}
+    found: dict[Scope, Overrides] = {}
     for name, given in value.items():
         if name == "version":
             continue
-        scope = live.scope_named(name)
-        found[scope] = live.wishes_from(given)
+        scope = live.parse_scope(name)
+        found[scope] = live.overrides_from(given)
         if strange := [field for field in given if field not in FIELDS]:
             raise Refused(f"{scope} has {strange[0]!r}; there are {' and '.join(FIELDS)}")
     return found
@@ -300,12 +304,14 @@ class _Marks:
             self._damaged = True
             log.error("%s makes no sense (%s), so it is not known what the owner signed", self._path, error)
 
-    def wishes(self) -> dict[Scope, Signed]:
+    def overrides(self) -> dict[Scope, Signed]:
         """The configurations, by scope."""
         found: dict[Scope, Signed] = {}
         for address, one in self._known.items():
-            if one.wishes is not None:
-                scope = live.scope_of(address)  # which several addresses may name, in their own letters
+            if one.overrides is not None:
+                scope = live.scope_of_address(
+                    address
+                )  # which several addresses may name, in their own letters
                 found[scope] = live.newest(filter(None, (found.get(scope), one))) or one
         return found
 
@@ -353,8 +359,8 @@ class _Marks:
 
 
 def _signed_json(event: Signed) -> dict[str, Any]:
-    wishes = {"wishes": live.wishes_json(event.wishes)} if event.wishes is not None else {}
-    return {"created_at": event.at, "id": event.id, **wishes}
+    overrides = {"wishes": live.overrides_json(event.overrides)} if event.overrides is not None else {}
+    return {"created_at": event.at, "id": event.id, **overrides}
 
 
 def _signed(value: Any) -> dict[str, Signed]:
@@ -366,8 +372,8 @@ def _signed(value: Any) -> dict[str, Signed]:
         at, event_id = one["created_at"], one["id"]
         if type(at) is not int or at < 0 or not _EVENT_ID.fullmatch(event_id):
             raise ValueError(f"{address} has no time or id")
-        wishes = live.wishes_from(one["wishes"]) if "wishes" in one else None
-        if wishes is not None:
-            live.scope_of(address)
-        found[address] = Signed(at, event_id, wishes)
+        overrides = live.overrides_from(one["wishes"]) if "wishes" in one else None
+        if overrides is not None:
+            live.scope_of_address(address)
+        found[address] = Signed(at, event_id, overrides)
     return found

@@ -273,7 +273,7 @@ class NostrAdapter:
         """How it stands with each relay. Raises MemoryFault."""
         return await self._delivery.status() if self._delivery is not None else ()
 
-    async def told(self) -> str:
+    async def status_text(self) -> str:
         """The same in lines of plain text."""
         try:
             quarantined = await asyncio.to_thread(self.outbox.quarantined)

@@ -24,7 +24,7 @@ from discoclaw.core.errors import BadEvent, MemoryFault, NotOpened, Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Facets, Item, item_id
 from discoclaw.core.live import Pseudonyms, Scope, Signed
-from discoclaw.core.policy import Layer
+from discoclaw.core.policy import Overrides
 from discoclaw.core.profile import slug
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
@@ -128,10 +128,12 @@ class OwnerEvents:
             log.warning("%s: an event of the owner has no effect: %s", event.d[:120], error)
 
     def _configure(self, event: Event) -> None:
-        scope = live.scope_of(event.d)
-        wishes = live.wishes_of(self._plain(event), event.tags)
-        if self._config.take(event.d, event.created_at, event.id, wishes):
-            log.info("the owner configured %s: %s", scope, live.wishes_json(wishes) or "nothing any more")
+        scope = live.scope_of_address(event.d)
+        overrides = live.overrides_of(self._plain(event), event.tags)
+        if self._config.take(event.d, event.created_at, event.id, overrides):
+            log.info(
+                "the owner configured %s: %s", scope, live.overrides_json(overrides) or "nothing any more"
+            )
 
     async def _note(self, event: Event) -> None:
         if self._notes is None or self._owner == self._keys.public:
@@ -337,12 +339,14 @@ class Posted:
 Publish = Callable[[Event], Awaitable[Posted]]
 
 
-def config_event(owner: Keys, scope: Scope, wishes: Layer, at: int, *, bot: str, names: Pseudonyms) -> Event:
+def config_event(
+    owner: Keys, scope: Scope, overrides: Overrides, at: int, *, bot: str, names: Pseudonyms
+) -> Event:
     """A configuration signed by the owner, of that time (s), encrypted to the bot (its public key in hex).
 
     The scope stands in it as a pseudonym. Raises NostrError.
     """
-    named = live.other_names(scope, names)
+    named = live.scope_aliases(scope, names)
     called = next((one for one in named[1:] if len(one.id) == 32), scope)
-    content = owner.seal(canonical(live.wishes_json(wishes)), to=bot)
+    content = owner.seal(canonical(live.overrides_json(overrides)), to=bot)
     return owner.sign(APP, content, [["d", live.address(called)], ["encrypted", NIP44]], at)

@@ -1,1 +1,1 @@
-"""From values to the text the model reads. Pure: no I/O, no clock. Knows only core."""
+"""Builds the text that models read, from values. Pure: no I/O and no clock. Imports only core."""

@@ -1,10 +1,11 @@
-"""The prompt of one turn, from values to a model request: stable blocks first, then one user message.
+"""Assembles the prompt of one turn: the system blocks, then one user message in sections.
 
-Order (DNAM's, with its titles and `---` separators): sender, durable memory, rolling summary, recent
-conversation, replied-to message, user message. Empty sections are left out. Every section has its own cap;
-when the whole is still over the budget, the recent conversation gives way oldest first, then notes about
-the group, then notes about the sender. System, sender and message are never cut.
-All lengths are UTF-16 units. Pure: the present is an argument.
+The order of the sections, their titles and the `---` separators are DNAM's: sender, durable memory, rolling
+summary, recent conversation, replied-to message, user message. Empty sections are left out. Every section has
+its own limit. If the prompt is still over the budget, the recent conversation is shortened first (oldest
+messages first), then notes about the channel, then durable memory. The rest of the system prompt, the sender
+and the message are never cut.
+All lengths are UTF-16 units. Pure: the current time is an argument.
 """
 
 from collections.abc import Sequence
@@ -19,11 +20,12 @@ from discoclaw.prompt import behaviour
 from discoclaw.prompt.quote import quote, quote_entry
 
 QUOTED_MAX = 1000
+"""Longest part of a replied-to message that is quoted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersonaNote:
-    """The persona a person talks as: its name, their description of it, and their other personas."""
+    """The persona a person talks as: its name, the person's description of it, and their other personas."""
 
     name: str
     description: str = ""
@@ -36,13 +38,14 @@ Section = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """All that goes into one turn's prompt.
+    """Everything that goes into one turn's prompt.
 
-    `me` is ourselves. `owners` are the names and ids of ours; a name is "" where it is not known. `persona`
-    is None for somebody who has only one. `soul` is who we are, as sections in order; with an identity it
-    stands in place of the default one. `content` are the context files in order; `group` notes about the
-    channel, what matters most first; `durable` the chosen items' lines, best first; `rolling` the summary;
-    `window` the recent talk without the message itself, oldest first.
+    `me` is the bot. `owners` are (name, user id) of its owners; a name is "" if it is not known. `persona` is
+    None for somebody who has only one. `soul` is the bot's personality as sections in order; if it has an
+    identity, that replaces the default one. `content` are the context files in order, `place_content` those
+    for this channel. `group` are notes about the channel, the most important first, `durable` the chosen
+    items as lines, best first, `rolling` the summary. `window` is the recent conversation without the message
+    itself, oldest first.
     """
 
     message: Inbound
@@ -61,7 +64,10 @@ class Materials:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Caps in UTF-16 units: of the recent conversation (DISCOCLAW_MESSAGE_HISTORY_BUDGET), and of it all."""
+    """Limits in UTF-16 units: `history` for the recent conversation, `total` for the whole prompt.
+
+    They are DISCOCLAW_MESSAGE_HISTORY_BUDGET and DISCOCLAW_PROMPT_BUDGET.
+    """
 
     history: int = 3000
     total: int = 48_000
@@ -69,7 +75,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What the model is sent. `shown` counts the messages of the window that made it in."""
+    """The prompt. `shown` is how many messages of the window are in it."""
 
     system: tuple[SystemBlock, ...]
     user: str
@@ -97,10 +103,10 @@ def assemble(materials: Materials, budget: Budget) -> Assembled:
 
 
 def system_blocks(materials: Materials, group: str) -> tuple[SystemBlock, ...]:
-    """Identity, rules and context files, the same for every turn, then what belongs to the place.
+    """Two blocks: identity, rules and context files, which are the same in every turn; then the place.
 
-    A cache breakpoint stands behind each of the two, so that a provider's prompt cache hits within a
-    place, and at least for the first block across places.
+    Both end at a cache breakpoint. So a provider's prompt cache covers both within a place, and the first
+    block across places.
     """
     owners = _owners(materials.owners)
     stable = "\n\n".join([*_who(materials), *filter(None, [owners]), behaviour.RULES, *materials.content])
@@ -110,14 +116,14 @@ def system_blocks(materials: Materials, group: str) -> tuple[SystemBlock, ...]:
 
 
 def _who(materials: Materials) -> list[str]:
-    """Who we are: the default identity, or the soul where it has one, and what else the soul says."""
+    """The bot's identity: the default one, or the personality's if it has one, and the personality's rest."""
     hatched = any(title == titles.SOUL_IDENTITY for title, _ in materials.soul)
     default = behaviour.ON_DISCORD if hatched else behaviour.IDENTITY
     return [default.format(name=speaker(materials.me.name)), *map(_section, materials.soul)]
 
 
 def _owners(owners: Sequence[tuple[str, str]]) -> str:
-    """A line that names our owners; "" where there are none."""
+    """The line that names the bot's owners; "" if there are none."""
     people = [f"{speaker(name) if name else 'somebody'} (id {one})" for name, one in owners]
     if len(people) < 2:
         return behaviour.OWNER.format(people=people[0]) if people else ""
@@ -125,7 +131,7 @@ def _owners(owners: Sequence[tuple[str, str]]) -> str:
 
 
 def _section(section: Section) -> str:
-    """A title with its texts; what was stored is data, so nothing in it passes for structure."""
+    """A title with its texts. Stored texts are data, so they are quoted and cannot imitate structure."""
     title, texts = section
     if title == titles.TRAITS:
         return "\n".join([title, *(f"- {quote_entry(text)}" for text in texts)])
@@ -133,7 +139,7 @@ def _section(section: Section) -> str:
 
 
 def _without_oldest(lines: list[str], excess: int) -> list[str]:
-    """The lines without as many of the oldest as make up for `excess`."""
+    """The lines without the oldest ones that together are at least `excess` long."""
     for index, line in enumerate(lines):
         if excess <= 0:
             return lines[index:]
@@ -142,7 +148,10 @@ def _without_oldest(lines: list[str], excess: int) -> list[str]:
 
 
 def recent_lines(window: Sequence[Said], me: Me, max_chars: int) -> list[str]:
-    """The newest messages that fit, oldest first, one entry `[Name]: text` each; a giant last one is cut."""
+    """The newest messages that fit, oldest first, each as `[Name]: text`.
+
+    If not even the newest one fits, it is cut rather than left out.
+    """
     names = display_names(window, me)
     lines: list[str] = []
     room = max_chars
@@ -159,13 +168,16 @@ def recent_lines(window: Sequence[Said], me: Me, max_chars: int) -> list[str]:
 
 
 def entry(said: Said, names: dict[str, str]) -> str:
-    """One message as `[Name]: text`, the owner and guests marked."""
+    """One message as `[Name]: text`, with a mark for owners and guests."""
     mark = " (owner)" if said.is_owner else " (guest)" if said.guest else ""
     return f"[{names[said.author_id]}{mark}]: {quote_entry(said.text)}"
 
 
 def display_names(window: Sequence[Said], me: Me) -> dict[str, str]:
-    """A name for each author of the window, by id; two people of one name are told apart by a number."""
+    """A name for each author in the window, by id. People with the same name are numbered: "Sam #2".
+
+    The bot's own name is taken first, so that nobody else can appear under it.
+    """
     names = {me.id: speaker(me.name)}
     taken = {names[me.id].casefold()}
     for said in window:
@@ -193,7 +205,7 @@ def _place(place: Place) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Text that stands between quotation marks of ours: it has no line ends, and does not close them."""
+    """Text to put between “ and ”: without line breaks, and without those quotation marks inside."""
     return " ".join(scrub(text).splitlines()).replace("“", '"').replace("”", '"')
 
 
@@ -226,14 +238,14 @@ def _fixed_sections(materials: Materials) -> _Fixed:
 
 
 def _sender_name(materials: Materials) -> str:
-    """The name the sender's lines have in the recent conversation, or would have."""
+    """The sender's name as the recent conversation has it, so that the model can connect the two."""
     author = materials.message.author
     asking = Said(materials.message.id, author.id, author.name, "", materials.now_ms)
     return display_names([*materials.window, asking], materials.me)[author.id]
 
 
 def _persona(persona: PersonaNote | None) -> str:
-    """A line about the persona; the description is the person's own, and stays between quotation marks."""
+    """The lines about the persona. Its description is the person's own text, so it is put in quotes."""
     if persona is None:
         return ""
     about = clip(collapse(_one_line(persona.description)), 500)

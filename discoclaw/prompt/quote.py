@@ -1,9 +1,9 @@
-"""Quoting: what people and models wrote is data and can not pass for structure.
+"""Quoting: text by people and models is data, and cannot imitate the structure of a prompt.
 
-The structure of a prompt stands in the first column: separators, section titles, `[Name]: ` and `- [kind]`.
-So a quoted line that looks like one of these, whatever white space, invisible characters, width or case it
-is dressed in, is moved out of the first column. Everything else stays letter for letter, since people
-paste code. Where one entry is one line, continuation lines are indented as well.
+Everything structural starts in the first column: separators, section titles, `[Name]: ` and `- [kind]`. A
+quoted line that looks like one of these is therefore indented, whatever white space, invisible characters,
+width or case it uses. All other text stays exactly as it is, since people paste code. In entries of one line,
+continuation lines are indented too.
 """
 
 import re
@@ -46,12 +46,12 @@ _TITLES = tuple(
 )
 _FORGERY = re.compile(
     r"""
-      ([-‐-―−_*=~#])\1{2,}\s*$               # a separator: --- and what looks like it
+      ([-‐-―−_*=~#])\1{2,}\s*$               # a separator: --- and similar
     | \[[^\]]{0,200}\]?\s*:                    # a speaker
-    | -\s*(?:durable-|\[|(?:name|owner|time)\s*:)  # an item of memory, a fact about the sender
-    | \((?:discord:|manual)                    # a source
-    | (?:human|assistant|system)\s*:           # a turn, as some models were taught it
-    | \[/?memory\s+context                     # blocks and tags that mean something to somebody
+    | -\s*(?:durable-|\[|(?:name|owner|time)\s*:)  # an item of memory, or a line about the sender
+    | \((?:discord:|manual)                    # an item's source
+    | (?:human|assistant|system)\s*:           # a turn, in the format some models were trained on
+    | \[/?memory\s+context                     # blocks and tags with a meaning, here or to a model
     | </?(?:soul|system|memory|instruction|tool|function|discord-action|continuation-capsule)
     """,
     re.VERBOSE,
@@ -59,17 +59,18 @@ _FORGERY = re.compile(
 
 
 def quote(text: str) -> str:
-    """The text with every line that imitates structure indented; all other lines as they are."""
+    """The text with every line indented that imitates structure. Other lines stay as they are."""
     lines = scrub(text).splitlines()
     return "\n".join(INDENT + line if _imitates(line) else line for line in lines)
 
 
 def quote_entry(text: str) -> str:
-    """The text as the rest of an entry's line: its further lines are indented, so none starts an entry."""
+    """The text as the rest of an entry's line. Further lines are indented, so that none starts an entry."""
     return f"\n{INDENT}".join(scrub(text).splitlines())
 
 
 def _imitates(line: str) -> bool:
+    """Whether a line would read as structure, once the characters that hide it are removed."""
     plain = line
     if not (line.isascii() and line.isprintable()):
         plain = unicodedata.normalize("NFKC", visible(line))

@@ -16,13 +16,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said, with_attachments
 from discoclaw.core.model import Finished, ModelRequest, TextDelta
-from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.view import View
@@ -33,8 +33,8 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
+from discoclaw.soul import messages
 from discoclaw.soul import soul as souls
-from discoclaw.soul import words
 from discoclaw.soul.block import SoulBlock, read
 from discoclaw.soul.hatching import Event, State, step
 from discoclaw.soul.interview import Interview, Line
@@ -149,7 +149,7 @@ class Hatchery:
         """
         self._memory(user_id)
         if self._consent.opted_out(user_id):
-            raise Refused(words.OPTED_OUT)
+            raise Refused(messages.OPTED_OUT)
         now = self._clock()
         if self._interview is not None and self._interview.idle(now):
             await self._end("idle")
@@ -164,7 +164,7 @@ class Hatchery:
         """End one's interview; the soul stays as it was. Raises Refused."""
         self._memory(user_id)
         if self._interview is not None and self._interview.human != user_id:
-            raise Refused(words.NOT_YOURS)
+            raise Refused(messages.NOT_YOURS)
         step(self._state, "cancel")
         await self._end("cancel")
         return "The interview is over, and nothing has changed. `/hatch start` begins anew."
@@ -198,9 +198,9 @@ class Hatchery:
     def _memory(self, user_id: str) -> Memory:
         """The store, for an owner. Raises Refused."""
         if user_id not in self._rules.owners:
-            raise Refused(words.ONLY_OWNERS)
+            raise Refused(messages.ONLY_OWNERS)
         if not self._rules.memory:
-            raise Refused(words.MEMORY_OFF)
+            raise Refused(messages.MEMORY_OFF)
         return self._store
 
     # ------------------------------------------------------------------ the interview
@@ -212,7 +212,7 @@ class Hatchery:
         message = arrival.message
         if arrival.permission.opted_out:
             await self._end("cancel")
-            await reply.fail(words.OPTED_OUT[:1].upper() + words.OPTED_OUT[1:] + ".")
+            await reply.fail(messages.OPTED_OUT[:1].upper() + messages.OPTED_OUT[1:] + ".")
             return
         said = with_attachments(message.text, message.attachments)
         asked = self._interview.with_line(Line(message.id, said), self._clock())
@@ -220,21 +220,23 @@ class Hatchery:
         await self._save(asked.human)
         answer = asked.unsaved or await self._interviewer.ask(asked)
         if not self._goes_on(asked):
-            await reply.fail(words.OVER_MEANWHILE)
+            await reply.fail(messages.OVER_MEANWHILE)
             return
         found = read(answer)
         if found.soul is not None:
             await self._hatch(found.soul, found.text, answer, arrival, reply)
         elif found.fault:
             log.warning("the soul of an interview can not be used: %s", found.fault)
-            await self._say(f"{found.text}\n\n{words.MALFORMED}", answer, arrival, reply, fault=found.fault)
+            await self._say(
+                f"{found.text}\n\n{messages.MALFORMED}", answer, arrival, reply, fault=found.fault
+            )
         elif asked.answers() >= interviews.MOST_ANSWERS:
             await self._end("cancel")
-            await reply.fail(words.ENDLESS)
+            await reply.fail(messages.ENDLESS)
         elif found.text:
             await self._say(found.text, answer, arrival, reply)
         else:
-            await reply.fail(words.NO_WORDS)
+            await reply.fail(messages.NO_WORDS)
 
     async def let_go(self, arrival: Arrival) -> str:
         """End an interview that lay idle, when its owner talks there again. Returns a word about it."""
@@ -242,7 +244,7 @@ class Hatchery:
         if one is None or (one.human, one.session_key) != (arrival.message.author.id, arrival.session_key):
             return ""
         await self._end("idle")
-        return words.IDLE
+        return messages.IDLE
 
     async def _say(
         self,
@@ -278,14 +280,14 @@ class Hatchery:
             await self._keep(soul, arrival)
         except MemoryFault as fault:
             log.warning("a soul could not be stored: %s", fault)
-            await self._say(f"{text}\n\n{words.NOT_STORED}", answer, arrival, reply, unsaved=answer)
+            await self._say(f"{text}\n\n{messages.NOT_STORED}", answer, arrival, reply, unsaved=answer)
             return
         except Refused:
-            await reply.fail(words.OVER_MEANWHILE)
+            await reply.fail(messages.OVER_MEANWHILE)
             return
         if asked is not None and self._goes_on(asked):  # else it was cancelled when the soul was ours already
             await self._end("soul")
-        await reply.push(f"{text}\n\n{words.HATCHED}".strip())
+        await reply.push(f"{text}\n\n{messages.HATCHED}".strip())
         await reply.finish()
         self._loops.nudge(arrival.session_key, arrival.message.author.id)
         self._loops.force(arrival.message.author.id)
@@ -306,9 +308,9 @@ class Hatchery:
 
         def wish(draft: Draft) -> None:
             if asked is None or not self._goes_on(asked):
-                raise Refused(words.OVER_MEANWHILE)
+                raise Refused(messages.OVER_MEANWHILE)
             if arrival.permission.erased or arrival.permission.opted_out:
-                raise Refused(words.OVER_MEANWHILE)
+                raise Refused(messages.OVER_MEANWHILE)
             souls.keep(draft, soul, human, origin)
 
         at = f"{place.channel_id}/{message.id}"

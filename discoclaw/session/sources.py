@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from discoclaw.core.bot_memory import BOT
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.history import MAIN, Branches
-from discoclaw.core.own import BOT
 from discoclaw.core.profile import Profile
 from discoclaw.core.view import View
 from discoclaw.memory.conversations.rolling import RollingMemory

@@ -1,4 +1,4 @@
-"""From values to what people look at: texts, graphs and pictures of a memory. Pure. Knows only core.
+"""Presents a memory to people: as text, as a graph, or as a picture. Pure. Imports only core.
 
-Texts read well in a terminal and in a Discord message alike; neither colour nor markup is added here.
+Texts have to read well both in a terminal and in a Discord message, so they contain no colour and no markup.
 """

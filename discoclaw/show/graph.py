@@ -1,8 +1,8 @@
-"""A history as a graph: its lanes and edges, and two ways to write them, Mermaid's gitGraph and a timeline.
+"""A history as a graph: lanes and edges, and two text formats, Mermaid's gitGraph and a timeline.
 
-A lane is one life of a branch: a name that was deleted and given again has two. A commit stands on the lane
-of its branch; its first parent is the commit before it there, or the lane's base. Knows nothing about
-pictures or Discord.
+A lane is a branch from its creation to its deletion; a name that was used twice has two lanes. A commit is on
+the lane of its branch. Its first parent is the commit before it there, or the lane's base.
+Knows nothing about pictures or Discord.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,15 +17,16 @@ from discoclaw.show.words import GIT, Vocabulary, acts, count, line, when, word
 from discoclaw.show.words import day as as_day
 
 SHORTEST = 8
+"""Digits of a commit's id that are always shown."""
 MOST_IN_MERMAID = 300
-"""Commits in a gitGraph: Mermaid draws no text of more than 50,000 characters."""
+"""Commits in a gitGraph. Mermaid refuses text of more than 50,000 characters (its `maxTextSize`)."""
 LONGEST_NAME = 32
 _LONGEST_LABEL = 40
 
 
 @dataclass(slots=True)
 class Lane:
-    """One life of a branch. `name` is told apart from every other lane's; `base` is where it forked."""
+    """A branch from its creation to its deletion. `name` is unique among lanes; `base` is where it forked."""
 
     name: str
     base: str | None = None
@@ -35,7 +36,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From a commit to one it rests on, by way of a column; `parent` may lie beyond the rows."""
+    """A line from a commit to a parent, which runs down in a column. The parent may be below the last row."""
 
     parent: str
     column: int
@@ -43,9 +44,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One commit in a drawing, newest first: its column, its edges, and what the columns hold around it.
+    """One commit in a drawing, where the newest is at the top.
 
-    `above` and `below` have the commit that a column leads down to, or None, before and after this row.
+    `above` and `below` are the columns before and after this row: the commit that each leads down to, or
+    None.
     """
 
     commit: Commit
@@ -56,7 +58,7 @@ class Row:
 
 
 class Graph:
-    """The lanes of a history, in the order in which they came to be; `main` is the first."""
+    """The lanes of a history, in the order of their creation; `main` is the first."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -96,30 +98,30 @@ class Graph:
         return len(self.lanes) - 1
 
     def short(self, commit_id: str) -> str:
-        """The first digits of a commit's id, as many as tell it from all others, at least 8."""
+        """The first digits of a commit's id: at least 8, and enough to be unique here."""
         return word(commit_id)[: self._digits]
 
     def parents(self, commit_id: str) -> list[str]:
-        """What a commit rests on; all of it older, even where a merge was forged to rest on a younger one."""
+        """A commit's parents. One that is newer can only come from a forged merge, and is left out."""
         return [one for one in self.history.parents(commit_id) if self._rank[one] < self._rank[commit_id]]
 
     def head(self) -> str | None:
-        """The commit at which HEAD stands."""
+        """The commit that HEAD is at; None if its branch has none."""
         branches = self.history.branches
         return branches.all[branches.current].head
 
     def lane_named(self, branch: str) -> int:
-        """The lane of a branch that exists."""
+        """The number of an existing branch's lane."""
         return self._current[branch]
 
     def tips(self, commit_id: str) -> list[int]:
-        """The lanes that stand at a commit; of those that were deleted, the ones that ended there."""
+        """The lanes whose newest commit this is, including deleted ones."""
         return self._tips.get(commit_id, [])
 
     def rows(self, limit: int | None = None) -> Iterator[Row]:
-        """The newest commits, at most `limit`, each in a column such that lines only cross at commits.
+        """The newest commits, at most `limit`, each in a column such that lines cross only at commits.
 
-        `main` keeps the first column. A line runs down in its column until the commit it leads to.
+        The first column is reserved for `main`. A line runs down in its column to the commit it leads to.
         """
         columns: list[str | None] = [self.lanes[0].commits[-1] if self.lanes[0].commits else None]
         left = len(self.commits) if limit is None else min(max(0, limit), len(self.commits))
@@ -131,8 +133,10 @@ class Graph:
                 columns[place] = None
             edges = []
             for number, parent in enumerate(self.parents(commit.id)):
+                # The first parent is below, except for a merge that is main's first commit: then that parent
+                # is on another branch, and gets a column beside main's.
                 if number == 0 and (column != 0 or self.lane_of[parent] == 0):
-                    place = column  # but for a merge that is main's first commit: what it merged is beside it
+                    place = column
                 elif parent in columns:
                     place = columns.index(parent)
                 else:
@@ -145,7 +149,7 @@ class Graph:
 
 
 def _free(columns: list[str | None], beside_main: bool) -> int:
-    """A column that leads nowhere, the leftmost, a new one if need be; the first one is main's."""
+    """The leftmost free column, or a new one. With `beside_main`, not the first, which is main's."""
     for place in range(int(beside_main), len(columns)):
         if columns[place] is None:
             return place
@@ -154,8 +158,8 @@ def _free(columns: list[str | None], beside_main: bool) -> int:
 
 
 def digits(ids: Iterable[str]) -> int:
-    """How many digits tell ids apart, at least 8: neighbours in sorted order share the most."""
-    needed = SHORTEST
+    """How many digits are needed to tell these ids apart, at least 8."""
+    needed = SHORTEST  # ids with the longest common beginning are neighbours in sorted order
     for one, other in pairwise(sorted(ids)):
         while needed < len(other) and one[:needed] == other[:needed]:
             needed += 1
@@ -164,16 +168,17 @@ def digits(ids: Iterable[str]) -> int:
 
 # ---------------------------------------------------------------------- mermaid
 
-# What means something to Mermaid, inside a string too: quotes, entities, HTML, directives, formulas.
+# Characters with a meaning to Mermaid even inside a string (quotes, entities, HTML, directives, formulas) are
+# replaced by their full-width forms, since Mermaid has no escape that works everywhere.
 _WIDE = {ord(char): ord(char) + 0xFEE0 for char in "\"'\\#;<=>{}%&`$"}
 
 
 def mermaid(history: History) -> str:
-    """The history as a Mermaid `gitGraph` (Mermaid 11): branches, commits, merges, in their order.
+    """The history as a Mermaid `gitGraph` (Mermaid 11), at most its newest `MOST_IN_MERMAID` commits.
 
-    A commit's id there is its short id with its message. Mermaid can merge only the newest commit of another
-    branch, and not into a branch without commits of its own; a merge it has no word for is a commit with a
-    tag, as cherry-picks and undone changes are. Of a longer history, the newest commits.
+    A commit's id in the graph is its short id and its message. Mermaid can only merge the newest commit of
+    another branch, and only into a branch that has commits of its own. Any other merge is drawn as a commit
+    with a tag, and so are cherry-picks and reverted commits.
     """
     graph = Graph(history)
     kept = graph.commits[-MOST_IN_MERMAID:]
@@ -192,7 +197,7 @@ def _string(text: str, most: int) -> str:
 
 
 class _Mermaid:
-    """Where Mermaid stands while it reads: the current lane, and the newest commit of each."""
+    """Mermaid's state while it reads the graph: the current lane, and the newest commit of each lane."""
 
     def __init__(self, graph: Graph, kept: set[str]) -> None:
         self._graph = graph
@@ -205,11 +210,11 @@ class _Mermaid:
                 self._forks.setdefault(lane.base if lane.base in kept else None, []).append(number)
 
     def start(self) -> Iterator[str]:
-        """The branches that rest on nothing."""
+        """The branches that start without a commit."""
         yield from self._branch(None)
 
     def _branch(self, base: str | None) -> Iterator[str]:
-        """A branch forks from the current one only, so it is told as soon as its base is there."""
+        """The branches that fork at a commit. They follow it directly, as Mermaid forks only where it is."""
         before = self._lane
         for number in self._forks.get(base, ()):
             yield from self._checkout(before)
@@ -225,7 +230,7 @@ class _Mermaid:
         return _string(self._graph.lanes[lane].name, LONGEST_NAME + 8)
 
     def commit(self, commit: Commit) -> Iterator[str]:
-        """One commit, on its branch, and the branches that fork there."""
+        """One commit on its branch, and then the branches that fork there."""
         lane = self._graph.lane_of[commit.id]
         yield from self._checkout(lane)
         label = f"{self._graph.short(commit.id)} {clip(line(commit.message), _LONGEST_LABEL)}".rstrip()
@@ -245,7 +250,7 @@ class _Mermaid:
         yield from self._branch(commit.id)
 
     def _merged(self, lane: int, merged: str | None) -> int | None:
-        """A lane of which Mermaid can merge just that commit into the current one."""
+        """The lane that Mermaid can merge to bring in exactly that commit; None if it cannot."""
         mine = self._heads[lane]
         if merged is None or mine is None or mine == merged:
             return None
@@ -308,7 +313,7 @@ def _through(columns: Sequence[str | None]) -> str:
 
 
 def _drawn(row: Row) -> str:
-    """One row of the graph: a cell for each column, and one between neighbours."""
+    """The graph part of one row: a cell for each column, and one between neighbours."""
     width = max(len(row.above), len(row.below), row.column + 1)
     cells = [0] * (2 * width - 1)
     for place in range(width):
@@ -325,7 +330,7 @@ def _drawn(row: Row) -> str:
 
 
 def _join(cells: list[int], one: int, other: int) -> None:
-    """A horizontal line between two columns."""
+    """Draw a horizontal line between two columns."""
     left, right = 2 * min(one, other), 2 * max(one, other)
     for place in range(left, right):
         cells[place] |= _RIGHT

@@ -1,9 +1,9 @@
 """A history as a picture: a PNG with a lane for each branch, in the words and the dark theme of Discord.
 
-Drawn from the same rows as the timeline. The same history gives the same bytes on one machine. The font is
-the one that comes with Pillow; a text in a script that it lacks is written in a font of the machine, if that
-has one, else in boxes. Bounded in width, rows and bytes, whatever a history holds.
-Takes some hundred milliseconds: callers hop to a thread. Knows nothing about memory's files.
+Drawn from the same rows as the timeline. On one machine, the same history gives the same bytes. Text is in
+the font that comes with Pillow. Letters that it lacks are drawn with a font of the machine if there is a
+suitable one, else as boxes. Width, rows and bytes are bounded, whatever a history contains.
+Takes a few hundred milliseconds, so callers run it in a thread. Knows nothing about files.
 """
 
 import io
@@ -36,7 +36,7 @@ COLOURS: tuple[Colour, ...] = (
     (150, 190, 90),
     (230, 150, 180),
 )
-"""Of lanes, in their order, and again from the start; `main` is the first."""
+"""The colours of lanes in order, repeated after the last; `main` has the first."""
 _TEXT: Colour = (222, 224, 228)
 _DIM: Colour = (148, 155, 164)
 _BAND: Colour = (35, 37, 41)
@@ -48,9 +48,9 @@ _MARGIN = 36
 _COLUMN = 34
 _LANES_WIDTH = 420
 _FINE = 3
-"""Lines are drawn so many times larger, and smoothed on the way down."""
+"""Lines are drawn this many times larger and then scaled down, since Pillow does not smooth lines itself."""
 _OTHER_FONTS = ("DejaVuSans.ttf", "NotoSans-Regular.ttf", "Arial.ttf", "Helvetica.ttc")
-"""Widespread fonts with more scripts than Pillow's own, if the machine has one."""
+"""Common fonts with more scripts than Pillow's own, in case the machine has one of them."""
 _DOT = 8
 _LINE = 4
 _BEND = 16
@@ -73,7 +73,7 @@ def colour_of(lane: int) -> Colour:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What runs from a commit down to one it rests on: out, down a column, and in."""
+    """A line from a commit to a parent: out of the commit, down a column, into the parent."""
 
     start: tuple[int, int]
     column: int
@@ -82,7 +82,7 @@ class _Line:
 
 
 class _Pen:
-    """Writes on a picture, in the font that comes with Pillow, or in one with more letters."""
+    """Writes text on a picture, in Pillow's font or, if that lacks a letter, in another one."""
 
     def __init__(self, image: Image.Image) -> None:
         self.draw = ImageDraw.Draw(image)
@@ -92,14 +92,14 @@ class _Pen:
         self, at: float, middle: int, text: str, colour: Colour, size: int = 20, anchor: str = "lm",
         *, room: float = WIDTH,
     ) -> float:  # fmt: skip
-        """Text beside a point, cut to the room there is; returns its width."""
+        """Write a line of text, cut to `room` pixels. Returns its width in pixels."""
         font = self._font_for(text, size)
         fitting = _fit(text, font, room)
         self.draw.text((at, middle), fitting, colour, font, anchor)
         return font.getlength(fitting)
 
     def label(self, at: float, middle: int, text: str, colour: Colour) -> float:
-        """A name in a box; returns its width."""
+        """Write a name in a filled box. Returns the box's width in pixels."""
         font = self._font_for(text, 16)
         fitting = _fit(text, font, 220)
         wide = font.getlength(fitting) + 16
@@ -120,7 +120,7 @@ class _Pen:
 
 
 class _Page:
-    """One picture in the making."""
+    """One picture while it is drawn."""
 
     def __init__(self, graph: Graph, rows: Sequence[Row]) -> None:
         self._graph = graph
@@ -164,7 +164,7 @@ class _Page:
     # ------------------------------------------------------------------ lines and dots
 
     def _draw_lanes(self, image: Image.Image) -> None:
-        """Lines, then dots on them, on a larger page that is brought down to size."""
+        """Draw lines, then dots on them, on an enlarged copy that is then scaled down."""
         box = (0, _TOP, self._text_at, image.height)
         large = image.crop(box).resize(((box[2] - box[0]) * _FINE, (box[3] - box[1]) * _FINE), 0)
         pen = ImageDraw.Draw(large)
@@ -196,7 +196,7 @@ class _Page:
                 yield _Line((row.column, number), edge.column, end, colour_of(lane))
 
     def _path(self, one: _Line) -> Iterator[tuple[float, float]]:
-        """A line's points: it bends within a row of its start and of its end, where it has to."""
+        """A line's points. It bends only within the row after its start and the row before its end."""
         start, end = self._point(*one.start), self._point(*one.end)
         x, _ = self._point(one.column, 0)
         bends = [start[0] != x, end[0] != x]
@@ -226,7 +226,7 @@ class _Page:
 
 
 def _fit(text: str, font: _Font, room: float) -> str:
-    """The text, or as much of its beginning as there is room for."""
+    """The text, cut to a width in pixels. A cut text ends in "…"."""
     if font.getlength(text) <= room:
         return text
     low, high = 0, len(text)
@@ -237,12 +237,12 @@ def _fit(text: str, font: _Font, room: float) -> str:
 
 
 def _has(font: _Font, char: str) -> bool:
-    """Whether a font has a letter, which it draws otherwise than one that no font has."""
+    """Whether a font has a letter, that is, whether it draws it differently from one that no font has."""
     return bytes(font.getmask(char)) != bytes(font.getmask("\uffff"))
 
 
 def other_font(size: int, names: Sequence[str] = _OTHER_FONTS) -> _Font:
-    """The first font that the machine has of these, else Pillow's own."""
+    """The first of these fonts that the machine has, else Pillow's own."""
     for name in names:
         try:
             return ImageFont.truetype(name, size)
@@ -257,7 +257,7 @@ def _disc(pen: ImageDraw.ImageDraw, x: int, y: int, radius: int, colour: Colour)
 
 
 def _curve(start: tuple[float, float], end: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    """From one point to another below it, leaving and coming in upright."""
+    """The points of a curve to a lower point, vertical at both ends (a smoothstep)."""
     if start[0] == end[0]:
         yield from (start, end)
         return

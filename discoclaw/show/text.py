@@ -1,9 +1,9 @@
-"""A memory and its history in words: log, diff, items, branches, figures, provenance, what an act did.
+"""A memory and its history as text: log, diff, items, branches, statistics, provenance, outcomes of merges.
 
-One thing is one line, structure first or other people's words in “quotes”, so that nobody can forge a line.
-`in_private` says that nobody but the person reads the answer; elsewhere, what is not of normal sensitivity
-is left out or shows "(private)". An item marked private later counts as private in its whole past.
-Commits are named by their full id; commands take its first 8 digits as well.
+Each thing is one line that starts with structure or has outside text in “quotes”, so nobody can forge a line.
+`in_private` means that only the person reads the answer. Elsewhere, what is not of normal sensitivity is left
+out or shown as "(private)". An item that was marked private later counts as private in its whole past.
+Commits are shown with their full id; commands accept its first 8 digits too.
 """
 
 from collections import Counter
@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discoclaw.core.compare import Clash, ItemChange
 from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import KINDS, Item, Sensitivity, Source, by_newest, triple_text
-from discoclaw.core.merge import Brought, Clash, ItemChange
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.times import date_of, iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict, Fold, View
 from discoclaw.show.words import ACTS, PRIVATE, acts, count, line, quoted, short, when, word
@@ -25,7 +26,7 @@ _STATUS = {"deprecated": "forgotten"}
 """What people call the status of an item, or a change of it, where that is another word."""
 _NOTHING = "nothing is remembered yet"
 _LONGEST_SIDE = 600
-"""Of one side of a conflict, in UTF-16 units: a question fits into a message, with its links."""
+"""Longest side of a conflict, in UTF-16 units, so that a question fits into one message with its links."""
 
 
 # ---------------------------------------------------------------------- log
@@ -88,7 +89,7 @@ def _records(history: History, branch: str | None) -> Sequence[Record]:
 
 
 def _heads(branches: Branches) -> dict[str, list[str]]:
-    """What stands at a commit, HEAD first."""
+    """The names of the branches at each commit, by its id; HEAD comes first."""
     found: dict[str, list[str]] = {}
     for name, branch in branches.all.items():
         if branch.head is not None:
@@ -127,7 +128,7 @@ def _act(name: str, other: str, origin: object) -> str:
 
 
 def _made_by(metadata: Mapping[str, Any]) -> str:
-    """`, by command, message 1/2`: who made a record, and on which messages it rests."""
+    """Who made a record, and the messages it is based on: `, by command, message 1/2`."""
     by = metadata.get("by")
     told = f", by {word(by)}" if isinstance(by, str) else ""
     several = metadata.get("messages")
@@ -207,28 +208,28 @@ class Secrets:
                 if event.event_type != "observe":
                     last[self.target(event), commit.branch] = event.sensitivity
         self.hidden = frozenset(item for (item, _), secret in last.items() if secret != "normal")
-        """Items that are private now, or were when they went, on one branch at least."""
+        """Items that are private on at least one branch, or were when they were removed."""
 
     def target(self, event: Event) -> str:
-        """The id of the item an event is about."""
+        """The id of the item that an event is about."""
         given = event.ext.get("item", {}).get("id")
         if isinstance(given, str):
             return given
         return self._bare.get(event.id) or self._bare.get(event.parent_id or "", "-")
 
     def open(self, event: Event) -> bool:
-        """Whether an event's words may be shown."""
+        """Whether an event's text may be shown."""
         if self._in_private:
             return True
         return event.sensitivity == "normal" and self.target(event) not in self.hidden
 
     def words(self, event: Event) -> str:
-        """What an event says, or that it is private."""
+        """An event's text, or "(private)"."""
         return _words(event) if self.open(event) else PRIVATE
 
 
 def _targets_of_bare(history: History) -> Mapping[str, str]:
-    """The items of the events that do not name theirs, by event."""
+    """The item ids of events that don't name their item (bare triples), by event id."""
     fold = Fold()
     if not all(event.ext for commit in history.commits.values() for event in commit.events):
         for commit in history.commits.values():
@@ -283,9 +284,9 @@ def is_open(item: Item | None, *, in_private: bool, hidden: Collection[str] = ()
 
 
 def changes(changes: Sequence[ItemChange], *, in_private: bool = True, hidden: Collection[str] = ()) -> str:
-    """A diff: `+` came, `-` went, `~` says something else now (the old words first).
+    """A diff: `+` was added, `-` removed or forgotten, `~` changed (old text first).
 
-    `hidden` are ids of items that are private at another point than these two.
+    `hidden` are ids of items that are private at a point other than these two.
     """
     return "\n".join(_change_lines(changes, in_private=in_private, hidden=hidden)) or "no difference"
 
@@ -321,7 +322,7 @@ def _from_to(before: Item, after: Item) -> str:
 
 
 def _fields(before: Item, after: Item) -> list[str]:
-    """Which fields changed, besides the words."""
+    """The names of the fields that changed, other than the text."""
     one, other = before.facets, after.facets
     fields: list[tuple[str, object, object]] = [
         ("kind", before.kind, after.kind),
@@ -342,9 +343,9 @@ def _fields(before: Item, after: Item) -> list[str]:
 
 
 def conflict(view: View, conflict: Conflict, *, in_private: bool = True) -> str:
-    """A question to the person, in one line: “You told me “tabs”; later talk suggests “spaces””.
+    """A question to the person in one line: You told me “tabs”; later talk suggests “spaces”.
 
-    "(private)" where it may not be shown.
+    "(private)" if it may not be shown.
     """
     item, other = view.items.get(conflict.item_id), view.items.get(conflict.other_id)
     secret = not in_private and conflict.sensitivity != "normal"
@@ -367,7 +368,7 @@ def conflict(view: View, conflict: Conflict, *, in_private: bool = True) -> str:
 
 
 def branches(branches: Branches, counts: Mapping[str, int], *, in_private: bool = True) -> str:
-    """One line for each branch, the current one marked `*`. `counts` has its number of items, by name."""
+    """One line for each branch; `*` marks the current one. `counts` is the number of items by branch name."""
     wide = max(len(word(name)) for name in branches.all)
     rows = []
     for name, branch in branches.all.items():
@@ -400,7 +401,10 @@ def _figures(history: History) -> _Figures:
 
 
 def stats(history: History, *, in_private: bool = True) -> str:
-    """How much is remembered, of what kind, since when and made by whom; items are those of HEAD's branch."""
+    """Statistics: how many items of which kinds, since when, and who made the changes.
+
+    Items are those of the current branch.
+    """
     if not history.commits:
         return _NOTHING
     found = _figures(history)
@@ -434,7 +438,7 @@ def _told_after(number: int, counted: Counter[str]) -> str:
 
 
 def stats_json(history: History) -> dict[str, Any]:
-    """The figures of `stats`, for programs; nothing of them is left out."""
+    """The numbers of `stats` as JSON, complete."""
     found = _figures(history)
     items = list(found.view.items.values())
     times = sorted(ms_of_iso(commit.timestamp) for commit in history.commits.values())
@@ -476,10 +480,10 @@ def why(
     branch: str | None = None,
     in_private: bool = True,
 ) -> str:
-    """Where an item comes from: every event that touched it, oldest first, with its commit and source.
+    """An item's provenance: every event about it, oldest first, with its commit and source.
 
-    `link` makes an address of a Discord message. `branch` leaves out what other branches did; without it
-    all of them count. Raises Refused when there is no such branch.
+    `link` makes a URL of a Discord message. `branch` limits the events to one branch; by default all count.
+    Raises Refused if there is no such branch.
     """
     secrets = Secrets(history, in_private=in_private)
     words = line(item.text) if is_open(item, in_private=in_private) else PRIVATE
@@ -518,8 +522,8 @@ def _source(text: str, link: Callable[[Source], str]) -> str:
 # ---------------------------------------------------------------------- what an act did
 
 
-def brought(brought: Brought, *, in_private: bool = True) -> str:
-    """What a merge, cherry-pick, undo or restore did, and what stayed as it was."""
+def brought(brought: MergeResult, *, in_private: bool = True) -> str:
+    """The outcome of a merge, cherry-pick, revert or restore: what it changed, and what clashed."""
     lines = []
     if brought.commit is None:
         lines.append("nothing to do" if brought.clashes else "nothing to do: all of it is here already")
@@ -529,7 +533,7 @@ def brought(brought: Brought, *, in_private: bool = True) -> str:
     return "\n".join([*lines, *brought_lines(brought, in_private=in_private)])
 
 
-def brought_lines(brought: Brought, *, in_private: bool = True) -> list[str]:
+def brought_lines(brought: MergeResult, *, in_private: bool = True) -> list[str]:
     """What it changed, and where both sides had changed the same; one line each."""
     lines = _change_lines(brought.changes, in_private=in_private)
     hidden = 0

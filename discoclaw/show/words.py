@@ -1,7 +1,7 @@
-"""Other people's words inside our lines: one line each, nothing invisible, no way to imitate structure.
+"""Makes outside text safe inside a line of ours: on one line, nothing invisible, no imitated structure.
 
-Whatever a message, name, persona or item says, it stays the one thing it is: `quoted` text can not end its
-quotes, and a `word` has no brackets, blanks or quotes at all.
+Messages, names, personas and items may contain anything. `quoted` text cannot end its quotes, and a `word`
+has no brackets, blanks or quotes at all, so nobody can forge a line or a field.
 """
 
 import re
@@ -16,7 +16,7 @@ from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.times import iso_ms, ms_of_iso
 
 LONGEST = 1000
-"""Longest text shown, in UTF-16 units: an item's."""
+"""Longest text shown, in UTF-16 units. It is the longest an item can have."""
 PRIVATE = "(private)"
 ACTS = {"merged": "merge", "picked": "cherry-pick", "reverts": "undo", "restores": "restore"}
 """What a commit's metadata says it did with another commit, and our word for it."""
@@ -43,7 +43,7 @@ class Vocabulary:
 GIT = Vocabulary()
 PEOPLE = Vocabulary("change", "persona", "now", False, {"cherry-pick": "copy"})
 
-# Joiners are part of words and emoji; every other format character hides or turns text around.
+# Joiners belong to words and emoji. All other format characters hide text or reverse it, and are removed.
 _KEPT = "\u200c\u200d"
 _HIDDEN = {"Cf", "Co", "Cs"}
 _BREAKS = {"Cc", "Zl", "Zp"}
@@ -71,18 +71,18 @@ def quoted(text: str, most: int = LONGEST) -> str:
 
 
 def word(text: object, most: int = 64) -> str:
-    """A name or an id as one word; what no word has becomes "_"."""
+    """A name or an id as one word: other characters become "_". "-" if nothing is left, or it isn't text."""
     tidy = _NO_WORD.sub("_", line(text, most)) if isinstance(text, str) else ""
     return tidy or "-"
 
 
 def short(item_id: str) -> str:
-    """An item's id as people see and type it."""
+    """An item's id in the form that people see and type, without "durable-"."""
     return word(item_id.removeprefix("durable-"))
 
 
 def when(time: int | str) -> str:
-    """A time, in ms or ISO 8601, as `2026-02-09 14:03Z`."""
+    """A time (ms since 1970 or ISO 8601) as UTC: `2026-02-09 14:03Z`."""
     iso = iso_ms(ms_of_iso(time) if isinstance(time, str) else time)
     return f"{iso[:10]} {iso[11:16]}Z"
 
@@ -94,7 +94,7 @@ def day(time_ms: int) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """`1 item`, `2 items`, `2 branches`, `2 replies`."""
+    """A number with a noun in singular or plural: `1 item`, `2 items`, `2 branches`, `2 replies`."""
     if number == 1:
         return f"1 {thing}"
     many = f"{thing[:-1]}ie" if thing.endswith("y") else f"{thing}e" if thing.endswith("ch") else thing
@@ -102,6 +102,6 @@ def count(number: int, thing: str) -> str:
 
 
 def acts(commit: Commit) -> list[tuple[str, str]]:
-    """What a commit did with another one, and that one's id."""
+    """What a commit did with other commits: (verb, id), for example ("merge", "c5230d5b…")."""
     given = [(told, commit.metadata.get(name)) for name, told in ACTS.items()]
     return [(told, other) for told, other in given if isinstance(other, str)]

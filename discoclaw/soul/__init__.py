@@ -1,1 +1,4 @@
-"""Who we are: how a personality comes about, what it says, and where it shows. Pure. Knows only core."""
+"""The bot's personality: the interview it comes from, what it consists of, where it shows.
+
+Pure. Imports only core.
+"""

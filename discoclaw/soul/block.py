@@ -1,10 +1,10 @@
-"""The block in which a model hands over a soul: found in its answer, hidden from people, read strictly.
+"""The block with which a model ends an interview: found in its answer, hidden from people, parsed strictly.
 
     <soul>{"identity": "…", "user": "…", "philosophy": "…", "traits": ["…"]}</soul>
 
-Exactly one block, exactly these fields ("traits" may be missing), plain texts. Anything else that looks like
-a block is malformed: nothing of it is used, and nothing of it is shown. Secrets are taken out of what is.
-Knows nothing about who said it or where it goes.
+There has to be exactly one block with exactly these fields ("traits" is optional), all plain text. Anything
+else that looks like a block is malformed: none of it is used, and none of it is shown. Secrets are redacted.
+Knows nothing about who is interviewed, or where the personality is stored.
 """
 
 import json
@@ -21,19 +21,20 @@ from discoclaw.core.redact import redact
 from discoclaw.core.text import collapse
 
 MAX_PART = MAX_TEXT
-"""Longest part of a soul, in code points: each is one item of memory."""
+"""Longest part of a personality, in code points, since each is stored as one item of memory."""
 MAX_TRAIT = 200
+"""Longest trait, in code points."""
 MOST_TRAITS = 5
 
 _TAG = re.compile(r"<\s*(?:(/)\s*)?soul\b[^>]*>?", re.IGNORECASE)
 _BLOCK = re.compile(r"<soul>(.*?)</soul>", re.DOTALL)
 _FENCED = re.compile(r"^[^\S\n]*(`{3,}|~{3,})[^\n`~]*\n\s*\1[^\S\n]*$", re.MULTILINE)
-"""A code fence in which nothing is left."""
+"""A code fence with nothing left in it."""
 _HIDDEN = re.compile(r"<\s*soul\b.*?(?:<\s*/\s*soul\b[^>]*>?|\Z)", re.IGNORECASE | re.DOTALL)
 
 
 def _part(text: str) -> str:
-    """One line without secrets. Raises ValueError when there is nothing in it, or too much."""
+    """The text on one line, without secrets. Raises ValueError if it is empty or too long."""
     try:
         return check_text(redact(text).text)
     except Refused as refusal:
@@ -41,7 +42,7 @@ def _part(text: str) -> str:
 
 
 def _trait(text: str) -> str:
-    """The same for a trait, which is a few words, with a letter or digit among them."""
+    """The same for a trait, which is shorter and needs a letter or digit for its name."""
     tidy = _part(text)
     if len(tidy) > MAX_TRAIT or trait_name(tidy) == "":
         raise ValueError(f"a trait is a few words, at most {MAX_TRAIT} characters")
@@ -52,7 +53,7 @@ Part = Annotated[str, AfterValidator(_part)]
 
 
 class SoulBlock(BaseModel):
-    """A soul as a model hands it over: who we are, who our human is, and what we hold to."""
+    """A personality as the model proposes it: who the bot is, who its human is, and what it believes in."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -64,7 +65,10 @@ class SoulBlock(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said in an interview: `text` for people, and a `soul`, or the `fault` of one."""
+    """A model's answer in an interview: the `text` for people, and a `soul` or what is wrong with it.
+
+    `fault` is told to the model, so that it can correct the block.
+    """
 
     text: str
     soul: SoulBlock | None = None
@@ -72,7 +76,7 @@ class Answer:
 
 
 def read(answer: str) -> Answer:
-    """Take an answer apart."""
+    """Split an answer into what people see and the block, if there is one. Never raises."""
     text = _shown(answer)
     if _TAG.search(answer) is None:
         return Answer(text)
@@ -82,7 +86,7 @@ def read(answer: str) -> Answer:
     try:
         soul = SoulBlock.model_validate(json.loads(blocks[0], object_pairs_hook=_once))
     except ValidationError as error:
-        return Answer(text, fault=_told(error))
+        return Answer(text, fault=_faults(error))
     except (ValueError, RecursionError):
         return Answer(text, fault="the block has to hold exactly one JSON object and nothing else")
     if len(soul.traits) > MOST_TRAITS:
@@ -91,14 +95,15 @@ def read(answer: str) -> Answer:
 
 
 def trait_name(text: str) -> str:
-    """The name of a trait as its key has it: lower-case words joined by "-"; "" when there are none."""
+    """A trait's name for its key: lower-case words joined by "-", at most 40 characters, or ""."""
     return re.sub(r"[\W_]+", "-", collapse(text).casefold()).strip("-")[:40].strip("-")
 
 
 def _shown(answer: str) -> str:
-    """What people see: no block, no half of one, and none that comes about by leaving out another.
+    """What people see: the answer without any block or part of one.
 
-    Of a fence that a model put around the block in spite of what it is told, nothing is left either.
+    Repeated, since removing one block can join two halves into another. A code fence that the model put
+    around the block, although it is told not to, is removed as well.
     """
     text = answer
     while _TAG.search(text) is not None:
@@ -107,18 +112,18 @@ def _shown(answer: str) -> str:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose names are all different. Raises ValueError."""
+    """A JSON object as a dict. Raises ValueError if a name occurs twice; JSON would keep only the last."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name occurs twice")
     return found
 
 
-def _told(error: ValidationError) -> str:
-    """What is wrong with which field, without repeating what was in it."""
+def _faults(error: ValidationError) -> str:
+    """The first faults by field, without the values: those may contain what should not be repeated."""
     faults = error.errors(include_input=False, include_url=False)[:3]
-    told = (
+    lines = (
         f"{'.'.join(map(str, one['loc']))[:60] or 'the block'}: {one['msg'].removeprefix('Value error, ')}"
         for one in faults
     )
-    return "; ".join(told)
+    return "; ".join(lines)

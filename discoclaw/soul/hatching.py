@@ -1,20 +1,20 @@
-"""How a personality comes about, as a state machine: asleep → interviewing → hatched.
+"""Hatching, the interview that gives the bot a personality, as a state machine.
 
-The theory. The states are those of the hatching, not of the soul: "asleep" is that nobody is being asked,
-and says nothing about whether there is a soul from before. There is one machine, so one interview at a time.
-An event either has a row below, or it makes no sense in that state and is refused. From the rows follows:
+The states describe the interview, not the personality: "asleep" means that nobody is being interviewed, even
+if there is a personality from before. There is one machine, so there is one interview at a time. An event
+without an entry below is refused in that state. What follows from the table:
 
-- The soul changes with one move alone, interviewing ── soul ─→ hatched, and the move is made only when the
-  soul is stored. So whatever fails or is cancelled leaves the old soul as it was.
-- An interview is never stuck: "cancel" and "idle" lead out of it from anywhere, whatever the model does.
-- Being hatched is no end: "start" begins anew.
+- The personality only changes on the way from "interviewing" to "hatched", and that step is taken only once
+  the new one is stored. So whatever fails or is cancelled leaves the old personality as it was.
+- An interview cannot get stuck: "cancel" and "idle" end it, whatever the model does.
+- "hatched" is not final: "start" begins a new interview.
 
     state          start          answer         malformed      soul      cancel   idle
     asleep         interviewing   –              –              –         –        –
     interviewing   –              interviewing   interviewing   hatched   asleep   asleep
     hatched        interviewing   –              –              –         –        –
 
-Pure: knows nothing about models, people or where a soul is kept.
+Pure. Knows nothing about models, people, or where the personality is stored.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,12 @@ from discoclaw.core.errors import Refused
 
 State: TypeAlias = Literal["asleep", "interviewing", "hatched"]
 Event: TypeAlias = Literal["start", "answer", "soul", "malformed", "cancel", "idle"]
-"""`start`: an owner wants it. The model said something: `answer` (no soul in it), `soul` (one, and it is
-stored), `malformed` (one that can not be used). `cancel`: the owner ends it. `idle`: nobody goes on."""
+"""What happens to an interview.
+
+`start`: an owner starts it. `answer`: the model asked or said something, without a <soul> block.
+`malformed`: it sent an unusable block. `soul`: it sent a block, which is stored. `cancel`: the owner ended
+it. `idle`: nobody has continued it for too long.
+"""
 
 STATES: tuple[State, ...] = get_args(State)
 EVENTS: tuple[Event, ...] = get_args(Event)
@@ -40,12 +44,12 @@ MOVES: Mapping[tuple[State, Event], State] = {
     ("hatched", "start"): "interviewing",
 }
 
-UNDER_WAY = "an interview is under way already; `/hatch cancel` by whoever began it ends it"
-NONE_UNDER_WAY = "no interview is under way; `/hatch start` begins one"
+UNDER_WAY = "an interview is already running; whoever started it can end it with `/hatch cancel`"
+NONE_UNDER_WAY = "no interview is running; start one with `/hatch start`"
 
 
 def step(state: State, event: Event) -> State:
-    """The state after an event. Raises Refused where the event makes no sense."""
+    """The state after an event. Raises Refused if the event cannot happen in that state."""
     after = MOVES.get((state, event))
     if after is None:
         raise Refused(UNDER_WAY if event == "start" else NONE_UNDER_WAY)

@@ -1,8 +1,9 @@
-"""The interview out of which a personality comes: its prompt, its transcript, and how that is kept.
+"""The interview that gives the bot a personality: its prompt, its transcript, and how that is stored.
 
-A model asks an owner one thing at a time, and in the end hands over a soul (`block`). What it is given is
-the transcript alone, as turns: no memory, no tools. The transcript is small and survives a restart as a map
-of texts. Pure. Knows nothing about who keeps it, and when an interview may begin is `hatching`'s.
+A model asks an owner one question at a time and ends with a `block`. It is given only the transcript, as
+turns: no memory and no tools, so that nothing about other people can get into the personality. The transcript
+is small, and stored as a cursor to survive a restart.
+Pure. Knows nothing about where cursors are stored. When an interview may start is `hatching`'s decision.
 """
 
 from collections.abc import Mapping
@@ -17,16 +18,17 @@ from discoclaw.soul.block import MAX_PART, MOST_TRAITS
 
 IDLE_MS = HOUR_MS
 QUESTIONS = 6
+"""Questions the model may ask; after that it is told to finish."""
 MOST_ANSWERS = 20
-"""An interview that has no end by then has none at all."""
+"""An interview with this many answers is ended: the model will not finish it."""
 MAX_LINE = 6000
-"""Longest line that is kept of a transcript, in UTF-16 units."""
+"""Longest message that is kept in a transcript, in UTF-16 units."""
 
 OPENING = """\
-Let us find out who I am to be: a few questions, one at a time. Answer as you like. What I note about you is \
-for talking with you alone; who I am, everybody will notice. `/hatch cancel` ends this, and nothing changes.
+Let's set up my personality. I'll ask a few questions, one at a time. I use what I note about you only when \
+I talk with you; who I am, everybody will notice. `/hatch cancel` stops this, and nothing changes.
 
-To begin with: **who shall I be?** A name, a manner, what I am for – whatever comes to mind."""
+To begin with: **who should I be?** A name, a manner, what I'm for – whatever comes to mind."""
 
 BEGIN = "(The interview begins.)"
 
@@ -60,7 +62,7 @@ FAULTY = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message: its id in the chat ("" where it has none of its own), and whether we said it."""
+    """One message of the transcript. `id` is its id in the chat, "" if unknown; `ours`: the bot said it."""
 
     id: str
     text: str
@@ -69,10 +71,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Interview:
-    """A transcript, with whom and where it is held. Times are in ms since 1970.
+    """A running interview. Times are in ms since 1970.
 
-    `human` is the owner's user id. `fault` is what was wrong with the last soul, for the model. `unsaved`
-    is the model's answer with a soul that could not be stored yet.
+    `human` is the owner's user id. `fault` is what was wrong with the model's last block, which it is told.
+    `unsaved` is the model's answer with a block that could not be stored yet.
     """
 
     human: str
@@ -84,25 +86,25 @@ class Interview:
     unsaved: str = ""
 
     def idle(self, now_ms: int) -> bool:
-        """Whether nobody has gone on with it for an hour."""
+        """Whether nobody has continued it for `IDLE_MS`."""
         return now_ms - self.last_at > IDLE_MS
 
     def answers(self) -> int:
-        """How many messages of the person there are."""
+        """How many messages the person has sent."""
         return sum(not line.ours for line in self.lines)
 
     def with_line(self, line: Line, now_ms: int) -> "Interview":
-        """One more message."""
+        """The interview with one more message."""
         kept = replace(line, text=clip(scrub(line.text), MAX_LINE))
         return replace(self, lines=(*self.lines, kept), last_at=max(now_ms, self.last_at))
 
     def without(self, message_id: str) -> "Interview":
-        """A message of the person was deleted in the chat."""
+        """The interview without a message that the person deleted in the chat."""
         kept = tuple(line for line in self.lines if line.ours or line.id != message_id)
         return self if len(kept) == len(self.lines) else replace(self, lines=kept)
 
     def amended(self, message_id: str, text: str) -> "Interview":
-        """A message of the person was edited in the chat."""
+        """The interview after the person edited a message in the chat."""
         if all(line.ours or line.id != message_id for line in self.lines):
             return self
         text = clip(scrub(text), MAX_LINE)
@@ -113,7 +115,7 @@ class Interview:
 
 
 def system(interview: Interview, name: str) -> tuple[SystemBlock, ...]:
-    """What the model is told in place of everything else; `name` is ours."""
+    """The system prompt of an interview, which replaces the usual one. `name` is the bot's."""
     prompt = PROMPT.format(
         title=titles.HATCHING, name=speaker(name), questions=QUESTIONS, traits=MOST_TRAITS, most=MAX_PART
     )
@@ -126,7 +128,7 @@ def system(interview: Interview, name: str) -> tuple[SystemBlock, ...]:
 
 
 def turns(interview: Interview) -> tuple[Turn, ...]:
-    """The transcript as turns that alternate, the first of them ours to the model."""
+    """The transcript as alternating turns, starting with a user turn, as model APIs require."""
     found: list[Turn] = [UserTurn(BEGIN)]
     for line in interview.lines:
         text, last = line.text or "…", found[-1]
@@ -140,7 +142,7 @@ def turns(interview: Interview) -> tuple[Turn, ...]:
 
 
 def to_cursor(interview: Interview) -> Mapping[str, object]:
-    """An interview as a map of texts and numbers; a line is "<we|they> <id> <text>"."""
+    """An interview as a JSON object to store; each line is "<we|they> <id> <text>"."""
     return {
         "session": interview.session_key,
         "began": interview.began_at,
@@ -152,7 +154,7 @@ def to_cursor(interview: Interview) -> Mapping[str, object]:
 
 
 def from_cursor(human: str, value: Mapping[str, object]) -> Interview | None:
-    """The interview of such a map; None when it is none."""
+    """The interview in a stored object; None if it is not one."""
     session, began, last, lines = (value.get(name) for name in ("session", "began", "last", "lines"))
     if not isinstance(session, str) or not isinstance(lines, list):
         return None

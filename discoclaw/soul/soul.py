@@ -1,18 +1,19 @@
-"""A soul: who we are, as items of the bot's own memory and as sections of a prompt.
+"""The bot's personality ("soul") as items of its own memory, and as sections of a prompt.
 
-Three keyed items hold it (`soul:identity`, `soul:user`, `soul:philosophy`), one more each trait
-(`personality:<name>`). Files an admin wrote win over the items, each by itself. Who the human is says the
-tag of `soul:user`, their user id. What is about them is for talk with them alone, and where it was learned in
-private, in their DMs alone. Pure. Knows nothing about prompts' quoting, files or models.
+It is stored in keyed items: `soul:identity`, `soul:user`, `soul:philosophy`, and one `personality:<name>` for
+each trait. A file that an admin wrote replaces the item of that part. The tag of `soul:user` is the user id
+of the bot's human. That part is used only in conversations with them and, if it was learned in private, only
+in their DMs.
+Pure. Knows nothing about quoting, files or models.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from discoclaw.core import titles
+from discoclaw.core.bot_memory import SOUL_PREFIX, TRAIT_PREFIX
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets, Item, Kind, by_newest
-from discoclaw.core.own import SOUL, TRAIT
 from discoclaw.core.patch import Trait
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.redact import redact
@@ -20,20 +21,21 @@ from discoclaw.core.text import collapse, scrub, visible
 from discoclaw.core.view import View
 from discoclaw.soul.block import MAX_TRAIT, SoulBlock, trait_name
 
-IDENTITY, USER, PHILOSOPHY = f"{SOUL}identity", f"{SOUL}user", f"{SOUL}philosophy"
+IDENTITY, USER, PHILOSOPHY = f"{SOUL_PREFIX}identity", f"{SOUL_PREFIX}user", f"{SOUL_PREFIX}philosophy"
 CATEGORY = "core"
 MOST_SHOWN = 5
+"""Traits in a prompt, and traits that one extraction may teach."""
 MOST_KEPT = 20
-"""Traits that are kept; the oldest that were learned from talk leave, what an owner settled on never does."""
+"""Traits that are stored. The oldest ones learned from conversation are removed; stated ones never are."""
 
-# A kind of its own for each, so that equal words do not make one item of two parts.
+# Each part has a kind of its own. An id is derived from kind and text, so parts with equal texts stay apart.
 _KINDS: dict[str, Kind] = {IDENTITY: "fact", USER: "person", PHILOSOPHY: "constraint"}
 _TRAIT_KIND: Kind = "preference"
 
 
 @dataclass(frozen=True, slots=True)
 class Soul:
-    """Who we are; an empty text is a part that nobody gave us. `traits` are newest first."""
+    """A personality. A part is "" if it was never given. `traits` are newest first."""
 
     identity: str = ""
     user: str = ""
@@ -41,11 +43,11 @@ class Soul:
     traits: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anybody gave us a personality; traits alone are none."""
+        """Whether there is a personality. Traits alone don't count."""
         return bool(self.identity or self.user or self.philosophy)
 
     def over(self, below: "Soul") -> "Soul":
-        """This soul, and where it says nothing, what the other one says."""
+        """This personality, with parts that it lacks taken from another one."""
         return Soul(
             self.identity or below.identity,
             self.user or below.user,
@@ -55,11 +57,14 @@ class Soul:
 
 
 Section = tuple[str, tuple[str, ...]]
-"""A title and the texts below it, one entry each where there are several."""
+"""A title and the texts below it. Several texts are a list, one entry each."""
 
 
 def of_view(view: View, *, with_whom: str, in_dm: bool) -> Soul:
-    """What the bot's memory says, for talk with one person; who its human is, only they are told."""
+    """The personality in the bot's memory, as far as it may be used with one person (a user id).
+
+    The part about the bot's human is only used with that human.
+    """
     by_key = _by_key(view.items.values())
 
     def text(key: str, *, private: bool = False) -> str:
@@ -77,12 +82,12 @@ def of_view(view: View, *, with_whom: str, in_dm: bool) -> Soul:
 
 
 def exists(view: View) -> bool:
-    """Whether the bot's memory holds a soul, for whomever."""
+    """Whether the bot's memory has a personality, whoever it may be used with."""
     return not _by_key(view.items.values()).keys().isdisjoint(_KINDS)
 
 
 def sections(soul: Soul) -> tuple[Section, ...]:
-    """The soul as sections of a prompt, in their order; what nobody gave us is left out."""
+    """The personality as sections of a prompt, in order, without the parts it lacks."""
     found: list[Section] = [
         (title, (text,))
         for title, text in (
@@ -96,17 +101,17 @@ def sections(soul: Soul) -> tuple[Section, ...]:
 
 
 def keep(draft: Draft, block: SoulBlock, human: str, origin: Origin) -> None:
-    """Make a soul ours in place of the one before: same keys, same ids; traits it lacks are set aside."""
-    openly = replace(origin, private=False)  # who we are shows in all we say
-    for key, text, tags, whence in (
+    """Replace the bot's personality by the one in a block. Traits that are not in it are deprecated."""
+    openly = replace(origin, private=False)  # who the bot is shows in everything it says
+    for key, text, tags, basis in (
         (IDENTITY, block.identity, (), openly),
         (USER, block.user, (human,), origin),
         (PHILOSOPHY, block.philosophy, (), openly),
     ):
-        draft.upsert(_KINDS[key], text, whence, tags=tags, facets=Facets(key=key, category=CATEGORY))
+        draft.upsert(_KINDS[key], text, basis, tags=tags, facets=Facets(key=key, category=CATEGORY))
     keys = set()
     for trait in block.traits:
-        keys.add(key := f"{TRAIT}{trait_name(trait)}")
+        keys.add(key := f"{TRAIT_PREFIX}{trait_name(trait)}")
         draft.upsert(_TRAIT_KIND, trait, openly, facets=Facets(key=key, category=CATEGORY))
     for item in _traits(list(draft.items.values())):
         if item.facets.key not in keys:
@@ -114,25 +119,29 @@ def keep(draft: Draft, block: SoulBlock, human: str, origin: Origin) -> None:
 
 
 def learn(draft: Draft, traits: Sequence[Trait], origin: Origin) -> list[str]:
-    """Take over traits that were inferred from an owner's talk. Returns why some were refused.
+    """Store traits that were inferred from an owner's messages. Returns why some were rejected, for the log.
 
-    None replaces what an owner settled on in an interview, and none is personal: everybody meets it.
+    A trait never replaces what an owner decided in an interview. Nor may it be personal, since everybody the
+    bot talks with will notice it.
     """
     refused = []
     for trait in traits[:MOST_SHOWN]:
-        text, name = collapse(scrub(redact(trait.text).text)), trait_name(trait.key.removeprefix(TRAIT))
+        text, name = (
+            collapse(scrub(redact(trait.text).text)),
+            trait_name(trait.key.removeprefix(TRAIT_PREFIX)),
+        )
         if not name or not visible(text).strip() or len(text) > MAX_TRAIT:
-            refused.append(f"a trait has a name, and 1 to {MAX_TRAIT} characters")
+            refused.append(f"a trait needs a name and 1 to {MAX_TRAIT} characters of text")
             continue
         secret = sensitivity(
             _TRAIT_KIND, text, learned_privately=origin.private, marked="normal", rule=origin.dm_privacy
         )
-        held = _held(draft.items.values(), f"{TRAIT}{name}", text)
-        if secret != "normal" or (held is not None and held.facets.author == "stated"):
-            why = "is private" if secret != "normal" else "is settled already"
+        current = _known_trait(draft.items.values(), f"{TRAIT_PREFIX}{name}", text)
+        if secret != "normal" or (current is not None and current.facets.author == "stated"):
+            why = "is private" if secret != "normal" else "was set by an owner"
             refused.append(f"the trait {name!r} {why}")
             continue
-        draft.upsert(_TRAIT_KIND, text, origin, facets=Facets(key=f"{TRAIT}{name}"))
+        draft.upsert(_TRAIT_KIND, text, origin, facets=Facets(key=f"{TRAIT_PREFIX}{name}"))
     traits_now = _traits(draft.items.values())
     learned = [item for item in traits_now if item.facets.author == "inferred"]
     for item in learned[max(0, MOST_KEPT - len(traits_now) + len(learned)) :]:
@@ -145,13 +154,13 @@ def _by_key(items: Iterable[Item]) -> dict[str, Item]:
 
 
 def _traits(items: Iterable[Item]) -> list[Item]:
-    """The traits that hold, newest first."""
-    found = [item for item in items if item.active and (item.facets.key or "").startswith(TRAIT)]
+    """The active traits, newest first."""
+    found = [item for item in items if item.active and (item.facets.key or "").startswith(TRAIT_PREFIX)]
     return sorted(found, key=by_newest)
 
 
-def _held(items: Iterable[Item], key: str, text: str) -> Item | None:
-    """The item of a key, else the trait that says the same."""
-    ours = [item for item in items if (item.facets.key or "").startswith(TRAIT)]
+def _known_trait(items: Iterable[Item], key: str, text: str) -> Item | None:
+    """The trait with this key, else one with the same text."""
+    ours = [item for item in items if (item.facets.key or "").startswith(TRAIT_PREFIX)]
     keyed = next((item for item in ours if item.facets.key == key), None)
     return keyed or next((item for item in ours if item.text.casefold() == text.casefold()), None)

@@ -10,11 +10,11 @@ import pytest
 from discoclaw.app.talk import Talking
 from discoclaw.bot.answers import FAILED
 from discoclaw.core import titles
+from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.errors import ModelOverloaded
 from discoclaw.core.model import AssistantTurn, UserTurn
-from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.subject import user_subject
-from discoclaw.soul import words
+from discoclaw.soul import messages
 from discoclaw.soul.interview import IDLE_MS, MOST_ANSWERS, OPENING
 from discoclaw.soul.soul import MOST_KEPT
 from tests.app.conftest import Start, World
@@ -89,7 +89,7 @@ class TestTheInterview:
             assert world.answer(world.ann_dm) == "And who are you?"
             await world.ann.send_dm("I build boats. No lies, please.")
             await world.settle()
-            assert world.answer(world.ann_dm) == f"{READY}\n\n{words.HATCHED}"
+            assert world.answer(world.ann_dm) == f"{READY}\n\n{messages.HATCHED}"
             assert "soul" not in "".join(world.shown(world.ann_dm)).replace("personality", "")
 
             interview = model.requests[-1]
@@ -298,12 +298,12 @@ class TestFaults:
             await owned(world)
             await begun(world)
             await world.ann.send_dm("A cat.")
-            assert world.answer(world.ann_dm) == f"Here it is.\n\n{words.MALFORMED}"
+            assert world.answer(world.ann_dm) == f"Here it is.\n\n{messages.MALFORMED}"
             assert await items(world) == {}
             await world.ann.send_dm("Try again.")
             assert "could not be used" in model.requests[-1].system[-1].text
             assert AssistantTurn(f"Here it is. {broken}") in model.requests[-1].turns
-            assert words.HATCHED in world.answer(world.ann_dm)
+            assert messages.HATCHED in world.answer(world.ann_dm)
 
     async def test_a_model_that_fails_leaves_the_interview_where_it_was(self, start: Start) -> None:
         model = Scripted(ModelOverloaded("busy"), f"{READY}{block()}")
@@ -314,7 +314,7 @@ class TestFaults:
             assert world.answer(world.ann_dm) == ModelOverloaded.told_user
             await world.ann.send_dm("Are you there?")
             assert "A cat called Mog.\nAre you there?" in str(model.requests[-1].turns[-1].text)
-            assert words.HATCHED in world.answer(world.ann_dm)
+            assert messages.HATCHED in world.answer(world.ann_dm)
 
     async def test_a_disk_that_fails_loses_nothing_and_the_model_is_not_asked_again(
         self, start: Start
@@ -328,12 +328,12 @@ class TestFaults:
             wall = ledger / f"{BOT}.jsonl"
             wall.mkdir()
             await world.ann.send_dm("A cat.")
-            assert words.NOT_STORED in world.answer(world.ann_dm)
+            assert messages.NOT_STORED in world.answer(world.ann_dm)
             wall.rmdir()
             asked = len(model.requests)
             await world.ann.send_dm("Again, please.")
             assert len(model.requests) == asked
-            assert words.HATCHED in world.answer(world.ann_dm)
+            assert messages.HATCHED in world.answer(world.ann_dm)
             assert (await items(world))["soul:identity"].text == "You are Mog, a dry old cat."
 
     async def test_an_interview_without_end_is_ended(self, start: Start) -> None:
@@ -344,7 +344,7 @@ class TestFaults:
             for number in range(MOST_ANSWERS):
                 await world.ann.send_dm(f"Because {number}.")
             assert "enough questions" in system(model)
-            assert world.answer(world.ann_dm) == words.ENDLESS
+            assert world.answer(world.ann_dm) == messages.ENDLESS
             await world.ann.send_dm("hello")
             assert titles.HATCHING not in system(model)
 
@@ -384,7 +384,7 @@ class TestEnding:
             await world.ann.send_dm("hello")
             assert "You are Mog" in system(model)
             again = await world.ann.user.slash("hatch cancel")
-            assert "no interview is under way" in again.response.content.lower()
+            assert "no interview is running" in again.response.content.lower()
 
     async def test_an_answer_that_is_under_way_when_it_is_cancelled_does_not_hatch(
         self, start: Start
@@ -400,7 +400,7 @@ class TestEnding:
             model.hold.set()
             await sending
             await world.settle()
-            assert world.answer(world.ann_dm) == words.OVER_MEANWHILE
+            assert world.answer(world.ann_dm) == messages.OVER_MEANWHILE
             assert commits(world) == []
 
     async def test_an_hour_of_silence_ends_it_and_the_next_message_is_answered(self, start: Start) -> None:
@@ -411,11 +411,11 @@ class TestEnding:
             await world.ann.send_dm("A cat.")
             await world.env.advance_time(IDLE_MS / 1000 + 1)
             await world.ann.send_dm("Good morning")
-            assert world.answer(world.ann_dm) == f"Good morning!{words.IDLE}"
+            assert world.answer(world.ann_dm) == f"Good morning!{messages.IDLE}"
             assert titles.HATCHING not in system(model)
             assert cursor(world, world.ann) == {}
             await world.ann.send_dm("hello")
-            assert words.IDLE.strip() not in world.answer(world.ann_dm)
+            assert messages.IDLE.strip() not in world.answer(world.ann_dm)
 
     async def test_a_new_soul_takes_the_place_of_the_old_under_the_same_ids(self, start: Start) -> None:
         model = Scripted()
@@ -453,7 +453,7 @@ class TestEnding:
             await world.ann.user.slash("hatch undo")
             assert "no personality yet" in (await world.ann.user.slash("hatch show")).response.content
             nothing = await world.ann.user.slash("hatch undo")
-            assert "no change left to undo" in nothing.response.content
+            assert "nothing left to undo" in nothing.response.content
             await world.ann.send_dm("hello")
             assert "an assistant in a Discord server" in system(model)
 
@@ -469,7 +469,7 @@ class TestEnding:
             await world.settle()
             turns = [getattr(turn, "text", "") for turn in model.requests[-1].turns]
             assert turns[1:] == [OPENING, "A dry old cat.", "And who are you?", "I build boats."]
-            assert words.HATCHED in world.answer(world.ann_dm)
+            assert messages.HATCHED in world.answer(world.ann_dm)
             assert cursor(world, world.ann) == {}
             assert "A dry old cat." in model.structured_prompts[-1]
 
@@ -512,7 +512,7 @@ class TestWhoMay:
             await owned(world, world.bob)
             await begun(world)
             told = await world.bob.slash(world.general, "hatch start")
-            assert "under way already" in told.response.content
+            assert "already running" in told.response.content
             assert (
                 "somebody else"
                 in (await world.bob.slash(world.general, "hatch cancel")).response.content.lower()

@@ -260,7 +260,7 @@ class TestGoingBack:
             assert "- [fact] I like tea" in await says(world, world.ann, "show")
             assert "took back: remembered by command" in await says(world, world.ann, "undo")
             assert "Nothing yet" in await says(world, world.ann, "show")
-            assert await says(world, world.ann, "undo") == "There is no change left to undo."
+            assert await says(world, world.ann, "undo") == "There is nothing left to undo."
 
     async def test_a_commit_is_taken_back_by_its_id_and_what_changed_since_stays(self, start: Start) -> None:
         async with start() as world:

@@ -7,7 +7,7 @@ from typing import Any
 import discord
 
 from discoclaw.core.live import GLOBAL, Scope, address
-from discoclaw.core.policy import Layer
+from discoclaw.core.policy import Overrides
 from discoclaw.memory.live import FILE
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.names import Names
@@ -28,16 +28,16 @@ class Hand:
         self.events = OwnerEvents(OWNER.public, BOT, self.config)
         self.at = int(world.env.now().timestamp())
 
-    async def signs(self, scope: Scope, *, by: Keys = OWNER, **wishes: Any) -> None:
+    async def signs(self, scope: Scope, *, by: Keys = OWNER, **overrides: Any) -> None:
         self.at += 1
-        event = by.sign(30078, json.dumps(wishes), [["d", address(scope)]], self.at)
+        event = by.sign(30078, json.dumps(overrides), [["d", address(scope)]], self.at)
         await self.events.take(event)
 
 
-def edit(world: World, wishes: Mapping[str, Any]) -> None:
+def edit(world: World, overrides: Mapping[str, Any]) -> None:
     """Somebody edits the local file by hand."""
     path = world.folder / "data" / "memory" / FILE
-    path.write_text(json.dumps(wishes, indent=2), encoding="utf-8")
+    path.write_text(json.dumps(overrides, indent=2), encoding="utf-8")
 
 
 def lines(model: Scripted) -> list[str]:
@@ -195,5 +195,5 @@ async def test_what_was_signed_holds_after_a_restart_and_an_older_event_does_not
 
 async def test_the_settings_hold_where_nothing_is_wished(start: Start) -> None:
     async with start(Scripted(), respond_mode="owner", context_history=7) as world:
-        assert world.app.storage.live.explain()["respond_mode"].by == "settings"
-        assert world.app.client.settings.wishes == Layer("owner", 7)
+        assert world.app.storage.live.explain()["respond_mode"].source == "settings"
+        assert world.app.client.settings.overrides == Overrides("owner", 7)

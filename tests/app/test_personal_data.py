@@ -114,8 +114,8 @@ def registered(app: App) -> set[type[PersonalData]]:
 class TestEveryPart:
     def test_is_visited_by_an_erasing_of_the_whole_bot(self, tmp_path: Path) -> None:
         settings = settings_for(tmp_path, **everything(tmp_path))
-        settings.mirrored_to.parent.mkdir(parents=True)
-        settings.mirrored_to.touch()  # something was mirrored before
+        settings.outbox_path.parent.mkdir(parents=True)
+        settings.outbox_path.touch()  # something was mirrored before
         app = build(settings, model=OfflineModel())
         assert parts_there_are() - registered(app) == set()
 

@@ -91,9 +91,11 @@ class TestBranches:
         async with start() as world:
             ann = world.ann
             await says(world, ann, "create-branch coding")
-            assert await says(world, ann, "create-branch coding") == "The persona 'coding' exists already."
+            assert await says(world, ann, "create-branch coding") == (
+                "The persona 'coding' already exists; choose another name."
+            )
             assert "did you mean 'coding'?" in await says(world, ann, "checkout codnig")
-            assert "can't name a persona" in await says(world, ann, "create-branch so/what")
+            assert "can't be the name of a persona" in await says(world, ann, "create-branch so/what")
             assert await says(world, ann, "delete-branch main") == "'main' can't be deleted."
             assert await says(world, ann, "checkout main") == "`main` is your persona already."
             assert "There is no `!memory branch lst`. Did you mean `!memory branch list`?" in await says(

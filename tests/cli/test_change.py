@@ -108,13 +108,13 @@ class TestBranches:
         [
             (["checkout", "123", "codin"], "did you mean 'coding'? there are: main, coding"),
             (["checkout", "123", ""], "there are: main, coding"),
-            (["create-branch", "123", "coding"], "the branch 'coding' exists already"),
-            (["create-branch", "123", "../x"], "can not name a branch"),
+            (["create-branch", "123", "coding"], "the branch 'coding' already exists"),
+            (["create-branch", "123", "../x"], "can't be the name of a branch"),
             (["create-branch", "123", "x", "--from", "nope"], "there is no branch 'nope'"),
             (["create-branch", "123", "x", "--persona", "x" * 501], "at most 500 characters"),
-            (["delete-branch", "123", "main"], "can not be deleted"),
+            (["delete-branch", "123", "main"], "can't be deleted"),
             (["merge", "123", "nope"], "there is no branch 'nope'"),
-            (["merge", "123", "main"], "can not be merged into itself"),
+            (["merge", "123", "main"], "can't be merged into itself"),
             (["merge", "123", "coding", "--into", "nope"], "there is no branch 'nope'"),
             (["cherry-pick", "123", "coding", "--onto", "nope"], "there is no branch 'nope'"),
             (["cherry-pick", "123", "ffff"], "there is no commit or branch 'ffff'"),
@@ -174,7 +174,7 @@ class TestBringingTogether:
         for _ in range(4):
             shell.says("undo", "123")
         assert texts(shell) == []
-        assert shell.refuses("undo", "123") == "there is no change left to undo"
+        assert shell.refuses("undo", "123") == "there is nothing left to undo"
 
     def test_an_undo_that_closes_a_question_does_not_point_to_it(self, shell: Shell) -> None:
         shell.says("undo", "123")

@@ -11,11 +11,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from discoclaw.cli import config as commands
-from discoclaw.cli.config import Way
-from discoclaw.cli.main import _Door, cli
+from discoclaw.cli.config import RelayAccess
+from discoclaw.cli.main import _ErrorGroup, cli
 from discoclaw.core.errors import RelayUnreachable
 from discoclaw.core.live import GLOBAL, Scope, address
-from discoclaw.core.policy import Layer
+from discoclaw.core.policy import Overrides
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
@@ -60,9 +60,9 @@ class Shell:
         return self.relays
 
     def run(self, *words: str, **settings: str) -> Result:
-        program = typer.Typer(cls=_Door)
-        way = Way(BOT.public, NAMES, self.relays.publish) if self.relays is not None else None
-        program.add_typer(commands.commands(lambda _: way), name="config")
+        program = typer.Typer(cls=_ErrorGroup)
+        access = RelayAccess(BOT.public, NAMES, self.relays.publish) if self.relays is not None else None
+        program.add_typer(commands.commands(lambda _: access), name="config")
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
         environment = {**unset, **self.settings, **settings}
         return CliRunner().invoke(program, ["config", *words], env=environment)
@@ -95,11 +95,11 @@ class Shell:
     def written(self) -> Any:
         return json.loads(self.file.read_text(encoding="utf-8"))
 
-    def sign(self, wishes: Layer, scope: Scope = GLOBAL, *, at: int = 1_700_000_000) -> None:
+    def sign(self, overrides: Overrides, scope: Scope = GLOBAL, *, at: int = 1_700_000_000) -> None:
         """The bot has accepted an event of the owner."""
         config = LiveConfig(self.root, clock=Clock())
         config.load()
-        assert config.take(address(scope), at, "a" * 64, wishes)
+        assert config.take(address(scope), at, "a" * 64, overrides)
         assert asyncio.run(config.save())
 
 
@@ -119,7 +119,7 @@ class TestGet:
 
     def test_each_field_says_where_it_comes_from(self, shell: Shell) -> None:
         shell.says("set", f"group:{CHANNEL}", "respond_mode=all")
-        shell.sign(Layer("none"), Scope("user", PERSON))
+        shell.sign(Overrides("none"), Scope("user", PERSON))
         told = shell.says("get", f"group:{CHANNEL}", DISCOCLAW_CONTEXT_HISTORY="12")
         assert told.splitlines() == [
             f"respond_mode     all      config.json, for group:{CHANNEL}",
@@ -130,7 +130,7 @@ class TestGet:
 
     def test_for_programs(self, shell: Shell) -> None:
         shell.says("set", f"group:{CHANNEL}", "context_history=30")
-        shell.sign(Layer("owner"))
+        shell.sign(Overrides("owner"))
         assert shell.json(f"group:{CHANNEL}") == {
             "scopes": [f"group:{CHANNEL}"],
             "respond_mode": {"value": "owner", "from": "event", "scope": "global"},
@@ -172,7 +172,7 @@ class TestGet:
         assert sorted(path.name for path in shell.root.iterdir()) == ["config.json", "signed.json"]
 
     def test_wishes_for_pseudonyms_are_told_apart_only_with_the_bots_key(self, shell: Shell) -> None:
-        shell.sign(Layer("all"), Scope("group", NAMES.channel(CHANNEL)[:32]))
+        shell.sign(Overrides("all"), Scope("group", NAMES.channel(CHANNEL)[:32]))
         assert "can not be told without the bot's key" in shell.noted("get", f"group:{CHANNEL}")
         shell.relays = Relays()
         assert shell.json(f"group:{CHANNEL}")["respond_mode"]["value"] == "all"
@@ -223,7 +223,7 @@ class TestSetByHand:
             bot.close()
 
     def test_what_the_owner_signed_counts_more_and_that_is_said(self, shell: Shell) -> None:
-        shell.sign(Layer("owner"))
+        shell.sign(Overrides("owner"))
         told = shell.noted("set", "global", "respond_mode=all")
         assert told == (
             "note: respond_mode stays owner there: signed by the owner, for global, which counts more\n"
@@ -245,11 +245,11 @@ class TestSetByHand:
             ),
             (["global", "respond_mode"], "'respond_mode' sets no field (there are"),
             (["global", "respond_mode=mentoin"], "one of all, mention, owner, none; did you mean mention?"),
-            (["global", "context_history=0"], "context_history is a whole number from 1 to 200"),
-            (["global", "context_history=lots"], "context_history is a whole number from 1 to 200"),
-            (["global", "context_history=²"], "context_history is a whole number from 1 to 200"),
-            (["grup:1", "respond_mode=all"], "group:<channel id> and user:<user id>; did you mean group?"),
-            (["general", "respond_mode=all"], "'general' is no scope"),
+            (["global", "context_history=0"], "context_history must be a whole number from 1 to 200"),
+            (["global", "context_history=lots"], "context_history must be a whole number from 1 to 200"),
+            (["global", "context_history=²"], "context_history must be a whole number from 1 to 200"),
+            (["grup:1", "respond_mode=all"], "group:<channel id> or user:<user id>; did you mean group?"),
+            (["general", "respond_mode=all"], "unknown scope 'general'"),
             (["global"], "Missing argument"),
         ],
     )

@@ -162,7 +162,7 @@ class TestPoints:
             ("yesterday", "there is no commit or branch 'yesterday'"),
             ("codin", "did you mean 'coding'?"),
             ("HEAD~99", "goes back beyond the first commit"),
-            ("HEAD~x", "behind ~ stands a number"),
+            ("HEAD~x", "~ must be followed by a number"),
         ],
     )
     def test_what_is_no_point_is_refused(self, shell: Shell, at: str, told: str) -> None:

@@ -15,7 +15,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Source, item_from_json, new_item
-from discoclaw.core.merge import Act, Brought
+from discoclaw.core.merge import MergeContext, MergeResult
 from discoclaw.core.view import EMPTY, Conflict, View
 
 MINUTE = 60_000
@@ -176,25 +176,25 @@ class Chronicle:
     def delete(self, name: str) -> None:
         self.keep(self.history.branches.delete(name, now_ms=self.tick()))
 
-    def act(self, on: str) -> Act:
-        return Act(on, stated(), self.tick())
+    def act(self, on: str) -> MergeContext:
+        return MergeContext(on, stated(), self.tick())
 
-    def merge(self, source: str, into: str = "main") -> Brought:
+    def merge(self, source: str, into: str = "main") -> MergeResult:
         return self._brought(core.merge(self.history, source, self.act(into)))
 
-    def pick(self, commit: str, onto: str = "main") -> Brought:
+    def pick(self, commit: str, onto: str = "main") -> MergeResult:
         return self._brought(core.cherry_pick(self.history, commit, self.act(onto)))
 
-    def revert(self, commit: str, on: str = "main") -> Brought:
+    def revert(self, commit: str, on: str = "main") -> MergeResult:
         return self._brought(core.revert(self.history, commit, self.act(on)))
 
-    def undo(self, on: str = "main") -> Brought:
+    def undo(self, on: str = "main") -> MergeResult:
         return self.revert(core.last_change(self.history, on).id, on)
 
-    def restore(self, commit: str, on: str = "main") -> Brought:
+    def restore(self, commit: str, on: str = "main") -> MergeResult:
         return self._brought(core.restore(self.history, commit, self.act(on)))
 
-    def _brought(self, brought: Brought) -> Brought:
+    def _brought(self, brought: MergeResult) -> MergeResult:
         self.keep(brought.commit)
         return brought
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from discoclaw.core.draft import Draft
+from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.item import Item, Source, item_id
 from discoclaw.core.view import View, fold
 from tests.core.builders import FEW, NOW, PUBLIC_MESSAGE, Diary, as_file, inferred, item, stated
@@ -24,7 +25,7 @@ def diary() -> Diary:
 
 def adopt(diary: Diary, base: View, edited: list[Item]) -> Draft:
     draft = diary.draft()
-    draft.adopt(base.items, edited, stated())
+    apply_edits(draft, base.items, edited, stated())
     diary.keep(draft)
     return draft
 
@@ -70,7 +71,7 @@ class TestAFileNobodyEditedChangesNothing:
         diary = Diary()
         live(history, diary)
         draft = diary.draft()
-        draft.adopt(diary.view.items, as_file(list(diary.view.items.values())), stated())
+        apply_edits(draft, diary.view.items, as_file(list(diary.view.items.values())), stated())
         assert draft.commit("nothing") is None
 
     @FEW
@@ -81,7 +82,7 @@ class TestAFileNobodyEditedChangesNothing:
         base = diary.view
         live(later, diary)
         draft = diary.draft()
-        draft.adopt(base.items, as_file(list(base.items.values())), stated())
+        apply_edits(draft, base.items, as_file(list(base.items.values())), stated())
         assert draft.commit("nothing") is None
 
 

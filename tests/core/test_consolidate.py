@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.consolidate import MOST_QUESTIONS, Decided, Report, apply, available, decided
+from discoclaw.core.consolidate import MOST_QUESTIONS, PastDecisions, Report, apply, available, past_decisions
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source
-from discoclaw.core.merge import Act, revert
+from discoclaw.core.merge import MergeContext, revert
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated, Suggestion
 from discoclaw.core.text import normalise
 from discoclaw.models.shapes import checked
@@ -37,7 +37,7 @@ def tidy(diary: Diary, proposal: Consolidation, shown: list[Item] | None = None)
     draft = diary.draft()
     origin = inferred(source=Source(), said_at=draft.now_ms)
     by_id = {item.id: item for item in items}
-    report = apply(draft, proposal, by_id, origin, decided(diary.commits))
+    report = apply(draft, proposal, by_id, origin, past_decisions(diary.commits))
     commit = draft.commit("a test", consolidated=report.counts)
     if commit is not None:
         diary.commits.append(commit)
@@ -128,7 +128,7 @@ class TestDuplicates:
         guess = learned(diary, "User likes tabs.")
         report = tidy(diary, same(one, other, guess))
         assert [now(diary, item).active for item in (one, other, guess)] == [True, True, False]
-        assert report.lines[1].text == "left as they were stated: User prefers tabs. / User likes tabs best."
+        assert report.lines[1].text == "kept as they were stated: User prefers tabs. / User likes tabs best."
 
     def test_tags_beyond_the_most_are_left_out(self) -> None:
         diary = Diary()
@@ -384,7 +384,7 @@ class TestWhatWasDecided:
         keep, drop = learned(diary, "User likes tea."), learned(diary, "User likes teas.")
         tidy(diary, same(keep, drop, text="User likes teas."))
         history = History(diary.commits)
-        undone = revert(history, diary.commits[-1].id, Act("main", stated(), diary.now + 1)).commit
+        undone = revert(history, diary.commits[-1].id, MergeContext("main", stated(), diary.now + 1)).commit
         assert undone is not None
         diary.commits.append(undone)
         diary.view = diary.view.after(undone)
@@ -406,7 +406,7 @@ class TestWhatWasDecided:
         assert tidy(diary, same(now(diary, keep), now(diary, drop))).merged == 1
 
     def test_of_no_history_nothing_was(self) -> None:
-        assert decided([]) == Decided()
+        assert past_decisions([]) == PastDecisions()
 
 
 class TestReport:
@@ -580,4 +580,4 @@ def test_the_draft_decides_by_the_time_the_items_were_looked_at() -> None:
     draft = Draft(diary.view, now_ms=diary.now + 1)
     origin = inferred(source=Source(), said_at=NOW)  # before the person said it
     report = apply(draft, over(item), {item.id: item}, origin)
-    assert draft.events == [] and report.refused == (f"{item.id} was stated since",)
+    assert draft.events == [] and report.refused == (f"{item.id} was stated again since it was shown",)

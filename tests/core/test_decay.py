@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.decay import Decay, due, fate, idle_days, idle_fade, outlived, recency
+from discoclaw.core.decay import Decay, due, expired, idle_days, idle_fade, recency, roll_survival
 from discoclaw.core.item import KINDS, STANDING, Item
 from tests.core.builders import DAY, MODEST, NOW, item
 
@@ -43,7 +43,9 @@ def lost(
     days: float = WINDOW,
 ) -> tuple[list[str], list[str]]:
     """The texts of what is lost, and of what survives."""
-    gone, kept = fate(items, accessed or {}, NOW, max_idle_days=days, survival_chance=chance, roll=roll)
+    gone, kept = roll_survival(
+        items, accessed or {}, NOW, max_idle_days=days, survival_chance=chance, roll=roll
+    )
     return [one.text for one in gone], [one.text for one in kept]
 
 
@@ -159,7 +161,7 @@ class TestFate:
             rolls.append(dice.random())
             return rolls[-1]
 
-        gone, kept = fate(items, {}, NOW, max_idle_days=days, survival_chance=chance, roll=roll)
+        gone, kept = roll_survival(items, {}, NOW, max_idle_days=days, survival_chance=chance, roll=roll)
         eligible = [
             one
             for one in items
@@ -181,7 +183,7 @@ class TestFate:
 
         def both(these: Sequence[Item]) -> Any:
             roll = random.Random(3).random
-            return fate(these, {}, NOW, max_idle_days=30, survival_chance=0.5, roll=roll)
+            return roll_survival(these, {}, NOW, max_idle_days=30, survival_chance=0.5, roll=roll)
 
         assert both(items) == both(other)
 
@@ -198,16 +200,16 @@ class TestThingsOfTheDay:
 
     def test_they_leave_by_their_age(self) -> None:
         items = [old("flies on Friday", 8, category="conversation"), old("eats", 6, category="conversation")]
-        assert [one.text for one in outlived(items, {}, NOW, self.WEEK)] == ["flies on Friday"]
+        assert [one.text for one in expired(items, {}, NOW, self.WEEK)] == ["flies on Friday"]
 
     @pytest.mark.parametrize("given", [{"category": "knowledge"}, {"category": "core"}, {"author": "stated"}])
     def test_nothing_else_does(self, given: dict[str, Any]) -> None:
         one = old("x", 4000, **{"category": "conversation", **given})
-        assert outlived([one], {}, NOW, self.WEEK) == []
+        assert expired([one], {}, NOW, self.WEEK) == []
 
     def test_what_was_brought_back_has_its_whole_time_again(self) -> None:
         one = old("x", 8, category="conversation")
-        assert outlived([one], {one.id: NOW - DAY}, NOW, self.WEEK) == []
+        assert expired([one], {one.id: NOW - DAY}, NOW, self.WEEK) == []
 
 
 class TestWhenSomethingIsDue:
@@ -219,10 +221,10 @@ class TestWhenSomethingIsDue:
         when = due(items, {}, {}, self.RULES)
 
         def leaving(now: int) -> int:
-            gone, kept = fate(
+            gone, kept = roll_survival(
                 items, {}, now, max_idle_days=WINDOW, survival_chance=0.5, roll=random.Random(1).random
             )
-            return len(gone) + len(kept) + len(outlived(items, {}, now, self.RULES.max_age_s))
+            return len(gone) + len(kept) + len(expired(items, {}, now, self.RULES.max_age_s))
 
         if when is None:
             assert leaving(NOW + 100_000 * DAY) == 0

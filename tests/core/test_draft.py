@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, find
+from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Sensitivity, Source, item_id
 from discoclaw.core.patch import Deprecation, Patch, SourceRef, Upsert
@@ -160,7 +161,7 @@ class TestDeprecation:
         kept = diary.remember("likes green tea", origin=inferred())
         gone = diary.remember("likes green teas", origin=inferred())
         draft = diary.draft()
-        draft.apply(Patch(deprecations=[Deprecation(id=gone.id)]), {}, inferred())
+        apply_patch(draft, Patch(deprecations=[Deprecation(id=gone.id)]), {}, inferred())
         diary.keep(draft)
         assert [held.id for held in diary.view.active()] == [kept.id]
 
@@ -168,24 +169,26 @@ class TestDeprecation:
         for text in ("likes tea", "likes teas", "likes tea with a lot of milk and some sugar"):
             diary.remember(text, origin=inferred())
         draft = diary.draft()
-        draft.apply(Patch(deprecations=[Deprecation(matchText="LIKES  tea")]), {}, inferred())
+        apply_patch(draft, Patch(deprecations=[Deprecation(matchText="LIKES  tea")]), {}, inferred())
         diary.keep(draft)
         assert diary.texts() == ["likes tea with a lot of milk and some sugar"]
 
     def test_the_reason_is_kept_as_evidence(self, diary: Diary) -> None:
         held = diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
-        draft.apply(Patch(deprecations=[Deprecation(id=held.id, reason="now drinks coffee")]), {}, inferred())
+        apply_patch(
+            draft, Patch(deprecations=[Deprecation(id=held.id, reason="now drinks coffee")]), {}, inferred()
+        )
         assert draft.events[0].evidence == "now drinks coffee"
 
     def test_naming_nothing_that_is_there_is_noted(self, diary: Diary) -> None:
         diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
         wishes = [Deprecation(id="durable-ffffffff"), Deprecation(matchText="tea"), Deprecation()]
-        draft.apply(Patch(deprecations=wishes), {}, inferred())
+        refused = apply_patch(draft, Patch(deprecations=wishes), {}, inferred())
         assert draft.commit("nothing") is None
-        assert len(draft.refused) == 3
-        assert "durable-ffffffff" in draft.refused[0]
+        assert len(refused) == 3
+        assert "durable-ffffffff" in refused[0]
 
     def test_a_person_names_an_item_by_id_by_its_digits_or_by_its_words(self, diary: Diary) -> None:
         held = diary.remember("likes tea")
@@ -262,10 +265,10 @@ class TestAPatchIsTakenItemByItem:
             Upsert(kind="fact", text="x" * 1001),
             Upsert(kind="tool", text="uses vim", tags=["Editor"]),
         ]
-        draft.apply(Patch(upserts=upserts), {}, inferred())
+        refused = apply_patch(draft, Patch(upserts=upserts), {}, inferred())
         diary.keep(draft)
         assert diary.texts() == ["likes tea", "uses vim"]
-        assert len(draft.refused) == 2
+        assert len(refused) == 2
 
     def test_an_upsert_and_a_deprecation_are_one_commit(self, diary: Diary) -> None:
         held = diary.remember("lives in Oslo", origin=inferred())
@@ -273,7 +276,7 @@ class TestAPatchIsTakenItemByItem:
         patch = Patch(
             upserts=[Upsert(kind="fact", text="lives in Rome")], deprecations=[Deprecation(id=held.id)]
         )
-        draft.apply(patch, {}, inferred())
+        apply_patch(draft, patch, {}, inferred())
         commit = diary.keep(draft)
         assert commit is not None
         assert [event.event_type for event in commit.events] == ["add", "modify"]
@@ -287,7 +290,7 @@ class TestAPatchIsTakenItemByItem:
             Upsert(kind="fact", text="two", source=SourceRef(channelId="9", messageId="9")),
             Upsert(kind="fact", text="three"),
         ]
-        draft.apply(Patch(upserts=upserts), {("7", "8"): there}, inferred())
+        apply_patch(draft, Patch(upserts=upserts), {("7", "8"): there}, inferred())
         one, two, three = draft.items.values()
         assert (str(one.source), one.facets.sensitivity) == ("discord:7/8", "private")
         assert (str(two.source), two.facets.sensitivity) == ("discord:123/456", "normal")
@@ -297,8 +300,11 @@ class TestAPatchIsTakenItemByItem:
     def test_no_reason_a_model_gives_breaks_the_ledger(self, diary: Diary, reason: str) -> None:
         held = diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
-        draft.apply(
-            Patch(deprecations=[Deprecation.model_construct(id=held.id, reason=reason)]), {}, inferred()
+        apply_patch(
+            draft,
+            Patch(deprecations=[Deprecation.model_construct(id=held.id, reason=reason)]),
+            {},
+            inferred(),
         )
         diary.keep(draft)
         assert diary.texts() == []
@@ -447,8 +453,11 @@ class TestTheForgottenStaysForgotten:
         draft.remove(held, stated())
         diary.keep(draft)
         draft = diary.draft()
-        draft.apply(
-            Patch(upserts=[Upsert(kind="fact", text="likes tea")]), {}, inferred(said_at=held.updated_at)
+        apply_patch(
+            draft,
+            Patch(upserts=[Upsert(kind="fact", text="likes tea")]),
+            {},
+            inferred(said_at=held.updated_at),
         )
         assert draft.commit("nothing") is None
         assert dict(draft.items) == {}

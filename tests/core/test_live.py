@@ -1,4 +1,4 @@
-"""Live configuration: which words count, and which of several wishes holds."""
+"""Live configuration: which words count, and which of several overrides holds."""
 
 import json
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.live import (
     FIELDS,
     GLOBAL,
-    NO_WISHES,
+    NO_OVERRIDES,
     Effective,
-    Layers,
+    LiveOverrides,
     Scope,
     Signed,
     SourcedOverrides,
     address,
     explain,
     newest,
-    other_names,
-    scope_named,
-    scope_of,
-    wishes_json,
-    wishes_of,
+    overrides_json,
+    overrides_of,
+    parse_scope,
+    scope_aliases,
+    scope_of_address,
 )
-from discoclaw.core.policy import Layer, Policy
+from discoclaw.core.policy import Overrides, Policy
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "nostr.json").read_text(encoding="utf-8"))
 ID = "123456789012345678"
@@ -49,38 +49,38 @@ class Names:
 class TestTheContentOfAnEvent:
     def test_json_says_what_is_wished(self) -> None:
         golden = GOLDEN["owner_config"]
-        assert wishes_of(golden["content"], golden["tags"]) == Layer("mention", 30)
+        assert overrides_of(golden["content"], golden["tags"]) == Overrides("mention", 30)
 
     def test_without_content_the_tags_do(self) -> None:
         tags = [["d", "snowclaw:config:global"], ["respond_mode", "all"], ["context_history", "40"]]
-        assert wishes_of("", [*tags, ["agent", "snow"]]) == Layer("all", 40)
-        assert wishes_of(" \n", [["context_history", "7"]]) == Layer(None, 7)
+        assert overrides_of("", [*tags, ["agent", "snow"]]) == Overrides("all", 40)
+        assert overrides_of(" \n", [["context_history", "7"]]) == Overrides(None, 7)
 
     def test_where_there_are_both_json_counts_alone(self) -> None:
         tags = [["respond_mode", "all"], ["context_history", "40"]]
-        assert wishes_of('{"respond_mode":"owner"}', tags) == Layer("owner", None)
-        assert wishes_of("{}", tags) == NO_WISHES
+        assert overrides_of('{"respond_mode":"owner"}', tags) == Overrides("owner", None)
+        assert overrides_of("{}", tags) == NO_OVERRIDES
 
     def test_a_field_that_is_missing_or_null_is_left_to_others(self) -> None:
-        assert wishes_of('{"respond_mode":null,"context_history":5}') == Layer(None, 5)
-        assert wishes_of('{"respond_mode":"none"}') == Layer("none", None)
+        assert overrides_of('{"respond_mode":null,"context_history":5}') == Overrides(None, 5)
+        assert overrides_of('{"respond_mode":"none"}') == Overrides("none", None)
 
     @pytest.mark.parametrize("content", ["{}", "", '{"respond_mode":null,"context_history":null}'])
     def test_an_empty_one_takes_everything_back(self, content: str) -> None:
-        assert wishes_of(content, [["d", "snowclaw:config:global"]]) == NO_WISHES
+        assert overrides_of(content, [["d", "snowclaw:config:global"]]) == NO_OVERRIDES
 
     def test_fields_that_are_not_ours_do_not_matter(self) -> None:
-        assert wishes_of('{"temperature":"hot","respond_mode":"all"}') == Layer("all")
+        assert overrides_of('{"temperature":"hot","respond_mode":"all"}') == Overrides("all")
 
     @pytest.mark.parametrize("word", ["silent", "listen"])
     def test_other_words_for_silence_mean_none(self, word: str) -> None:
-        assert wishes_of(json.dumps({"respond_mode": word})) == Layer("none")
-        assert wishes_of("", [["respond_mode", word]]) == Layer("none")
+        assert overrides_of(json.dumps({"respond_mode": word})) == Overrides("none")
+        assert overrides_of("", [["respond_mode", word]]) == Overrides("none")
 
     @pytest.mark.parametrize("number", [1, 200])
     def test_bounds_are_inclusive(self, number: int) -> None:
-        assert wishes_of(json.dumps({"context_history": number})) == Layer(None, number)
-        assert wishes_of("", [["context_history", str(number)]]) == Layer(None, number)
+        assert overrides_of(json.dumps({"context_history": number})) == Overrides(None, number)
+        assert overrides_of("", [["context_history", str(number)]]) == Overrides(None, number)
 
     @pytest.mark.parametrize(
         "value",
@@ -90,8 +90,10 @@ class TestTheContentOfAnEvent:
         ],
     )
     def test_one_wrong_value_refuses_all_of_it(self, value: dict[str, object]) -> None:
-        with pytest.raises(Refused, match=r"respond_mode is one of|context_history is a whole number"):
-            wishes_of(json.dumps({"respond_mode": "all", "context_history": 9} | value))
+        with pytest.raises(
+            Refused, match=r"respond_mode must be one of|context_history must be a whole number"
+        ):
+            overrides_of(json.dumps({"respond_mode": "all", "context_history": 9} | value))
 
     @pytest.mark.parametrize(
         "tag",
@@ -107,16 +109,16 @@ class TestTheContentOfAnEvent:
     )
     def test_nor_does_half_of_the_tags_count(self, tag: list[str]) -> None:
         with pytest.raises(Refused):
-            wishes_of("", [tag, ["respond_mode", "all"], ["context_history", "9"]])
+            overrides_of("", [tag, ["respond_mode", "all"], ["context_history", "9"]])
 
     @pytest.mark.parametrize("content", ["[]", "nonsense", '"all"', "1e999", "[" * 100_000, "null", "{"])
     def test_what_is_no_json_object_is_refused(self, content: str) -> None:
         with pytest.raises(Refused):
-            wishes_of(content)
+            overrides_of(content)
 
     def test_what_is_refused_is_not_repeated_at_length(self) -> None:
         with pytest.raises(Refused) as refused:
-            wishes_of(json.dumps({"respond_mode": "x" * 10_000}))
+            overrides_of(json.dumps({"respond_mode": "x" * 10_000}))
         assert len(str(refused.value)) < 200
 
 
@@ -132,11 +134,11 @@ class TestScopes:
         ],
     )
     def test_are_read_from_an_address_and_give_it_again(self, d: str, scope: Scope) -> None:
-        assert scope_of(d) == scope
+        assert scope_of_address(d) == scope
         assert address(scope) == d
 
     def test_digits_of_a_pseudonym_are_read_in_any_case(self) -> None:
-        assert scope_of(f"snowclaw:config:npub:{HEX[:32].upper()}") == Scope("user", HEX[:32])
+        assert scope_of_address(f"snowclaw:config:npub:{HEX[:32].upper()}") == Scope("user", HEX[:32])
 
     @pytest.mark.parametrize(
         "d",
@@ -155,26 +157,24 @@ class TestScopes:
     )
     def test_of_other_addresses_there_are_none(self, d: str) -> None:
         with pytest.raises(Refused):
-            scope_of(d)
+            scope_of_address(d)
 
     @pytest.mark.parametrize("scope", [GLOBAL, Scope("group", ID), Scope("user", HEX[:32])])
     def test_are_typed_as_they_are_shown(self, scope: Scope) -> None:
-        assert scope_named(f" {str(scope).upper()} ") == scope
+        assert parse_scope(f" {str(scope).upper()} ") == scope
 
     def test_one_that_is_none_is_told_what_there_is(self) -> None:
-        with pytest.raises(
-            Refused, match="'channel:1' is no scope; there are global, group:<channel id> and"
-        ):
-            scope_named("channel:1")
+        with pytest.raises(Refused, match="unknown scope 'channel:1'; use global, group:<channel id> or"):
+            parse_scope("channel:1")
 
     def test_a_person_is_also_called_by_their_pseudonym(self) -> None:
         whole = Names().user(ID)
-        assert other_names(Scope("user", ID), Names()) == (
+        assert scope_aliases(Scope("user", ID), Names()) == (
             Scope("user", ID),
             *(Scope("user", whole[:n]) for n in (64, 32, 16)),
         )
-        assert other_names(Scope("user", ID), None) == (Scope("user", ID),)
-        assert other_names(GLOBAL, Names()) == (GLOBAL,)
+        assert scope_aliases(Scope("user", ID), None) == (Scope("user", ID),)
+        assert scope_aliases(GLOBAL, Names()) == (GLOBAL,)
 
 
 class TestWhichEventCounts:
@@ -188,76 +188,78 @@ class TestWhichEventCounts:
 
 class TestWhatHolds:
     def test_a_narrower_scope_beats_a_wider_one_wherever_it_comes_from(self) -> None:
-        events = {GLOBAL: Signed(9, "a", Layer("none", 9))}
-        layers = Layers(events, {Scope("group", "1"): Layer("all")})
+        events = {GLOBAL: Signed(9, "a", Overrides("none", 9))}
+        layers = LiveOverrides(events, {Scope("group", "1"): Overrides("all")})
         assert layers.policy("1", "7") == Policy("all", 9, 9)
         assert layers.policy("2", "7") == Policy("none", 9, 9)
         assert layers.policy(None, "7") == Policy("none", 9)
 
     def test_within_a_scope_the_owner_beats_the_file_field_by_field(self) -> None:
-        layers = Layers(
-            {GLOBAL: Signed(9, "a", Layer("owner"))}, {GLOBAL: Layer("all", 50)}, Layer("none", 5)
+        layers = LiveOverrides(
+            {GLOBAL: Signed(9, "a", Overrides("owner"))}, {GLOBAL: Overrides("all", 50)}, Overrides("none", 5)
         )
         assert layers.policy("1", "7") == Policy("owner", 50, 50)
 
     def test_of_one_channel_under_two_names_the_newest_event_counts_whole(self) -> None:
         raw, named = Scope("group", "1"), Scope("group", Names().channel("1")[:32])
-        events = {raw: Signed(5, "a", Layer("all", 50)), named: Signed(6, "b", Layer("owner"))}
-        layers = Layers(events, {}, names=Names())
+        events = {raw: Signed(5, "a", Overrides("all", 50)), named: Signed(6, "b", Overrides("owner"))}
+        layers = LiveOverrides(events, {}, names=Names())
         assert layers.policy("1", "7") == Policy("owner", 20, 20)
         assert layers.policy("2", "7") == Policy("mention", 20, 20)
-        assert Layers(events | {raw: Signed(7, "c", NO_WISHES)}, {}, names=Names()).policy(
+        assert LiveOverrides(events | {raw: Signed(7, "c", NO_OVERRIDES)}, {}, names=Names()).policy(
             "1", "7"
         ) == Policy("mention", 20, 20)
 
     def test_a_persons_wish_for_less_takes_nothing_from_the_others(self) -> None:
-        layers = Layers({Scope("user", "7"): Signed(1, "a", Layer(None, 5))}, {GLOBAL: Layer(None, 30)})
+        layers = LiveOverrides(
+            {Scope("user", "7"): Signed(1, "a", Overrides(None, 5))}, {GLOBAL: Overrides(None, 30)}
+        )
         assert layers.policy("1", "7") == Policy("mention", 5, 30)
         assert layers.policy("1", "7").capacity == layers.policy("1", "8").capacity == 30
         assert layers.policy(None, "7").capacity == 5
 
     def test_a_persons_wish_for_more_lets_the_conversation_hold_more(self) -> None:
-        layers = Layers({}, {Scope("user", "7"): Layer(None, 60)})
+        layers = LiveOverrides({}, {Scope("user", "7"): Overrides(None, 60)})
         assert layers.policy("1", "7").context_history == 60
         assert layers.policy("1", "8").context_history == 20
         assert layers.policy("1", "7").capacity == layers.policy("1", "8").capacity == 60
 
     def test_nobody_is_resolved_twice_and_many_are_no_leak(self) -> None:
-        layers = Layers({}, {})
+        layers = LiveOverrides({}, {})
         assert layers.policy("1", "7") is layers.policy("1", "7")
         for number in range(10_001):
             layers.policy(None, str(number))
         assert len(layers._resolved) <= 10_000
 
     def test_all_wishes_are_told_widest_first_without_empty_ones(self) -> None:
-        layers = Layers(
-            {Scope("user", "7"): Signed(1, "a", Layer("all")), GLOBAL: Signed(1, "b", NO_WISHES)},
-            {Scope("group", "1"): Layer(None, 3), GLOBAL: Layer("none")},
-            Layer("owner"),
+        layers = LiveOverrides(
+            {Scope("user", "7"): Signed(1, "a", Overrides("all")), GLOBAL: Signed(1, "b", NO_OVERRIDES)},
+            {Scope("group", "1"): Overrides(None, 3), GLOBAL: Overrides("none")},
+            Overrides("owner"),
         )
         assert layers.all() == [
-            SourcedOverrides("file", GLOBAL, Layer("none")),
-            SourcedOverrides("file", Scope("group", "1"), Layer(None, 3)),
-            SourcedOverrides("event", Scope("user", "7"), Layer("all")),
+            SourcedOverrides("file", GLOBAL, Overrides("none")),
+            SourcedOverrides("file", Scope("group", "1"), Overrides(None, 3)),
+            SourcedOverrides("event", Scope("user", "7"), Overrides("all")),
         ]
 
 
-WISHES = st.builds(
-    Layer, st.none() | st.sampled_from(["all", "none", "owner"]), st.none() | st.integers(1, 200)
+OVERRIDES = st.builds(
+    Overrides, st.none() | st.sampled_from(["all", "none", "owner"]), st.none() | st.integers(1, 200)
 )
 SCOPES = [GLOBAL, Scope("group", "1"), Scope("group", "2"), Scope("user", "7"), Scope("user", "8")]
-LAID = st.dictionaries(st.sampled_from(SCOPES), WISHES)
+LAID = st.dictionaries(st.sampled_from(SCOPES), OVERRIDES)
 
 
 class TestResolution:
-    @given(events=LAID, file=LAID, own=WISHES)
+    @given(events=LAID, file=LAID, own=OVERRIDES)
     @settings(max_examples=50, deadline=None)
     def test_is_what_a_naive_reading_of_the_rule_says(
-        self, events: dict[Scope, Layer], file: dict[Scope, Layer], own: Layer
+        self, events: dict[Scope, Overrides], file: dict[Scope, Overrides], own: Overrides
     ) -> None:
         """Every field of every person in every place, looked up one scope after the other."""
-        signed = {scope: Signed(1, "a", wishes) for scope, wishes in events.items()}
-        layers = Layers(signed, file, own)
+        signed = {scope: Signed(1, "a", overrides) for scope, overrides in events.items()}
+        layers = LiveOverrides(signed, file, own)
         for group, user in product((None, "1", "2", "3"), ("7", "8", "9")):
             asked = [Scope("user", user), *([Scope("group", group)] if group is not None else []), GLOBAL]
             told = {}
@@ -277,9 +279,9 @@ class TestResolution:
             assert (policy.respond_mode, policy.context_history) == tuple(
                 told[field].value for field in FIELDS
             )
-            assert explain(layers.given(asked)) == told
+            assert explain(layers.layers(asked)) == told
 
-    @given(wishes=WISHES)
+    @given(overrides=OVERRIDES)
     @settings(max_examples=20, deadline=None)
-    def test_wishes_come_back_from_their_json(self, wishes: Layer) -> None:
-        assert wishes_of(json.dumps(wishes_json(wishes))) == wishes
+    def test_overrides_come_back_from_their_json(self, overrides: Overrides) -> None:
+        assert overrides_of(json.dumps(overrides_json(overrides))) == overrides

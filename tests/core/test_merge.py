@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discoclaw.core.compare import Clash, ItemChange, diff, three_way
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import encode_line
-from discoclaw.core.history import History, union
+from discoclaw.core.history import History
 from discoclaw.core.item import MAX_TAGS, Facets, Item, Sensitivity, Source
-from discoclaw.core.merge import Act, Brought, Clash, ItemChange, diff, last_change, merge, three_way
+from discoclaw.core.merge import MergeContext, MergeResult, last_change, merge
+from discoclaw.core.order import union
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from tests.core.builders import (
@@ -284,7 +286,7 @@ class TestAMerge:
         for name in chronicle.history.branches.all.keys() - {"main"}:
             chronicle.merge(name)
             before = list(chronicle.records)
-            assert chronicle.merge(name) == Brought(None)
+            assert chronicle.merge(name) == MergeResult(None)
             assert chronicle.records == before
             assert chronicle.head(name) in {None, *chronicle.history.ancestors(chronicle.head())}
 
@@ -338,7 +340,7 @@ class TestAMerge:
     def test_into_itself_or_of_nothing_is_refused(self) -> None:
         chronicle = forked("likes tea")
         for name in ("main", "HEAD", " Main "):
-            with pytest.raises(Refused, match="'main' can not be merged into itself; name another branch"):
+            with pytest.raises(Refused, match="'main' can't be merged into itself; name another branch"):
                 chronicle.merge(name)
         with pytest.raises(Refused, match="did you mean 'coding'"):
             chronicle.merge("codnig")
@@ -348,7 +350,7 @@ class TestAMerge:
     def test_an_act_may_say_by_whom_it_was_done(self) -> None:
         chronicle = forked("likes tea")
         chronicle.remember("likes tabs", on="coding")
-        act = Act("main", stated(), NOW, metadata=(("by", "a command"), ("message", "456")))
+        act = MergeContext("main", stated(), NOW, metadata=(("by", "a command"), ("message", "456")))
         commit = merge(chronicle.history, "coding", act).commit
         assert commit is not None
         assert dict(commit.metadata) == {
@@ -363,7 +365,7 @@ class TestAMerge:
         chronicle = forked("likes tea", "plays chess")
         for text in ("likes tabs", "likes vim"):
             chronicle.remember(text, on="coding")
-        brought = merge(chronicle.history, "coding", Act("main", stated(), NOW, max_items=3))
+        brought = merge(chronicle.history, "coding", MergeContext("main", stated(), NOW, max_items=3))
         assert brought.commit is not None
         assert [item.text for item in chronicle.view().after(brought.commit).active()] == [
             "plays chess",
@@ -374,7 +376,7 @@ class TestAMerge:
 
     def test_that_brings_nothing_new_is_recorded_all_the_same(self) -> None:
         chronicle = forked("likes tea")
-        assert chronicle.merge("coding") == Brought(None), "it has no commit that is not here"
+        assert chronicle.merge("coding") == MergeResult(None), "it has no commit that is not here"
         for branch in ("main", "coding"):
             chronicle.remember("plays chess", on=branch)
         chronicle.undo("coding")
@@ -383,7 +385,7 @@ class TestAMerge:
         assert brought.commit is not None
         assert (brought.commit.events, brought.changes, brought.clashes) == ((), (), ())
         assert dict(chronicle.view().items) == dict(ours.items)
-        assert chronicle.pick(brought.commit.id, "coding") == Brought(None)
+        assert chronicle.pick(brought.commit.id, "coding") == MergeResult(None)
 
     def test_both_ways_ends_with_both_saying_the_same(self) -> None:
         chronicle = forked("likes tea", "lives in Oslo")
@@ -746,7 +748,7 @@ class TestOpenQuestionsAreMergedToo:
         assert chronicle.merge("third").clashes == ()
         assert (chronicle.texts(), chronicle.view().conflicts) == ([*said, "likes tabs"], ())
         for commit in [one.id for one in chronicle.history.commits.values() if one.branch == "coding"]:
-            assert chronicle.pick(commit) == Brought(None)
+            assert chronicle.pick(commit) == MergeResult(None)
 
     def test_an_open_question_becomes_as_private_as_what_it_is_about(self) -> None:
         chronicle = forked("likes tea")
@@ -805,14 +807,14 @@ class TestACherryPick:
         assert again.commit is None
         assert again.changes == ()
         assert chronicle.records == known
-        assert again == Brought(None) or not first.commit
+        assert again == MergeResult(None) or not first.commit
         links_hold_both_ways(chronicle.view())
 
     def test_of_what_is_here_already_brings_nothing(self) -> None:
         chronicle = forked("likes tea", "plays chess")
         for wanted in ("HEAD", "HEAD~1", "main", "coding"):
-            assert chronicle.pick(wanted) == Brought(None)
-            assert chronicle.pick(wanted, "coding") == Brought(None)
+            assert chronicle.pick(wanted) == MergeResult(None)
+            assert chronicle.pick(wanted, "coding") == MergeResult(None)
 
     def test_of_what_a_merge_brought_already_brings_nothing(self) -> None:
         chronicle = forked("likes tea")
@@ -822,7 +824,7 @@ class TestACherryPick:
         chronicle.merge("coding", "third")
         chronicle.merge("third")
         chronicle.change(lambda draft: draft.remove(tabs, stated()))
-        assert chronicle.pick(wanted) == Brought(None)
+        assert chronicle.pick(wanted) == MergeResult(None)
         assert chronicle.texts() == ["likes tea"]
 
     def test_of_what_was_picked_on_a_branch_that_was_merged_brings_nothing(self) -> None:
@@ -833,7 +835,7 @@ class TestACherryPick:
         assert chronicle.pick(wanted, "third").commit is not None
         chronicle.merge("third")
         chronicle.change(lambda draft: draft.remove(tabs, stated()))
-        assert chronicle.pick(wanted) == Brought(None)
+        assert chronicle.pick(wanted) == MergeResult(None)
         assert chronicle.texts() == ["likes tea"]
 
     def test_of_a_change_to_an_item_that_was_never_here_brings_the_item(self) -> None:
@@ -850,9 +852,9 @@ class TestACherryPick:
         chronicle = forked("likes tea")
         tabs = chronicle.remember("likes tabs", on="coding")
         chronicle.change(lambda draft: draft.deprecate(tabs, stated()), on="coding")
-        assert chronicle.pick("coding") == Brought(None)
+        assert chronicle.pick("coding") == MergeResult(None)
         chronicle.change(lambda draft: draft.remove(tabs, stated()), on="coding")
-        assert chronicle.pick("coding") == Brought(None)
+        assert chronicle.pick("coding") == MergeResult(None)
 
     def test_of_a_change_to_what_was_removed_here_is_a_clash(self) -> None:
         chronicle = forked("likes tea")
@@ -976,7 +978,7 @@ class TestARevert:
     def test_what_is_not_on_the_branch_can_not_be_taken_back_there(self) -> None:
         chronicle = forked("likes tea")
         chronicle.remember("likes tabs", on="coding")
-        with pytest.raises(Refused, match="is not on the branch 'main'; `cherry-pick` brings commits over"):
+        with pytest.raises(Refused, match="is not on the branch 'main'; use `cherry-pick` to bring it over"):
             chronicle.revert("coding")
 
     def test_what_a_merge_brought_can_be_taken_back_commit_by_commit(self) -> None:
@@ -1015,7 +1017,7 @@ class TestUndo:
                 chronicle.undo()
             except Refused:
                 break
-        with pytest.raises(Refused, match="there is no change left to undo"):
+        with pytest.raises(Refused, match="there is nothing left to undo"):
             chronicle.undo()
 
     def test_an_undone_undo_is_a_change_again(self) -> None:
@@ -1054,7 +1056,7 @@ class TestUndo:
         assert chronicle.texts() == []
 
     def test_where_nothing_was_said_there_is_nothing_to_undo(self) -> None:
-        with pytest.raises(Refused, match="there is no change left to undo"):
+        with pytest.raises(Refused, match="there is nothing left to undo"):
             Chronicle().undo()
 
     def test_on_a_branch_it_leaves_the_others_alone(self) -> None:
@@ -1089,7 +1091,7 @@ class TestRestore:
             wanted = list(chronicle.history.commits)[number % len(chronicle.history.commits)]
             chronicle.restore(wanted, name)
             assert says(chronicle.view(name)) == says(chronicle.history.view(wanted))
-            assert chronicle.restore(wanted, name) == Brought(None)
+            assert chronicle.restore(wanted, name) == MergeResult(None)
 
     def test_it_is_a_new_commit_and_nothing_of_the_history_goes(self) -> None:
         chronicle = Chronicle()

@@ -12,7 +12,7 @@ from discoclaw.core.policy import (
     DEFAULT,
     RESPOND_MODES,
     Allowlist,
-    Layer,
+    Overrides,
     Personas,
     Policy,
     resolve,
@@ -22,7 +22,9 @@ from tests.core.builders import MODEST
 
 LAYERS = st.lists(
     st.builds(
-        Layer, st.none() | st.sampled_from(RESPOND_MODES), st.none() | st.integers(*CONTEXT_HISTORY_BOUNDS)
+        Overrides,
+        st.none() | st.sampled_from(RESPOND_MODES),
+        st.none() | st.integers(*CONTEXT_HISTORY_BOUNDS),
     ),
     max_size=5,
 )
@@ -33,15 +35,17 @@ class TestLayersAreResolvedFieldByField:
         assert resolve([]) == DEFAULT == Policy("mention", 20)
 
     def test_user_over_group_over_global_over_settings(self) -> None:
-        user, group, everywhere = Layer(respond_mode="none"), Layer("all", 5), Layer("owner", 50)
+        user, group, everywhere = Overrides(respond_mode="none"), Overrides("all", 5), Overrides("owner", 50)
         settings = Policy("mention", 30)
         assert resolve([user, group, everywhere], settings) == Policy("none", 5)
-        assert resolve([Layer(), Layer(), everywhere], settings) == Policy("owner", 50)
-        assert resolve([Layer(), Layer(), Layer(context_history=1)], settings) == Policy("mention", 1)
+        assert resolve([Overrides(), Overrides(), everywhere], settings) == Policy("owner", 50)
+        assert resolve([Overrides(), Overrides(), Overrides(context_history=1)], settings) == Policy(
+            "mention", 1
+        )
 
     @MODEST
     @given(LAYERS)
-    def test_the_first_layer_that_sets_a_field_wins_it(self, layers: list[Layer]) -> None:
+    def test_the_first_layer_that_sets_a_field_wins_it(self, layers: list[Overrides]) -> None:
         modes = [layer.respond_mode for layer in layers if layer.respond_mode is not None]
         counts = [layer.context_history for layer in layers if layer.context_history is not None]
         assert resolve(layers) == Policy(
@@ -50,13 +54,15 @@ class TestLayersAreResolvedFieldByField:
 
     @MODEST
     @given(LAYERS, LAYERS)
-    def test_layers_can_be_resolved_in_two_steps(self, upper: list[Layer], lower: list[Layer]) -> None:
+    def test_layers_can_be_resolved_in_two_steps(
+        self, upper: list[Overrides], lower: list[Overrides]
+    ) -> None:
         assert resolve(upper, resolve(lower)) == resolve([*upper, *lower])
 
     @pytest.mark.parametrize("count", [-1, 0, 201, 10**9])
     def test_no_layer_makes_the_window_larger_or_smaller_than_it_may_be(self, count: int) -> None:
         least, most = CONTEXT_HISTORY_BOUNDS
-        assert least <= resolve([Layer(context_history=count)]).context_history <= most
+        assert least <= resolve([Overrides(context_history=count)]).context_history <= most
 
 
 class TestWhetherAMessageIsAnswered:

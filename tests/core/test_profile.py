@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discoclaw.core.attribution import contributors, contributors_by_item, without
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets
-from discoclaw.core.people import people_by_item, people_of, without
 from discoclaw.core.profile import (
     LONGEST_NOTES,
     MOST_NAMES,
@@ -41,14 +41,14 @@ def remembered(*wishes: tuple[str, str, str | None, str]) -> View:
 
 class TestNames:
     def test_a_rename_is_added_and_overwrites_nothing(self) -> None:
-        ann = Profile((("Ann", 10),), 10).called("Anna", 20).called("Anna", 30).called("Ann", 40)
+        ann = Profile((("Ann", 10),), 10).with_name("Anna", 20).with_name("Anna", 30).with_name("Ann", 40)
         assert ann.display_names == (("Ann", 10), ("Anna", 20), ("Ann", 40))
         assert (ann.first_seen, ann.name) == (10, "Ann")
 
     def test_somebody_who_renames_for_ever_fills_no_disk_and_keeps_the_first_name(self) -> None:
         ann = Profile((("Ann", 0),), 0)
         for number in range(1, 3 * MOST_NAMES):
-            ann = ann.called(f"Ann {number}", number)
+            ann = ann.with_name(f"Ann {number}", number)
         assert len(ann.display_names) == MOST_NAMES
         assert (ann.display_names[0], ann.name) == (("Ann", 0), f"Ann {3 * MOST_NAMES - 1}")
 
@@ -74,7 +74,7 @@ class TestTheViewOfAPerson:
             ("fact", "User has a cat.", None, "normal"),
             ("constraint", "User can not eat nuts.", None, "private"),
         )
-        ann = Profile().viewing(view)
+        ann = Profile().with_view(view)
         assert ann.preferences == {
             "indent": "User prefers tabs.",
             "user-likes-green-tea": "User likes green tea!",
@@ -85,13 +85,16 @@ class TestTheViewOfAPerson:
         view = remembered(("fact", "a secret", None, "confidential"), ("fact", "an old one", None, "normal"))
         draft = Draft(view, now_ms=NOW)
         draft.deprecate(list(draft.items.values())[1], STATED)
-        assert Profile(notes=("before",)).viewing(draft.view).notes == ()
+        assert Profile(notes=("before",)).with_view(draft.view).notes == ()
 
     def test_two_preferences_that_would_share_a_key_both_stay(self) -> None:
         view = remembered(
             ("preference", "likes tea", None, "normal"), ("preference", "Likes: tea?", None, "normal")
         )
-        assert Profile().viewing(view).preferences == {"likes-tea": "likes tea", "likes-tea-2": "Likes: tea?"}
+        assert Profile().with_view(view).preferences == {
+            "likes-tea": "likes tea",
+            "likes-tea-2": "Likes: tea?",
+        }
 
 
 class TestSlugs:
@@ -195,7 +198,7 @@ class TestTheViewOfAGroup:
         return view
 
     def test_themes_and_decisions_are_oldest_first_and_dated(self) -> None:
-        group = Group(purpose="p").viewing(self.grown())
+        group = Group(purpose="p").with_view(self.grown())
         assert group.themes == ("tabs", "releases")
         assert [text for text, _ in group.decisions] == ["We use tabs.", "We pay Bob.", "We ship on Friday."]
         assert group.decisions[0][1] == (NOW + DAY) // 1000
@@ -243,7 +246,7 @@ class TestWhoseWords:
         return commits
 
     def left(self, records: list[Record]) -> list[Record]:
-        return without(records, lambda commit: "1" in people_of(commit))
+        return without(records, lambda commit: "1" in contributors(commit))
 
     def test_exactly_those_commits_go_and_the_rest_is_a_sound_history(self) -> None:
         records = self.chain()
@@ -262,7 +265,7 @@ class TestWhoseWords:
 
     def test_where_nobody_is_named_nothing_changes(self) -> None:
         records = list(self.chain())
-        assert without(records, lambda commit: "3" in people_of(commit)) == records
+        assert without(records, lambda commit: "3" in contributors(commit)) == records
 
     def test_a_removal_of_what_she_said_says_it_again_and_goes_too(self) -> None:
         records = self.chain()
@@ -297,10 +300,10 @@ class TestWhoseWords:
         records = self.chain()
         view = History(records).shown()
         again = learned(view, "decision", "One!", 9, people=["7"])
-        by_item = people_by_item([*records, again])
+        by_item = contributors_by_item([*records, again])
         one = next(item.id for item in view.items.values() if item.text == "one")
         assert by_item[one] == {"2", "7"}
 
     @pytest.mark.parametrize("named", [None, "1", 3, [1, None]])
     def test_metadata_that_names_nobody_is_no_fault(self, named: object) -> None:
-        assert people_of(learned(EMPTY, "theme", "x", 0, people=named)) == frozenset()
+        assert contributors(learned(EMPTY, "theme", "x", 0, people=named)) == frozenset()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, decode_line, encode_line
+from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.item import KINDS, item_id
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import EMPTY, View, fold
@@ -62,7 +63,9 @@ def wish(draft: Draft, action: str, origin: Origin, *rest: Any) -> None:
         else:
             base = dict(draft.items)
             edited = as_file(held, **{target.id: {"text": f"{target.text} edited"}})
-            draft.adopt(base, [one for one in edited if action == "edit" or one.id != target.id], origin)
+            apply_edits(
+                draft, base, [one for one in edited if action == "edit" or one.id != target.id], origin
+            )
 
 
 def live(history: list[list[tuple[Any, ...]]], diary: Diary) -> None:

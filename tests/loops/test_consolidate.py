@@ -295,8 +295,8 @@ class TestOffline:
         assert report.text(in_private=False).splitlines() == [
             "Tidied: 1 duplicate merged, 1 outdated, 1 question.",
             "- the same: User prefers tabs. / User prefers TABS!",
-            "- to be settled: User loves coffee. / User hates coffee.",
-            "- no longer: User is on holiday until 2026-01-31.",
+            "- to settle: User loves coffee. / User hates coffee.",
+            "- no longer true: User is on holiday until 2026-01-31.",
         ]
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.draft import MOST_LINKS, Origin
+from discoclaw.core.draft import Origin
+from discoclaw.core.draft_patch import MOST_LINKS
 from discoclaw.core.errors import ModelBadOutput, ModelOverloaded
 from discoclaw.core.item import Facets, Item
 from discoclaw.core.message import Author

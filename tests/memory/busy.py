@@ -8,7 +8,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import MAIN, History
 from discoclaw.core.item import KINDS, Facets
-from discoclaw.core.merge import Act
+from discoclaw.core.merge import MergeContext
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import EMPTY, View
 from tests.memory.kit import NOW, heard
@@ -66,7 +66,7 @@ def _turn(
         return [branches.create(name, f"as {name}", now_ms=now_ms, start=head)]
     what = dice.choice(["switch", "merge", "delete", "back"])
     if what == "merge":
-        brought = merge.merge(history, name, Act(MAIN, STATED, now_ms, max_items)).commit
+        brought = merge.merge(history, name, MergeContext(MAIN, STATED, now_ms, max_items)).commit
         return [brought] if brought is not None else []
     if what == "delete" and name != branches.current:
         del views[name]

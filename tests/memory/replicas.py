@@ -11,7 +11,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.item import KINDS, Facets, Source
-from discoclaw.core.merge import Act
+from discoclaw.core.merge import MergeContext
 from discoclaw.memory.exchange import Imported, Report, records_for
 from tests.memory.kit import NOW
 
@@ -98,7 +98,7 @@ class Replica:
     def _act(self, what: str, number: int, text: str) -> None:
         branches = self.history.branches
         name = f"persona-{number}"
-        act = Act(branches.current, STATED, self.now + 60_000)
+        act = MergeContext(branches.current, STATED, self.now + 60_000)
         if what == "create":
             self.branch(name, text[:3].strip())
         elif what == "switch":

@@ -13,7 +13,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import MAIN, Branches, History
 from discoclaw.core.item import Item
-from discoclaw.core.merge import Brought
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.subjects import inspect, verbs
 from discoclaw.memory.subjects.ledger import read
@@ -134,11 +134,11 @@ class TestATurn:
     @pytest.mark.parametrize(
         ("verb", "said"),
         [
-            (lambda memory: verbs.create_branch(memory, ANN, "coding"), "exists already"),
-            (lambda memory: verbs.create_branch(memory, ANN, "a b"), "can not name a branch"),
+            (lambda memory: verbs.create_branch(memory, ANN, "coding"), "already exists"),
+            (lambda memory: verbs.create_branch(memory, ANN, "a b"), "can't be the name of a branch"),
             (lambda memory: verbs.create_branch(memory, ANN, "new", start="codng"), "did you mean 'coding'"),
             (lambda memory: verbs.switch(memory, ANN, "codng"), "did you mean 'coding'"),
-            (lambda memory: verbs.delete_branch(memory, ANN, "main"), "can not be deleted"),
+            (lambda memory: verbs.delete_branch(memory, ANN, "main"), "can't be deleted"),
             (lambda memory: verbs.delete_branch(memory, ANN, "codng"), "did you mean 'coding'"),
             (lambda memory: verbs.merge(memory, ANN, "codng", STATED), "did you mean 'coding'"),
             (lambda memory: verbs.merge(memory, ANN, "main", STATED), "into itself"),
@@ -149,8 +149,8 @@ class TestATurn:
             (lambda memory: verbs.cherry_pick(memory, ANN, "feedfeed", STATED), "no commit"),
             (lambda memory: verbs.revert(memory, ANN, "coding", STATED), "not on the branch 'main'"),
             (lambda memory: verbs.restore(memory, ANN, "HEAD~9", STATED), "beyond the first"),
-            (lambda memory: verbs.undo(memory, BOB, STATED), "no change left to undo"),
-            (lambda memory: verbs.settle(memory, ANN, "0" * 16, "use_new", STATED), "settled already"),
+            (lambda memory: verbs.undo(memory, BOB, STATED), "nothing left to undo"),
+            (lambda memory: verbs.settle(memory, ANN, "0" * 16, "use_new", STATED), "already settled"),
         ],
     )
     async def test_what_is_refused_writes_nothing(
@@ -287,7 +287,7 @@ class TestTheVerbs:
         assert (await texts(later))[0] == "likes strong coffee"
         assert (await later.view(ANN)).conflicts == ()
         assert commits_of(later)[-1].metadata == {"by": "button"}
-        with pytest.raises(Refused, match="settled already"):
+        with pytest.raises(Refused, match="already settled"):
             await verbs.settle(later, ANN, conflict.event_id, "use_new", STATED)
         await check(later, restart, root)
 
@@ -380,7 +380,7 @@ class TestAllAtOnce:
         work = [dice.choice(ways)(number) for number in range(200)]
         outcomes = await asyncio.gather(*work, return_exceptions=True)
         assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {Refused}
-        merges = [one.commit for one in outcomes if isinstance(one, Brought) and one.commit is not None]
+        merges = [one.commit for one in outcomes if isinstance(one, MergeResult) and one.commit is not None]
         assert len(merges) > 10
         history, done = await known.history(ANN), [commit.id for _, commit in ear.commits]
         assert set(done) | {one.id for one in merges} <= set(history.commits)

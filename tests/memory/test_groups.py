@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discoclaw.core.attribution import contributors
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
@@ -20,7 +21,6 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Place
 from discoclaw.core.patch import Summary
-from discoclaw.core.people import people_of
 from discoclaw.core.profile import key_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
@@ -188,7 +188,7 @@ class TestWhatItLearns:
         """The model was shown what is known: it may say that again."""
         await learn(groups, "one", "2", "1")
         await learn(groups, "two", "3")
-        named = [sorted(people_of(commit)) for commit in ledger.read(lines_of(memory, "group-55")).commits]
+        named = [sorted(contributors(commit)) for commit in ledger.read(lines_of(memory, "group-55")).commits]
         assert named == [["1", "2"], ["1", "2", "3"]]
 
     async def test_what_is_known_is_not_learned_twice(self, memory: Memory, groups: Groups) -> None:
@@ -227,7 +227,7 @@ class TestWhatItLearns:
         await asyncio.gather(*(learn(groups, f"decision {n}", str(n)) for n in range(3)))
         assert len(await decisions(memory)) == 4
         last = ledger.read(lines_of(memory, "group-55")).commits[-1]
-        assert people_of(last) == {"0", "1", "2", "9"}
+        assert contributors(last) == {"0", "1", "2", "9"}
 
     async def test_not_in_a_dm_nor_in_a_thread_that_only_some_may_read(self, groups: Groups) -> None:
         assert await groups.known(DM) is None
@@ -335,7 +335,7 @@ class TestTheLoopThatLearns:
         loop = self.loop(house, groups, model)
         for number, subject in enumerate((ANN, BOB), start=1):
             await loop.run(GENERAL.session_key(""), backlog(GENERAL, said(number, subject, "hello")))
-        named = [people_of(one) for one in ledger.read(lines_of(house.memory, "group-55")).commits]
+        named = [contributors(one) for one in ledger.read(lines_of(house.memory, "group-55")).commits]
         assert named == [{ANN_ID}, {ANN_ID, BOB_ID}]
         assert "Known decisions of this channel:\n- one\n" in model.summarised[1]
 

@@ -19,7 +19,7 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref, record_of_json
 from discoclaw.core.history import History
-from discoclaw.core.merge import Act
+from discoclaw.core.merge import MergeContext
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.exchange import (
     Imported,
@@ -300,7 +300,7 @@ class TestWhatWasErased:
         ann = two_branches()
         ann.switch("main")
         erased_at = ann.now = ann.history.branches.last_ms
-        act = Act("main", STATED, ann.now + 60_000)
+        act = MergeContext("main", STATED, ann.now + 60_000)
         if again == "merged":
             ann.append(*filter(None, [merge.merge(ann.history, "coding", act).commit]))
         elif again == "changed":
@@ -439,7 +439,10 @@ class TestMemoriesWithoutHistory:
         assert report.items == 1
         assert len(report.rejected) == 10
         assert report.rejected[0].startswith("m.json, memory 1 (“xxx")
-        assert "a memory has at most 1000 characters, this one has 1001; say it shorter" in report.rejected[0]
+        assert (
+            "a memory can have at most 1000 characters, and this one has 1001; please shorten it"
+            in report.rejected[0]
+        )
         assert report.rejected[1] == (
             'm.json, memory 2 (“without kind”): an item needs a "kind" and a "text"'
         )
@@ -921,7 +924,10 @@ class TestHostileHistories:
             (sealed({"metadata": {"x": nested(100)}}), "is nested more than 40 deep"),
             (sealed({}, {"ext": {"item": {"id": "a\nb"}}}), "names its item 'a\\\\nb', which is no id"),
             (sealed({}, {"ext": {"x": nested(100)}}), "is nested more than 40 deep"),
-            (sealed({}, {"timestamp": "0001-01-01"}), "an event is malformed: 0001-01-01 is no time"),
+            (
+                sealed({}, {"timestamp": "0001-01-01"}),
+                "an event is malformed: 0001-01-01 is not a valid time",
+            ),
             (
                 Ref(action="create", branch="x", persona="a\nb", timestamp=iso_ms(NOW)).to_json(),
                 "has a persona that is too long or not one line",

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
-from discoclaw.core.live import GLOBAL, NO_WISHES, Effective, Scope, SourcedOverrides, address
+from discoclaw.core.live import GLOBAL, NO_OVERRIDES, Effective, Scope, SourcedOverrides, address
 from discoclaw.core.message import Place
-from discoclaw.core.policy import Layer, Policy
+from discoclaw.core.policy import Overrides, Policy
 from discoclaw.memory import live
 from discoclaw.memory.disk.port import Documents, FileDocuments
 from discoclaw.memory.live import AHEAD_S, FILE, LOCK, SIGNED, LiveConfig, change_file, read_file
@@ -84,43 +84,43 @@ def put(documents: Documents, name: str, value: Any) -> None:
 
 class TestTheOwnersEvents:
     def test_count_at_once(self, config: LiveConfig) -> None:
-        assert config.policy(HOME, "7") == Policy(holds=20)
-        assert config.take(D, NOW_S, event_id("a"), Layer("all", 50))
+        assert config.policy(HOME, "7") == Policy(minimum_window=20)
+        assert config.take(D, NOW_S, event_id("a"), Overrides("all", 50))
         assert config.policy(HOME, "7") == Policy("all", 50, 50)
-        assert config.take(address(Scope("group", "9")), NOW_S, event_id("b"), Layer(None, 30))
+        assert config.take(address(Scope("group", "9")), NOW_S, event_id("b"), Overrides(None, 30))
         assert config.policy(HOME, "7") == config.policy(THREAD, "7") == Policy("all", 30, 30)
-        assert config.take(address(ANNS), NOW_S, event_id("c"), Layer("none"))
+        assert config.take(address(ANNS), NOW_S, event_id("c"), Overrides("none"))
         assert config.policy(HOME, "7") == Policy("none", 30, 30)
         assert config.policy(DM, "7") == Policy("none", 50)
         assert config.policy(HOME, "8") == Policy("all", 30, 30)
 
     def test_an_older_one_or_the_same_again_changes_nothing(self, config: LiveConfig) -> None:
-        assert config.take(D, NOW_S, event_id("b"), Layer("all"))
-        assert not config.take(D, NOW_S - 1, event_id("a"), Layer("none"))
-        assert not config.take(D, NOW_S, event_id("b"), Layer("none"))
+        assert config.take(D, NOW_S, event_id("b"), Overrides("all"))
+        assert not config.take(D, NOW_S - 1, event_id("a"), Overrides("none"))
+        assert not config.take(D, NOW_S, event_id("b"), Overrides("none"))
         assert config.policy(HOME, "7").respond_mode == "all"
 
     def test_of_two_of_one_second_the_lowest_id_wins_in_either_order(self, config: LiveConfig) -> None:
-        assert config.take(D, NOW_S, event_id("b"), Layer("all"))
-        assert config.take(D, NOW_S, event_id("a"), Layer("owner"))
-        assert not config.take(D, NOW_S, event_id("b"), Layer("all"))
+        assert config.take(D, NOW_S, event_id("b"), Overrides("all"))
+        assert config.take(D, NOW_S, event_id("a"), Overrides("owner"))
+        assert not config.take(D, NOW_S, event_id("b"), Overrides("all"))
         assert config.policy(HOME, "7").respond_mode == "owner"
 
     async def test_a_replaced_one_stays_replaced_after_a_restart(
         self, config: LiveConfig, again: Callable[[], LiveConfig]
     ) -> None:
-        config.take(D, NOW_S - 10, event_id("a"), Layer("all", 50))
-        config.take(D, NOW_S, event_id("b"), NO_WISHES)
+        config.take(D, NOW_S - 10, event_id("a"), Overrides("all", 50))
+        config.take(D, NOW_S, event_id("b"), NO_OVERRIDES)
         assert await config.save()
         restarted = again()
-        assert restarted.policy(HOME, "7") == Policy(holds=20)
-        assert not restarted.take(D, NOW_S - 10, event_id("a"), Layer("all", 50))
-        assert not restarted.take(D, NOW_S, event_id("b"), NO_WISHES)
+        assert restarted.policy(HOME, "7") == Policy(minimum_window=20)
+        assert not restarted.take(D, NOW_S - 10, event_id("a"), Overrides("all", 50))
+        assert not restarted.take(D, NOW_S, event_id("b"), NO_OVERRIDES)
 
     async def test_what_holds_and_what_was_only_noted_outlives_a_restart(
         self, config: LiveConfig, again: Callable[[], LiveConfig]
     ) -> None:
-        config.take(address(ANNS), NOW_S, event_id("a"), Layer("none", 3))
+        config.take(address(ANNS), NOW_S, event_id("a"), Overrides("none", 3))
         config.take("snowclaw:memory:npub:7", NOW_S, event_id("b"))
         await config.save()
         restarted = again()
@@ -132,21 +132,21 @@ class TestTheOwnersEvents:
     def test_one_of_the_future_is_refused_and_bars_nothing(
         self, config: LiveConfig, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
-        assert not config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), Layer("all"))
+        assert not config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), Overrides("all"))
         assert "an event of the future" in caplog.text
-        assert config.take(D, NOW_S + AHEAD_S, event_id("b"), Layer("owner"))
-        assert not config.take(D, NOW_S, event_id("c"), Layer("none"))
+        assert config.take(D, NOW_S + AHEAD_S, event_id("b"), Overrides("owner"))
+        assert not config.take(D, NOW_S, event_id("c"), Overrides("none"))
         clock.forward(minutes=1)
-        assert config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), Layer("all"))
+        assert config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), Overrides("all"))
 
     def test_more_addresses_than_anybody_needs_are_not_kept(
         self, config: LiveConfig, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(live, "MOST_ADDRESSES", 2)
-        assert config.take(D, NOW_S, event_id("a"), Layer("all"))
-        assert config.take(address(ANNS), NOW_S, event_id("b"), Layer("all"))
-        assert not config.take(address(Scope("user", "8")), NOW_S, event_id("c"), Layer("all"))
-        assert config.take(D, NOW_S + 1, event_id("d"), Layer("owner"))
+        assert config.take(D, NOW_S, event_id("a"), Overrides("all"))
+        assert config.take(address(ANNS), NOW_S, event_id("b"), Overrides("all"))
+        assert not config.take(address(Scope("user", "8")), NOW_S, event_id("c"), Overrides("all"))
+        assert config.take(D, NOW_S + 1, event_id("d"), Overrides("owner"))
 
     @given(
         events=st.lists(
@@ -162,13 +162,13 @@ class TestTheOwnersEvents:
         best = min(events, key=lambda event: (-event[0], event[1]))
         order.shuffle(events)
         for at, digit, mode in [*events, *events]:
-            config.take(D, NOW_S + at, event_id(digit), Layer(mode))
+            config.take(D, NOW_S + at, event_id(digit), Overrides(mode))
         assert config.policy(HOME, "7").respond_mode == best[2]
 
     def test_one_address_in_other_letters_is_the_same_scope(self, config: LiveConfig) -> None:
         d = address(Scope("user", "ab" * 16))
-        assert config.take(d, NOW_S, event_id("b"), Layer("all"))
-        assert config.take(d.replace("ab", "AB"), NOW_S - 1, event_id("a"), Layer("none"))
+        assert config.take(d, NOW_S, event_id("b"), Overrides("all"))
+        assert config.take(d.replace("ab", "AB"), NOW_S - 1, event_id("a"), Overrides("none"))
         assert config.explain(Scope("user", "ab" * 16))["respond_mode"].value == "all"
 
     def test_names_that_are_known_later_count_then(self, config: LiveConfig) -> None:
@@ -178,7 +178,7 @@ class TestTheOwnersEvents:
 
             channel = user
 
-        config.take(address(Scope("user", "1" * 32)), NOW_S, event_id("a"), Layer("none"))
+        config.take(address(Scope("user", "1" * 32)), NOW_S, event_id("a"), Overrides("none"))
         assert config.policy(HOME, "7").respond_mode == "mention"
         config.names = Names()
         assert config.policy(HOME, "7").respond_mode == "none"
@@ -197,7 +197,7 @@ class TestWritingThemDown:
             lambda self, name, content, **_: (written.append(name), write(name, content)),
         )
         for number in range(20):
-            config.take(address(Scope("user", str(number))), NOW_S, event_id("a"), Layer("all"))
+            config.take(address(Scope("user", str(number))), NOW_S, event_id("a"), Overrides("all"))
         assert await asyncio.gather(*(config.save() for _ in range(20))) == [True] * 20
         assert await config.save()
         assert written == [SIGNED]
@@ -213,7 +213,7 @@ class TestWritingThemDown:
         def full(*_: object, **__: object) -> None:
             raise OSError(28, "No space left on device")
 
-        config.take(D, NOW_S, event_id("a"), Layer("all"))
+        config.take(D, NOW_S, event_id("a"), Overrides("all"))
         with monkeypatch.context() as broken:
             broken.setattr(type(documents), "write", full)
             assert not await config.save()
@@ -228,7 +228,7 @@ class TestWritingThemDown:
     ) -> None:
         put(documents, SIGNED, {"version": 2, "events": {}})
         config = again()
-        assert config.take(D, NOW_S, event_id("a"), Layer("all"))
+        assert config.take(D, NOW_S, event_id("a"), Overrides("all"))
         assert not await config.save()
         assert config.policy(HOME, "7").respond_mode == "all"
         assert json.loads(documents.read(SIGNED)) == {"version": 2, "events": {}}
@@ -251,7 +251,7 @@ class TestWritingThemDown:
         put(documents, SIGNED, content)
         config = again()
         assert documents.read(SIGNED) == content  # whoever only looks changes nothing
-        config.take(D, NOW_S, event_id("a"), Layer("all"))
+        config.take(D, NOW_S, event_id("a"), Overrides("all"))
         assert await config.save()
         (aside,) = [name for name in documents.names() if "corrupt" in name]
         assert (aside, documents.read(aside)) == (f"{SIGNED}.corrupt-{STAMP}", content)
@@ -276,22 +276,22 @@ class TestTheLocalFile:
         assert config.policy(HOME, "8") == Policy("all", 40, 40)
         assert config.policy(THREAD, "7") == Policy("none", 40, 40)
         assert config.policy(DM, "8") == Policy("all", 20)
-        assert config.wishes() == [
-            SourcedOverrides("file", GLOBAL, Layer("all")),
-            SourcedOverrides("file", Scope("group", "9"), Layer(None, 40)),
-            SourcedOverrides("file", ANNS, Layer("none")),
+        assert config.overrides() == [
+            SourcedOverrides("file", GLOBAL, Overrides("all")),
+            SourcedOverrides("file", Scope("group", "9"), Overrides(None, 40)),
+            SourcedOverrides("file", ANNS, Overrides("none")),
         ]
 
     def test_says_where_each_field_comes_from(self, documents: Documents, clock: Clock) -> None:
         put(documents, FILE, {"group:9": {"respond_mode": "all"}})
-        config = LiveConfig(documents, clock=clock, settings=Layer(None, 12))
+        config = LiveConfig(documents, clock=clock, settings=Overrides(None, 12))
         config.load()
         group = Scope("group", "9")
         assert config.explain(group) == {
             "respond_mode": Effective("all", "file", group),
             "context_history": Effective(12, "settings", GLOBAL),
         }
-        config.take(address(ANNS), NOW_S, event_id("a"), Layer("none"))
+        config.take(address(ANNS), NOW_S, event_id("a"), Overrides("none"))
         assert config.explain(group, ANNS)["respond_mode"] == Effective("none", "event", ANNS)
         assert config.explain()["respond_mode"] == Effective("mention", "default", GLOBAL)
 
@@ -335,11 +335,11 @@ class TestTheLocalFile:
             (b"{", "makes no sense"),
             (b"\xff\xfe", "makes no sense"),
             (b"[]", "it is no JSON object"),
-            (b'{"global":{"respond_mode":"loud"}}', "respond_mode is one of all, mention, owner, none"),
+            (b'{"global":{"respond_mode":"loud"}}', "respond_mode must be one of all, mention, owner, none"),
             (b'{"global":{"context_history":0}}', "a whole number from 1 to 200, not 0"),
             (b'{"global":{"respnd_mode":"all"}}', "global has 'respnd_mode'; there are respond_mode and"),
-            (b'{"globe":{}}', "'globe' is no scope"),
-            (b'{"global":[]}', "a JSON object is wanted, not list"),
+            (b'{"globe":{}}', "unknown scope 'globe'"),
+            (b'{"global":[]}', "expected a JSON object, not list"),
             (b'{"version":2}', "version 2 is not known here"),
         ],
     )
@@ -368,7 +368,7 @@ class TestTheLocalFile:
         self, documents: Documents, again: Callable[[], LiveConfig]
     ) -> None:
         put(documents, FILE, b"nonsense")
-        assert again().policy(HOME, "7") == Policy(holds=20)
+        assert again().policy(HOME, "7") == Policy(minimum_window=20)
 
     @files_only
     async def test_on_a_disk_that_hangs_is_waited_for_once_and_not_long(
@@ -408,18 +408,18 @@ class TestTheLocalFile:
 class TestChangingTheLocalFile:
     def test_leaves_what_is_not_named(self, documents: Documents, root: Path) -> None:
         lock = root / LOCK
-        assert change_file(documents, ANNS, {"respond_mode": "all", "context_history": 5}, lock) == Layer(
+        assert change_file(documents, ANNS, {"respond_mode": "all", "context_history": 5}, lock) == Overrides(
             "all", 5
         )
-        assert change_file(documents, GLOBAL, {"respond_mode": "silent"}, lock) == Layer("none")
-        assert change_file(documents, ANNS, {"respond_mode": None}, lock) == Layer(None, 5)
+        assert change_file(documents, GLOBAL, {"respond_mode": "silent"}, lock) == Overrides("none")
+        assert change_file(documents, ANNS, {"respond_mode": None}, lock) == Overrides(None, 5)
         assert json.loads(documents.read(FILE)) == {
             "version": 1,
             "user:7": {"context_history": 5},
             "global": {"respond_mode": "none"},
         }
-        assert change_file(documents, ANNS, {"context_history": None}, lock) == NO_WISHES
-        assert read_file(documents) == {GLOBAL: Layer("none")}
+        assert change_file(documents, ANNS, {"context_history": None}, lock) == NO_OVERRIDES
+        assert read_file(documents) == {GLOBAL: Overrides("none")}
 
     @pytest.mark.parametrize("content", [b"{", b'{"version":2,"new":{}}', b'{"globe":{}}'])
     def test_never_overwrites_what_it_does_not_understand(
@@ -464,5 +464,5 @@ class TestChangingTheLocalFile:
         documents = FileDocuments(root)
         found = read_file(documents)[GLOBAL].context_history
         assert found in (last, last + 1)
-        assert change_file(documents, GLOBAL, {"context_history": 9}, root / LOCK) == Layer(None, 9)
+        assert change_file(documents, GLOBAL, {"context_history": 9}, root / LOCK) == Overrides(None, 9)
         assert asides(root / FILE, "corrupt") == []

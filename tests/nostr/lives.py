@@ -125,8 +125,8 @@ class Life:
         await self._import(CLEO)
         await self.change("bot", "I like puns.")
         for subject, name in ((ANN, "Ann"), (BOB, "Bøb 🐍"), (CLEO, "# Cleo")):
-            profile = Profile(((name, since),), since).called(f"{name} at work", since + 5)
-            shown = profile.viewing(await memory.view(subject))
+            profile = Profile(((name, since),), since).with_name(f"{name} at work", since + 5)
+            shown = profile.with_view(await memory.view(subject))
             name = f"{subject.removeprefix('user-')}.json"
             memory.disk.documents(PROFILES).write(name, render_json(shown.to_json()))
 
@@ -151,7 +151,7 @@ class Life:
             facets = Facets(key=key_of(part, text), category="core")  # type: ignore[arg-type]
             await self.change(HOUSE, text, facets=facets)
         members = (("123", "Ann"), ("456", "Bøb 🐍"))
-        group = Group("All about cats", members, other={"mood": "good"}).viewing(await memory.view(HOUSE))
+        group = Group("All about cats", members, other={"mood": "good"}).with_view(await memory.view(HOUSE))
         disk.documents(GROUPS).write("77.json", render_json(group.to_json()))
         rolling = RollingMemory(disk.documents(ROLLING), clock=clock, clears=Clears(disk, clock=clock))
         cursors = Cursors(disk.documents(CURSORS))
@@ -184,7 +184,7 @@ class Life:
         documents = self.memory.disk.documents(PROFILES)
         profile = Profile.from_json(json.loads(documents.read(f"{user_id}.json")))
         view = await self.memory.view(f"user-{user_id}")
-        after = profile.called(name, self.clock() // 1000).viewing(view)
+        after = profile.with_name(name, self.clock() // 1000).with_view(view)
         documents.write(f"{user_id}.json", render_json(after.to_json()))
 
     async def summarise(self, session: str, text: str) -> None:

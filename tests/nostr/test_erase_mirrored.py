@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, NostrError
-from discoclaw.core.people import PEOPLE
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.subjects.store import Memory

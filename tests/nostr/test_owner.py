@@ -12,9 +12,9 @@ import pytest
 
 from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.draft import Origin
-from discoclaw.core.live import GLOBAL, NO_WISHES, Scope, address
+from discoclaw.core.live import GLOBAL, NO_OVERRIDES, Scope, address
 from discoclaw.core.message import Place
-from discoclaw.core.policy import Layer, Policy
+from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.profile import Profile
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.live import SIGNED, LiveConfig
@@ -191,7 +191,7 @@ class TestConfiguration:
     )
     async def test_of_addresses_that_name_nothing_here_is_ignored(self, bot: Bot, d: str) -> None:
         await bot.take(signed({"respond_mode": "all"}, d))
-        assert bot.config.wishes() == []
+        assert bot.config.overrides() == []
 
     async def test_of_another_kind_is_ignored(self, bot: Bot) -> None:
         await bot.take(OWNER.sign(30000, '{"respond_mode":"all"}', [["d", address(GLOBAL)]], NOW_S))
@@ -413,7 +413,7 @@ class TestNotes:
         await bot.memory.change(ANN, "a test", remember("User prefers tabs.", "preference"))
         await bot.take(signed({"preferences": {"tone": "dry"}}, ANNS))
         before = commits_of(bot.memory)
-        record = Profile().viewing(await bot.memory.view(ANN)).to_json()
+        record = Profile().with_view(await bot.memory.view(ANN)).to_json()
         await bot.take(signed(record, ANNS, at=1), sealed(record, ANNS, at=2))
         assert commits_of(bot.memory) == before
 
@@ -479,16 +479,16 @@ class TestTheOwnersHand:
         "scope", [GLOBAL, Scope("group", "9"), Scope("user", "7"), Scope("user", "ab" * 16)]
     )
     async def test_what_it_signs_is_what_the_bot_takes(self, bot: Bot, scope: Scope) -> None:
-        event = config_event(OWNER, scope, Layer("all", 33), NOW_S, bot=BOT.public, names=NAMES)
+        event = config_event(OWNER, scope, Overrides("all", 33), NOW_S, bot=BOT.public, names=NAMES)
         await bot.take(event)
         assert bot.config.explain(scope)["context_history"].value == 33
-        await bot.take(config_event(OWNER, scope, NO_WISHES, NOW_S + 1, bot=BOT.public, names=NAMES))
-        assert bot.config.explain(scope)["context_history"].by == "default"
+        await bot.take(config_event(OWNER, scope, NO_OVERRIDES, NOW_S + 1, bot=BOT.public, names=NAMES))
+        assert bot.config.explain(scope)["context_history"].source == "default"
 
     def test_it_shows_relays_no_id_and_no_wish(self) -> None:
         channel = "123456789012345678"
         scope = Scope("group", channel)
-        event = config_event(OWNER, scope, Layer("owner", 33), NOW_S, bot=BOT.public, names=NAMES)
+        event = config_event(OWNER, scope, Overrides("owner", 33), NOW_S, bot=BOT.public, names=NAMES)
         assert channel not in event.encode()
         assert "respond_mode" not in event.encode()
         assert event.tags == (

@@ -217,7 +217,7 @@ class TestFailuresAreClear:
             (
                 "memory_store",
                 {"text": "x" * 1500},
-                "at most 1000 characters, this one has 1500; say it shorter",
+                "at most 1000 characters, and this one has 1500; please shorten it",
             ),
             ("memory_store", {"text": " \n "}, "there is no text to remember"),
             ("memory_store", {"text": "User naps.", "kind": "secret"}, "kind: Input should be 'preference'"),

@@ -9,9 +9,10 @@ from discoclaw.core import merge
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref
-from discoclaw.core.history import History, union
+from discoclaw.core.history import History
 from discoclaw.core.item import Item, Sensitivity
-from discoclaw.core.merge import Act, Brought
+from discoclaw.core.merge import MergeContext, MergeResult
+from discoclaw.core.order import union
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import View
 from tests.core.builders import MINUTE, NOW, stated
@@ -102,22 +103,22 @@ class Story:
     def delete(self, name: str) -> None:
         self.keep(self.history.branches.delete(name, now_ms=self.tick()))
 
-    def act(self, branch: str = "main", **metadata: Any) -> Act:
-        return Act(branch, stated(), self.tick(), metadata=tuple(metadata.items()))
+    def act(self, branch: str = "main", **metadata: Any) -> MergeContext:
+        return MergeContext(branch, stated(), self.tick(), metadata=tuple(metadata.items()))
 
-    def merge(self, source: str, into: str = "main") -> Brought:
+    def merge(self, source: str, into: str = "main") -> MergeResult:
         return self.brought(merge.merge(self.history, source, self.act(into)))
 
-    def pick(self, commit: str, onto: str = "main") -> Brought:
+    def pick(self, commit: str, onto: str = "main") -> MergeResult:
         return self.brought(merge.cherry_pick(self.history, commit, self.act(onto)))
 
-    def revert(self, commit: str, on: str = "main") -> Brought:
+    def revert(self, commit: str, on: str = "main") -> MergeResult:
         return self.brought(merge.revert(self.history, commit, self.act(on)))
 
-    def restore(self, commit: str, on: str = "main") -> Brought:
+    def restore(self, commit: str, on: str = "main") -> MergeResult:
         return self.brought(merge.restore(self.history, commit, self.act(on)))
 
-    def brought(self, brought: Brought) -> Brought:
+    def brought(self, brought: MergeResult) -> MergeResult:
         self.keep(brought.commit)
         return brought
 

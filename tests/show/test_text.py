@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from discoclaw.core.compare import Clash, ItemChange, diff
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Ref
+from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import Source
-from discoclaw.core.merge import Brought, Clash, ItemChange, diff
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import EMPTY, Conflict, View
 from discoclaw.show import text
@@ -251,7 +253,7 @@ class TestPrivacy:
                 text.view(view, in_private=in_private),
                 text.changes(diff(EMPTY, view), in_private=in_private),
                 text.changes(diff(view, EMPTY), in_private=in_private),
-                text.brought(Brought(None, tuple(diff(EMPTY, view)), (clash,)), in_private=in_private),
+                text.brought(MergeResult(None, tuple(diff(EMPTY, view)), (clash,)), in_private=in_private),
                 text.stats(history, in_private=in_private),
                 text.why(history, secret, link=str, in_private=in_private),
                 *(text.conflict(view, one, in_private=in_private) for one in view.conflicts),
@@ -430,7 +432,7 @@ class TestChanges:
 
 class TestBrought:
     def test_nothing_to_do_is_said(self) -> None:
-        assert text.brought(Brought(None)) == "nothing to do: all of it is here already"
+        assert text.brought(MergeResult(None)) == "nothing to do: all of it is here already"
 
     def test_a_merge_tells_its_changes(self) -> None:
         story = Story()
@@ -612,7 +614,7 @@ class TestForgedRecords:
     def test_an_item_of_a_draft_with_any_id_stays_one_word(self) -> None:
         story = Story()
         draft: Draft = story.draft()
-        draft.adopt({}, [replace(item("x"), id="a b\nc")], stated())
+        apply_edits(draft, {}, [replace(item("x"), id="a b\nc")], stated())
         story.end(draft)
         assert "+ add     a_b_c [fact] “x” (manual)" in text.log(story.history)
         assert text.view(story.view()).startswith("a_b_c ")

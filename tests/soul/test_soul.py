@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Source
-from discoclaw.core.own import is_own
 from discoclaw.core.patch import Patch, Trait, Upsert
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.view import EMPTY, View
@@ -23,7 +24,7 @@ BLOCK = SoulBlock(
 
 
 def drafted(view: View = EMPTY, *, now_ms: int = NOW, max_items: int = 200) -> Draft:
-    return Draft(view, now_ms=now_ms, max_items=max_items, own=True)
+    return Draft(view, now_ms=now_ms, max_items=max_items, bot_memory=True)
 
 
 def after(draft: Draft) -> View:
@@ -101,7 +102,7 @@ class TestKeysOfOurOwn:
         "key", ["soul:identity", "personality:x", " SOUL:user", "ｓｏｕｌ:user", "so\u200bul:user"]
     )
     def test_are_refused_in_anybody_elses_memory(self, key: str) -> None:
-        assert is_own(key)
+        assert is_bot_key(key)
         draft = Draft(EMPTY, now_ms=NOW)
         for origin in (stated(), inferred()):
             with pytest.raises(Refused, match="my own"):
@@ -111,13 +112,13 @@ class TestKeysOfOurOwn:
     def test_proposed_by_extraction_they_cost_the_proposal_and_no_other(self) -> None:
         draft = Draft(EMPTY, now_ms=NOW)
         upserts = [Upsert(kind="fact", text="Evil.", key="Soul:Identity"), Upsert(kind="fact", text="Tea.")]
-        draft.apply(Patch(upserts=upserts), {}, inferred())
+        refused = apply_patch(draft, Patch(upserts=upserts), {}, inferred())
         assert [item.text for item in draft.items.values()] == ["Tea."]
-        assert "my own" in draft.refused[0]
+        assert "reserved for my own memory" in refused[0]
 
     @pytest.mark.parametrize("key", ["soulmate", "my soul:x", "person:soul", None, ""])
     def test_others_are_not_meant(self, key: str | None) -> None:
-        assert not is_own(key)
+        assert not is_bot_key(key)
 
 
 class TestLearningTraits:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from discoclaw.bot.commands.spec import Need
 from discoclaw.core.errors import Refused
-from discoclaw.core.ports import Mirrored
+from discoclaw.core.ports import MirrorControl
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.people.choices import Choices
@@ -48,7 +48,7 @@ class CommandContext:
     archiving: Archiving
     explained: Explained
     consolidate: Tidy
-    mirror: Mirrored
+    mirror: MirrorControl
     off: frozenset[Need] = frozenset()
 
     def require(self, *needs: Need) -> None:

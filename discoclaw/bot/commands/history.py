@@ -13,9 +13,10 @@ from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.markup import block
+from discoclaw.core.compare import ItemChange, diff
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import History
-from discoclaw.core.merge import Brought, ItemChange, diff
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.text import utf16_length
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.subjects import verbs
@@ -115,7 +116,7 @@ async def restore(call: Call, change: str) -> str:
     return await _go_back(call, verbs.restore, change)
 
 
-async def _go_back(call: Call, verb: Callable[..., Awaitable[Brought]], change: str) -> str:
+async def _go_back(call: Call, verb: Callable[..., Awaitable[MergeResult]], change: str) -> str:
     branch = call.persona(await call.memory.branches(call.subject))
     done = await verb(call.memory, call.subject, change, call.origin(), on=branch, **call.metadata)
     return texts.brought(done, in_private=call.in_private)

@@ -41,7 +41,7 @@ async def undo(call: Call) -> str:
 
 
 async def mirror_status(call: Call) -> str:
-    return block(await call.context.mirror.told())
+    return block(await call.context.mirror.status_text())
 
 
 async def mirror_push(call: Call) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.texts.markup import ago, block, name, plain, said
 from discoclaw.bot.texts.memory import line_of
+from discoclaw.core.compare import ItemChange
 from discoclaw.core.event import Commit, Event, Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source, by_newest
-from discoclaw.core.merge import Brought, ItemChange
+from discoclaw.core.merge import MergeResult
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.show import text as shown
@@ -177,7 +178,7 @@ def changes(found: Sequence[ItemChange], *, in_private: bool, hidden: Collection
     return block(shown.changes(found, in_private=in_private, hidden=hidden), "diff")
 
 
-def brought(done: Brought, *, in_private: bool) -> str:
+def brought(done: MergeResult, *, in_private: bool) -> str:
     """What an undo, a merge or a copied change did, and what is left to decide."""
     lines = shown.brought_lines(done, in_private=in_private)
     if done.commit is None:

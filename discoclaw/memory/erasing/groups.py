@@ -1,6 +1,6 @@
 """What an erasing does to groups: what rests on a person's words leaves the ledgers, they leave the files.
 
-A ledger is written anew without the commits that rest on the person's words (see `core/people`); a group of
+A ledger is written anew without the commits that rest on the person's words (see `core/attribution`); a group of
 which nothing names the person keeps every byte. The file is brought in line before the ledger is, so that
 whoever is killed in between finds the person still named there and does both again. What was kept aside of
 any group, or left by a killed writer, goes as well, since nobody knows whose words are in it; so do lines
@@ -12,10 +12,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from discoclaw.core.attribution import contributors, without
 from discoclaw.core.errors import LedgerDamaged, NewerSchema
 from discoclaw.core.event import Commit, Record, decode_line, encode_line
 from discoclaw.core.history import History
-from discoclaw.core.people import people_of, without
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.profile import Group
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
@@ -102,7 +102,7 @@ def newest(logs: Ledgers, user: str) -> int:
         if group_of(subject) is None or user.encode() not in (content := logs.log(subject).read()):
             continue
         for _, record in _lines(content):
-            if isinstance(record, Commit) and user in people_of(record):
+            if isinstance(record, Commit) and user in contributors(record):
                 found.append(ms_of_iso(record.timestamp))
     return max(found)
 
@@ -117,7 +117,7 @@ def _bring_in_line(groups: Documents, name: str, file: bytes, ledger: bytes, use
     except (ValueError, RecursionError):
         return drop(groups, name)
     records = [record for _, record in _lines(ledger) if record is not None]
-    content = render_json(group.without(user).viewing(History(records).shown()).to_json())
+    content = render_json(group.without(user).with_view(History(records).shown()).to_json())
     if content == file:
         return False
     groups.write(name, content)
@@ -134,7 +134,7 @@ def _without(content: bytes, user: str) -> bytes:
     ]
     lines = {record.id: line for line, record in kept if record is not None}
     records = [record for _, record in kept if record is not None]
-    left = without(records, lambda commit: user in people_of(commit))
+    left = without(records, lambda commit: user in contributors(commit))
     newer = [line + b"\n" for line, record in kept if record is None]
     if not any(isinstance(record, Commit) for record in left) and not newer:
         return b""
@@ -149,7 +149,7 @@ def unerased(records: Iterable[Record], erased_at: Callable[[str], int]) -> list
 
     def gone(commit: Commit) -> bool:
         when = ms_of_iso(commit.timestamp)
-        return any(erased_at(user_subject(user)) >= when for user in people_of(commit))
+        return any(erased_at(user_subject(user)) >= when for user in contributors(commit))
 
     return without(list(records), gone)
 

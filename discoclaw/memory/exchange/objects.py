@@ -9,7 +9,8 @@ from typing import Any
 
 from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
 from discoclaw.core.event import Record, Ref, record_of_json
-from discoclaw.core.history import LONGEST_PERSONA, History, branch_name, in_order
+from discoclaw.core.history import LONGEST_PERSONA, History, branch_name
+from discoclaw.core.order import in_order
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.exchange.layout import (

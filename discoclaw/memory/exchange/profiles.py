@@ -53,7 +53,7 @@ def take_profiles(source: Disk, disk: Disk, erased_at: ErasedAt, *, exported_at:
     for group_id, content in _new(source.documents(GROUPS), disk.documents(GROUPS)):
         before = Group.from_json(parse_json(group_id, content))
         view = History(ledger.read(disk.ledgers.log(group_subject(group_id))).records).shown()
-        group = before.viewing(view)
+        group = before.with_view(view)
         for user_id, _ in before.members:
             if erased_at(user_subject(user_id)) >= exported_at:
                 group = group.without(user_id)

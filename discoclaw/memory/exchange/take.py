@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref
-from discoclaw.core.history import MOST_BRANCHES, History, union
+from discoclaw.core.history import MOST_BRANCHES, History
 from discoclaw.core.item import Item, by_newest
+from discoclaw.core.order import union
 from discoclaw.core.privacy import stricter
 from discoclaw.core.redact import redact
 from discoclaw.core.text import normalise
@@ -240,7 +241,7 @@ def _one_commit(
     new, beyond = _fitting(new, max_items - len(draft.items))
     full = f"there is no room for more than {max_items} memories; forget some first"
     for item in new:
-        draft.take(
+        draft.set_item(
             item.id, replace(item, facets=replace(item.facets, links=frozenset())), parent=None, origin=origin
         )
     for item in new:
@@ -325,7 +326,7 @@ def _meet(draft: Draft, held: Item, item: Item, origin: Origin) -> None:
     elif held.active and item.active:
         known = any((c.item_id, c.text) == (held.id, item.text) for c in draft.view.conflicts)
         if not known:
-            draft.observe(Conflict(held.id, item.text, _SAYS_OTHERWISE, "", secret), origin)
+            draft.note_conflict(Conflict(held.id, item.text, _SAYS_OTHERWISE, "", secret), origin)
 
 
 def _left_out(item: Item, why: str) -> str:

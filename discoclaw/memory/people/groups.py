@@ -15,13 +15,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from discoclaw.core.attribution import contributors_by_item
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import Facets, Kind
 from discoclaw.core.message import Place
-from discoclaw.core.people import people_by_item
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import (
@@ -261,7 +261,7 @@ class Groups(PersonalData, Listener):
             chain = (await self._memory.history(group_subject(group_id))).chain(view.head)
             if erasings != self._erasings or not chain:
                 raise MemoryFault(f"the memory of {group_subject(group_id)} has changed meanwhile")
-            entry.people = (view.head, people_by_item(chain))
+            entry.people = (view.head, contributors_by_item(chain))
         by_item = entry.people[1]
         return frozenset().union(*(by_item.get(key, ()) for key in view.items))
 
@@ -344,7 +344,7 @@ class Groups(PersonalData, Listener):
         if sorted(members) == sorted(group.members):
             members = group.members  # that somebody else spoke last is no reason to write
         seen = replace(group, purpose=purpose, members=members)
-        return seen.viewing(view) if view is not None else seen
+        return seen.with_view(view) if view is not None else seen
 
     async def _view(self, subject: str) -> View | None:
         """What the group's memory says; None when it can not be read, and the file then stays as it is."""

@@ -174,9 +174,9 @@ class Profiles(PersonalData, Listener):
         for one in entry.sightings:
             if profile is None:
                 profile = Profile(((one.name, one.at_s),), one.at_s)
-            elif one.sure or not profile.knows(one.name):
-                profile = profile.called(one.name, one.at_s)
-        return profile.viewing(view) if profile is not None and view is not None else profile
+            elif one.sure or not profile.was_called(one.name):
+                profile = profile.with_name(one.name, one.at_s)
+        return profile.with_view(view) if profile is not None and view is not None else profile
 
     async def _view(self, subject: str) -> View | None:
         """What the person's memory says; None when it can not be read, and the file then stays as it is."""

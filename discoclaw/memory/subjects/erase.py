@@ -7,12 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.item import tidy_tags
-from discoclaw.core.own import BOT, HUMAN
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from discoclaw.core.attribution import PEOPLE
+from discoclaw.core.bot_memory import BOT
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
-from discoclaw.core.own import BOT
-from discoclaw.core.people import PEOPLE
 from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of, user_subject
@@ -207,7 +207,7 @@ class Memory:
                 now_ms=now_ms,
                 max_items=self._max_items,
                 erased_at=self.erased_at(subject),
-                own=subject == BOT,
+                bot_memory=subject == BOT,
             )
             outcome = wish(draft)
             commit = draft.commit(why, branch=name, **metadata)

@@ -18,6 +18,7 @@ from pathlib import Path
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.event import Commit, Record
+from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import MAIN, Branches, History, as_shown
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
@@ -251,7 +252,7 @@ class SubjectFiles:
         )
         # An item with a mistake in it is neither changed nor forgotten.
         written = {key: item for key, item in base.items.items() if key not in file.mistaken}
-        draft.adopt(written, file.items, origin)
+        apply_edits(draft, written, file.items, origin)
         why = "take over the durable file" if foreign else "edited by hand"
         commit = draft.commit(why, branch=branch, by="file")
         if commit is None:

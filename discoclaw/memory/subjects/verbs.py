@@ -14,24 +14,24 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item, Sensitivity
-from discoclaw.core.merge import Act, Brought
+from discoclaw.core.merge import MergeContext, MergeResult
 from discoclaw.core.privacy import stricter
 from discoclaw.core.view import Conflict
 from discoclaw.memory.subjects.store import Memory
 
-Bring = Callable[[History, Act], Brought]
+Bring = Callable[[History, MergeContext], MergeResult]
 
 
 async def merge(
     memory: Memory, subject: str, source: str, origin: Origin, *, into: str | None = None, **metadata: Any
-) -> Brought:
+) -> MergeResult:
     """Bring another branch's changes into HEAD's branch, or `into`."""
     return await _bring(memory, subject, lambda h, act: core.merge(h, source, act), origin, into, metadata)
 
 
 async def cherry_pick(
     memory: Memory, subject: str, commit: str, origin: Origin, *, onto: str | None = None, **metadata: Any
-) -> Brought:
+) -> MergeResult:
     """Bring one commit's changes onto HEAD's branch, or `onto`."""
     return await _bring(
         memory, subject, lambda h, act: core.cherry_pick(h, commit, act), origin, onto, metadata
@@ -40,17 +40,17 @@ async def cherry_pick(
 
 async def revert(
     memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
-) -> Brought:
+) -> MergeResult:
     """Take one commit's changes back."""
     return await _bring(memory, subject, lambda h, act: core.revert(h, commit, act), origin, on, metadata)
 
 
 async def undo(
     memory: Memory, subject: str, origin: Origin, *, on: str | None = None, **metadata: Any
-) -> Brought:
+) -> MergeResult:
     """Take back the last change that has not been undone."""
 
-    def bring(history: History, act: Act) -> Brought:
+    def bring(history: History, act: MergeContext) -> MergeResult:
         return core.revert(history, core.last_change(history, act.branch).id, act)
 
     return await _bring(memory, subject, bring, origin, on, metadata)
@@ -58,7 +58,7 @@ async def undo(
 
 async def restore(
     memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
-) -> Brought:
+) -> MergeResult:
     """Make the branch say again what it said at an earlier commit."""
     return await _bring(memory, subject, lambda h, act: core.restore(h, commit, act), origin, on, metadata)
 
@@ -107,7 +107,7 @@ async def settle(
                 wish = partial(Draft.settle, conflict=conflict, how=how, origin=origin)
                 await memory.change(subject, f"settled: {how}", wish, branch=name, **metadata)
                 return conflict
-    raise Refused("that is settled already")
+    raise Refused("that is already settled")
 
 
 async def edit(
@@ -136,10 +136,10 @@ async def edit(
 
 async def _bring(
     memory: Memory, subject: str, bring: Bring, origin: Origin, branch: str | None, metadata: dict[str, Any]
-) -> Brought:
-    def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], Brought]:
+) -> MergeResult:
+    def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], MergeResult]:
         name = history.branch(branch).name if branch is not None else history.branches.current
-        brought = bring(history, Act(name, origin, now_ms, max_items, tuple(metadata.items())))
+        brought = bring(history, MergeContext(name, origin, now_ms, max_items, tuple(metadata.items())))
         return ([brought.commit] if brought.commit is not None else []), brought
 
     return await memory.act(subject, work)

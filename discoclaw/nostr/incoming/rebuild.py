@@ -16,7 +16,7 @@ from typing import Any
 
 from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema, NotOpened
 from discoclaw.core.event import Commit, Record, Ref, record_of_json
-from discoclaw.core.history import in_order
+from discoclaw.core.order import in_order
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.memory.disk.files import safe_id
 from discoclaw.nostr.incoming.sift import Opened, Unread

@@ -201,9 +201,9 @@ async def _shown(memory: Memory, subject: str) -> list[str]:
         return []
     view = await memory.view(subject)
     renewed: Callable[[object], object] = (
-        (lambda value: Profile.from_json(value).viewing(view).to_json())
+        (lambda value: Profile.from_json(value).with_view(view).to_json())
         if user_id is not None
-        else (lambda value: Group.from_json(value).viewing(view).to_json())
+        else (lambda value: Group.from_json(value).with_view(view).to_json())
     )
     try:
         changed = await in_thread(_rewritten, memory.disk, folder, f"{key}.json", renewed)

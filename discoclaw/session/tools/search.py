@@ -9,7 +9,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item, by_newest, durable_line
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
-from discoclaw.prompt.context import memory_block, names
+from discoclaw.prompt.memory_block import memory_block, names
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
 
 log = logging.getLogger(__name__)

@@ -1,33 +1,33 @@
-"""Whose words a commit rests on, and a history without what rests on somebody's.
+"""Attribution: whose words a commit is based on, and a history without the commits of one person.
 
-The ledger of a group holds what several people said together. So each of its commits names the people whose
-words it rests on, in its metadata: {"people": [user ids, sorted]}. Who has their memory erased takes those
-commits along, and what continues them: a later change, or the removal, of an item says again what it said.
-Pure; knows nothing about files or about who is erased.
+A group's ledger holds what several people said together, so the metadata of each of its commits names them:
+{"people": [user ids, sorted]}. When one of them is erased, those commits go, and so does every later event
+that continues one of theirs: changing or removing an item repeats what it said.
+Pure; knows nothing about files, or about who is erased.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from discoclaw.core.event import Commit, Event, Record, Ref
-from discoclaw.core.history import in_order
+from discoclaw.core.order import in_order
 from discoclaw.core.times import iso_ms, ms_of_iso
 
 PEOPLE = "people"
-"""In the metadata of a group's commit: the user ids of everybody whose words it rests on."""
+"""Key in the metadata of a group's commit: the user ids of everybody whose words it is based on."""
 
 
-def people_of(commit: Commit) -> frozenset[str]:
-    """The user ids a commit names; none where it names nobody."""
+def contributors(commit: Commit) -> frozenset[str]:
+    """The user ids that a commit names; empty if it names nobody."""
     named = commit.metadata.get(PEOPLE)
     return frozenset(one for one in named if isinstance(one, str)) if isinstance(named, list) else frozenset()
 
 
-def people_by_item(commits: Iterable[Commit]) -> dict[str, frozenset[str]]:
-    """Whose words each item rests on, by item id, given the commits of a branch in their order."""
+def contributors_by_item(commits: Iterable[Commit]) -> dict[str, frozenset[str]]:
+    """The user ids whose words each item is based on, by item id. Takes a branch's commits in order."""
     found: dict[str, frozenset[str]] = {}
     for commit in commits:
-        named = people_of(commit)
+        named = contributors(commit)
         for event in commit.events:
             target = _item(event)
             if target is not None:
@@ -36,10 +36,11 @@ def people_by_item(commits: Iterable[Commit]) -> dict[str, frozenset[str]]:
 
 
 def without(records: Sequence[Record], gone: Callable[[Commit], bool]) -> list[Record]:
-    """Records without the commits that are `gone` and those that continue one of them.
+    """The records without the commits for which `gone` is true, and without those that continue them.
 
-    The others stay as they are, in the order in which they came. Behind them stand refs which say that what
-    they followed is lost; a branch that began at a lost commit begins at the newest one before it.
+    The other records keep their bytes and their order. New "mend" refs at the end accept that the parents
+    of some of them are lost; without those, a later check would report the history as damaged. A branch that
+    began at a removed commit now begins at the newest one before it.
     """
     lost = _lost(records, gone)
     if not lost:
@@ -56,10 +57,10 @@ def without(records: Sequence[Record], gone: Callable[[Commit], bool]) -> list[R
 
 
 def _lost(records: Iterable[Record], gone: Callable[[Commit], bool]) -> dict[str, Commit]:
-    """The commits that go, by id."""
+    """The commits to remove, by id."""
     lost: dict[str, Commit] = {}
     events: set[str] = set()
-    words: dict[str, bool] = {}  # by item: whether what it says now goes
+    words: dict[str, bool] = {}  # by item id: whether its present text comes from a removed commit
     for commit in in_order(records):
         if not isinstance(commit, Commit):
             continue
@@ -75,7 +76,7 @@ def _lost(records: Iterable[Record], gone: Callable[[Commit], bool]) -> dict[str
 
 
 def _continues(event: Event, events: set[str], words: Mapping[str, bool]) -> bool:
-    """Whether an event says again what one that goes has said."""
+    """Whether an event repeats what a removed event said, as its successor or in a conflict with it."""
     other = event.ext.get("conflict", {}).get("other")
     return event.parent_id in events or (isinstance(other, str) and words.get(other, False))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
-from discoclaw.prompt.context import CLOSE, OPEN, memory_block, names, strip_memory_context
+from discoclaw.prompt.memory_block import CLOSE, OPEN, memory_block, names, strip_memory_context
 from tests.core.builders import FEW, item
 
 PIECES = st.lists(

@@ -1,12 +1,12 @@
-"""The memory block: items found, in a form that a model knows for what it is and that can be taken out again.
+"""The memory block: found items in a form that a model recognises as memory and that can be removed again.
 
     [Memory context]
     - key: content [links: a, b]
     [/Memory context]
 
-A key is the item's, or else its id. What is stored can not close the block or open another one. Whoever
-pastes one into the chat has not said what stands in it, so it is taken out before talk is learned from.
-Knows nothing about who asks.
+The key is the item's key, or else its id. Stored text cannot close the block or open another one. Somebody
+who pastes a block into the chat did not say what is in it, so blocks are removed before the bot learns from a
+message. Knows nothing about who asks.
 """
 
 import re
@@ -23,13 +23,16 @@ _OPENED = rf"\[{_GAP}memory{_GAP}context{_GAP}\]"
 _CLOSED = rf"\[{_GAP}/{_GAP}memory{_GAP}context{_GAP}\]"
 _MARK = re.compile(rf"\[({_GAP}/?{_GAP}memory{_GAP}context{_GAP})\]", re.IGNORECASE)
 _BLOCK = re.compile(rf"{_OPENED}.*?{_CLOSED}", re.IGNORECASE | re.DOTALL)
-# One that nobody closed ends with its entries: what comes behind is what somebody said.
+# An unclosed block ends with its last entry; the text after that is what somebody said.
 _UNCLOSED = re.compile(rf"{_OPENED}{_GAP}(?:-[^\n]*)?(?:\n{_GAP}-[^\n]*|\n[^\S\n]+\S[^\n]*)*", re.IGNORECASE)
 _STRAY = re.compile(_CLOSED, re.IGNORECASE)
 
 
 def memory_block(items: Iterable[Item], named: Mapping[str, str]) -> str:
-    """The block of these items; "" without any. `named` are the links that may be shown: key or id, by id."""
+    """The block for these items, "" if there are none.
+
+    `named` has the linked items that may be shown, as key or id by id; other links are left out.
+    """
     lines = [_line(item, named) for item in items]
     return "\n".join([OPEN, *lines, CLOSE]) if lines else ""
 
@@ -40,9 +43,9 @@ def names(items: Collection[Item]) -> dict[str, str]:
 
 
 def strip_memory_context(text: str) -> str:
-    """A text without memory blocks, those included that are not closed, and without their marks.
+    """The text without memory blocks, including unclosed ones and stray marks.
 
-    All else stays as it is, but for the blank ends of a text from which something was taken.
+    A text without any is returned unchanged. In others, blank lines left behind are collapsed too.
     """
     if _MARK.search(text) is None:
         return text
@@ -58,5 +61,5 @@ def _line(item: Item, named: Mapping[str, str]) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """Text in which nothing looks like an end of the block."""
+    """Text with every mark of a block turned into parentheses."""
     return _MARK.sub(r"(\1)", text)

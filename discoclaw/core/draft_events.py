@@ -1,0 +1,211 @@
+"""The mechanics of a draft: changes of items become events on top of a view, and events become one commit.
+
+Knows no rule about who may change what. `draft` decides that, and then calls `emit`.
+Pure: the current time is an argument, and nothing is stored until somebody appends the commit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discoclaw.core.event import Commit, Event, EventType
+from discoclaw.core.item import MANUAL, Author, Facets, Item, Sensitivity, Source
+from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.text import scrub
+from discoclaw.core.times import iso_ms
+from discoclaw.core.view import Conflict, Fold, View
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a change comes from: from the person ("stated") or from a model ("inferred"), and on what basis.
+
+    `said_at` (ms) is when the words were said. `private`: in a DM, or in a channel that not everybody can
+    read. `evidence` is a short quote or reason. `dm_privacy` is the rule that decides what stays private.
+    """
+
+    author: Author
+    source: Source = MANUAL
+    said_at: int = 0
+    private: bool = False
+    evidence: str = ""
+    dm_privacy: DmPrivacy = "balanced"
+
+
+class EventDraft:
+    """Events for one subject's memory, collected on top of a view."""
+
+    def __init__(self, view: View, *, now_ms: int) -> None:
+        # Times rise strictly in a ledger: a durable file names the commit it shows by its time.
+        self.now_ms = max(now_ms, view.updated_at + 1)
+        self.events: list[Event] = []
+        self._view = view
+        self._fold = Fold(view)
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """The items with all changes so far, by id."""
+        return self._fold.items
+
+    @property
+    def view(self) -> View:
+        """The view with all changes so far. Its `head`, `updated_at` and `commits` are still the start's."""
+        fold = self._fold
+        return replace(
+            self._view,
+            items=dict(fold.items),
+            last_event=dict(fold.last_event),
+            triples=dict(fold.triples),
+            conflicts=tuple(fold.conflicts),
+            forgotten=dict(fold.forgotten),
+        )
+
+    def commit(
+        self, message: str, /, *, branch: str = "main", empty: bool = False, **metadata: Any
+    ) -> Commit | None:
+        """All events as one commit on top of the view. None if there are no events, unless `empty`."""
+        if not self.events and not empty:
+            return None
+        return Commit(
+            branch=branch,
+            events=tuple(self.events),
+            message=message,
+            parent_id=self._view.head,
+            timestamp=iso_ms(self.now_ms),
+            metadata=metadata,
+        )
+
+    def after(self, commit: Commit) -> View:
+        """The view after the draft's own commit: what `View.after` returns, without applying it once more.
+
+        The draft hands over its items, so nothing may be added to it after this.
+        """
+        fold, before = self._fold, self._view
+        return View(
+            fold.items,
+            fold.last_event,
+            fold.triples,
+            tuple(fold.conflicts),
+            fold.forgotten,
+            commit.id,
+            self.now_ms,
+            before.commits + 1,
+        )
+
+    def replay(self, event: Event) -> None:
+        """Add an event of another branch as it is, with its id."""
+        self._fold.apply(event)
+        self.events.append(event)
+
+    def remove(self, item: Item, origin: Origin) -> None:
+        """Remove an item from the view. The history still has it."""
+        if (current := self.items.get(item.id)) is not None:
+            self.emit("forget", current, {}, origin)
+
+    def note(self, item: Item, origin: Origin) -> None:
+        """Record an observation about an item that does not change it."""
+        if (current := self.items.get(item.id)) is not None:
+            self.emit("observe", current, {}, origin)
+
+    def set_item(self, target: str, wanted: Item | None, *, parent: str | None, origin: Origin) -> None:
+        """Make an item exactly as it is at another point of the history, or remove it (None).
+
+        `parent` is the event of that other point that this change continues; `origin.evidence` is its
+        evidence. The item keeps its author.
+        """
+        current = self.items.get(target)
+        if wanted is None:
+            if current is not None:
+                self.emit("forget", current, {}, origin, parent=parent)
+            return
+        kept = wanted.facets.links & self.items.keys()
+        wanted = replace(wanted, facets=replace(wanted.facets, links=frozenset(kept)))
+        if current is None:
+            self.emit("add", wanted, wanted.to_json(), origin, parent=parent, taken=True)
+        elif current != wanted:
+            before, after = current.to_json(), wanted.to_json()
+            body = {name: value for name, value in after.items() if value != before[name]}
+            body["updatedAt"] = wanted.updated_at  # else the fold would take the event's time
+            if wanted.facets.triple != current.facets.triple:
+                body["text"] = wanted.text  # setting a text without a triple ends the old triple
+            self.emit("modify", wanted, body, origin, parent=parent, taken=True)
+
+    def note_conflict(self, conflict: Conflict, origin: Origin, *, on: bool = True) -> None:
+        """Record a conflict as it is at another point of the history, or (not `on`) withdraw it."""
+        if (current := self.items.get(conflict.item_id)) is None:
+            return
+        noted = {"text": conflict.text, "reason": conflict.reason, "other": conflict.other_id}
+        withdrawn = {} if on else {"settled": "undone"}
+        self.emit_conflict(current, noted | withdrawn, conflict.sensitivity, origin)
+
+    def emit(
+        self,
+        event_type: EventType,
+        item: Item,
+        body: Mapping[str, Any],
+        origin: Origin,
+        *,
+        conflict: Mapping[str, str] | None = None,
+        link: str | None = None,
+        parent: str | None = None,
+        taken: bool = False,
+    ) -> None:
+        """Add one event about `item`, whose facets become the event's own fields.
+
+        `body` has the item's fields that the event sets (see `view`). `conflict` and `link` (the other item's
+        id; linked by "add", no longer linked by "forget") are for events that change no field. `parent` is
+        the event this one continues, by default the last one about the item. `taken`: the item is copied
+        from another point of the history, and keeps its author and source.
+        """
+        keeps_author = taken or event_type == "observe" or link is not None or origin.author != "stated"
+        author = item.facets.author if keeps_author else "stated"
+        if event_type == "forget" and link is None:
+            author = origin.author  # the one who removed it, whoever said it
+        ext: dict[str, Any] = {
+            "item": {**body, "id": item.id},
+            "facets": {"author": author, **self._changed_facets(item)},
+        }
+        if conflict is not None:
+            ext["conflict"] = dict(conflict)
+        if link is not None:
+            ext["link"] = {"to": link, "on": event_type == "add"}
+        triple = ("user", body.get("kind", item.kind), body.get("text", item.text))
+        if item.facets.triple is not None and event_type in ("add", "modify") and link is None:
+            triple, ext["triple"] = item.facets.triple, True
+        if link is not None:
+            triple = ("user", "linked_to", link)
+        event = Event(
+            event_type=event_type,
+            subject=triple[0],
+            predicate=triple[1],
+            object=triple[2],
+            scope=item.facets.scope,
+            timestamp=iso_ms(self.now_ms),
+            confidence=item.facets.confidence,
+            source=str(item.source if taken else origin.source),
+            evidence=scrub(origin.evidence),
+            sensitivity=item.facets.sensitivity,
+            parent_id=parent or self._fold.last_event.get(item.id),
+            ext=ext,
+        )
+        self.replay(event)
+
+    def emit_conflict(
+        self, item: Item, conflict: Mapping[str, str], level: Sensitivity, origin: Origin
+    ) -> None:
+        """Add an "observe" event for a conflict of an item. `level` is the sensitivity of the conflict."""
+        facets = replace(item.facets, sensitivity=level)
+        self.emit("observe", replace(item, facets=facets), {}, origin, conflict=conflict)
+
+    def _changed_facets(self, item: Item) -> dict[str, Any]:
+        """The key, category and links of an item, as far as they differ from what the view has."""
+        current = self.items.get(item.id)
+        known, facets = current.facets if current is not None else Facets(), item.facets
+        changed: dict[str, Any] = {}
+        if facets.key != known.key:
+            changed["key"] = facets.key
+        if facets.category != known.category:
+            changed["category"] = facets.category
+        if facets.links != known.links:
+            changed["links"] = sorted(facets.links)
+        return changed
