@@ -1,6 +1,6 @@
 """The composition root: every part is built here once, in the order in which it starts.
 
-    settings → disk → mirror → people → models → archive → finding → learning → talk → chat → commands
+    settings → disk, mirror, people → models → archive, finding, learning → hearing, talk → chat, commands
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -15,6 +15,7 @@ from discoclaw.app.chat import Chat
 from discoclaw.app.commanding import Commanding
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.finding import Finding
+from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
@@ -63,11 +64,11 @@ def build(
     finding = Finding(basics, disk)
     learning = Learning(basics, disk, models, archive)
     past = history or Past(client, client.access, client.me, settings.owners, redactor)
-    talk = Talking(basics, disk, models, archive, finding, learning, past, toolbox)
+    hearing = Hearing(basics, disk, models, archive, finding, learning, past)
+    talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox)
     client.talk = talk.talk
     chat = Chat(basics, client, disk, models, learning)
-    commanding = Commanding(basics, client, disk, mirror, archive, learning, talk, catalogue)
+    commanding = Commanding(basics, client, disk, mirror, archive, learning, hearing, catalogue)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    return App(
-        settings, client, (disk, mirror, people, models, archive, finding, chat, learning, talk, commanding)
-    )
+    features = [disk, mirror, people, models, archive, finding, chat, learning, hearing, talk, commanding]
+    return App(settings, client, features)

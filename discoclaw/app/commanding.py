@@ -6,9 +6,9 @@ from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
-from discoclaw.app.talk import Talking
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
@@ -32,7 +32,7 @@ class Commanding(Feature):
         mirror: Mirror,
         archive: Archived,
         learning: Learning,
-        talk: Talking,
+        hearing: Hearing,
         catalogue: Catalogue,
     ) -> None:
         settings, storage = basics.settings, disk.storage
@@ -43,9 +43,9 @@ class Commanding(Feature):
             storage.people.last_used,
             settings.dm_privacy,
             cleared=learning.loops.reset,
-            hatchery=talk.hatchery,
+            hatchery=hearing.hatchery,
             archiving=archive.archiving,
-            explained=talk.explained,
+            explained=hearing.explained,
             consolidate=learning.consolidate,
             mirror=mirror.adapter,
             off=_off(storage, mirror),

@@ -7,24 +7,19 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.finding import Finding
+from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
 from discoclaw.app.part import Part
-from discoclaw.core.ports import History
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session import tools
 from discoclaw.session.content import Content
-from discoclaw.session.conversation import Conversation, Limits
+from discoclaw.session.conversation import AnswerRules, Conversation
 from discoclaw.session.desk import Desk
-from discoclaw.session.explained import Explained
 from discoclaw.session.gather import Always, Gatherer, Source
-from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
-from discoclaw.session.listen import Listener
 from discoclaw.session.noted import CallLog
-from discoclaw.session.personal import TalkInRam
 from discoclaw.session.prompts import Prompts
 from discoclaw.session.record import Record
-from discoclaw.session.refill import Refill
 from discoclaw.session.sources import (
     GroupSource,
     ItemSource,
@@ -38,13 +33,12 @@ from discoclaw.session.talk import Arrivals, Talk
 from discoclaw.session.tools.base import Toolbox, ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Turns
-from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
 
 
 class Talking(Feature):
-    """Hearing, answering and the interview about the bot's personality."""
+    """The turns, and the queue in which messages wait. `talk` is what the chat's adapter talks to."""
 
     settings: ClassVar = (
         "history_budget",
@@ -66,28 +60,11 @@ class Talking(Feature):
         archive: Archived,
         finding: Finding,
         learning: Learning,
-        history: History,
+        hearing: Hearing,
         toolbox: Toolbox,
     ) -> None:
         settings, storage, clock, me = basics.settings, disk.storage, basics.clock, basics.me
         loops, archiving = learning.loops, archive.archiving
-        self.windows = windows = Windows(
-            clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000
-        )
-        self.explained = Explained()
-        self.hatchery = Hatchery(
-            HatchingRules(
-                settings.owners, settings.dm_privacy, settings.commands_enabled, memory=storage.remembers
-            ),
-            Interviewer(models.chat, me=me, max_tokens=settings.max_tokens),
-            storage.used,
-            storage.cursors,
-            windows,
-            loops,
-            storage.consent,
-            clock=clock,
-        )
-        refill = Refill(history, storage.consent, loops, archiving, clock=clock)
         consolidation = Consolidation(learning.consolidate)
         conversation = Conversation(
             models.chat,
@@ -95,41 +72,36 @@ class Talking(Feature):
             ToolParts(storage.used, finding.items, storage.people.choices, consolidation),
             archiving,
             CallLog(storage.used, storage.people.tool_log),
-            limits=Limits(settings.max_tokens, settings.context_tokens),
-            dm_privacy=settings.dm_privacy,
+            rules=AnswerRules(settings.max_tokens, settings.context_tokens, settings.dm_privacy),
             redactor=basics.redactor,
             compacted=learning.hygiene.compacted,
         )
         budget = Budget(history=settings.history_budget, total=settings.prompt_budget)
         turns = Turns(
-            hatchery=self.hatchery,
-            refill=refill,
+            hatchery=hearing.hatchery,
+            refill=hearing.refill,
             gatherer=Gatherer(**_sources(settings, storage)),
             items=finding.items,
             prompts=Prompts(budget, clock=clock, me=me),
             conversation=conversation,
-            record=Record(loops, archiving, self.explained, clock=clock, me=me, redactor=basics.redactor),
+            record=Record(loops, archiving, hearing.explained, clock=clock, me=me, redactor=basics.redactor),
             loops=loops,
         )
-        self.desk = Desk(
-            waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16
-        )
-        people = storage.people
+        desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
         self.talk = Talk(
-            Arrivals(storage.live, storage.consent, windows, settings.personas),
-            Listener(windows, loops, archiving, self.hatchery, people.profiles, people.groups),
+            Arrivals(storage.live, storage.consent, hearing.windows, settings.personas),
+            hearing.listener,
             turns,
-            self.desk,
-            hatchery=self.hatchery,
-            refill=refill,
+            desk,
+            hatchery=hearing.hatchery,
+            refill=hearing.refill,
             loops=loops,
         )
-        self.joins = (TalkInRam(windows, loops, self.hatchery, self.explained, finding.ranker),)
 
         async def close() -> None:
-            await self.desk.close(settings.shutdown_grace_s)
+            await desk.close(settings.shutdown_grace_s)
 
-        self.services = (self.hatchery, Part(settling=self.desk.settle, closing=close))
+        self.services = (Part(settling=desk.settle, closing=close),)
 
 
 def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:

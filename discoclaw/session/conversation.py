@@ -36,11 +36,12 @@ CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Tokens of one answer, and of everything the model can read at once."""
+class AnswerRules:
+    """Tokens of one answer, and of everything the model can read at once; what DMs say about privacy."""
 
     answer_tokens: int = 4096
     context_tokens: int = 128_000
+    dm_privacy: DmPrivacy = "balanced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,7 @@ class Conversation:
         archive: Archiving,
         calls: CallLog,
         *,
-        limits: Limits = Limits(),
-        dm_privacy: DmPrivacy = "balanced",
+        rules: AnswerRules = AnswerRules(),
         redactor: Redactor = PLAIN,
         compacted: Callable[[str], None] = lambda subject: None,
     ) -> None:
@@ -72,8 +72,7 @@ class Conversation:
         self._tools = tools
         self._archive = archive
         self._calls = calls
-        self._limits = limits
-        self._dm_privacy = dm_privacy
+        self._rules = rules
         self._redactor = redactor
         self._compacted = compacted
 
@@ -90,11 +89,11 @@ class Conversation:
             prompt.system,
             (UserTurn(prompt.user),),
             offered,
-            self._limits.answer_tokens,
+            self._rules.answer_tokens,
             subject=arrival.subject if offered else None,  # without a memory the answer is in nobody's
         )
         context = self._context(arrival, branch)
-        transcript = Transcript(request, self._limits.context_tokens)
+        transcript = Transcript(request, self._rules.context_tokens)
         text: list[str] = []
         for round_number in range(TOOL_ROUNDS + 2):
             # The last rounds may not call tools, so that the model has to say something.
@@ -147,7 +146,7 @@ class Conversation:
             said_at=message.sent_at,
             private=place.private,
             evidence="asked for during a talk",
-            dm_privacy=self._dm_privacy,
+            dm_privacy=self._rules.dm_privacy,
         )
         speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
         return ToolContext(self._tools, speaker, self._talk_search(arrival))

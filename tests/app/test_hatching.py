@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.app.talk import Talking
+from discoclaw.app.hearing import Hearing
 from discoclaw.bot.answers import FAILED
 from discoclaw.core import titles
 from discoclaw.core.bot_memory import BOT, HUMAN
@@ -396,7 +396,7 @@ class TestEnding:
             model.hold, model.asked = asyncio.Event(), asyncio.Event()
             sending = asyncio.create_task(world.ann.send_dm("A cat."))
             await model.asked.wait()
-            await world.app.feature(Talking).hatchery.cancel(str(world.ann.id))
+            await world.app.feature(Hearing).hatchery.cancel(str(world.ann.id))
             model.hold.set()
             await sending
             await world.settle()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.app.talk import Talking
+from discoclaw.app.hearing import Hearing
 from discoclaw.core import titles
 from discoclaw.settings import Settings
 from tests.app.conftest import Start, World
@@ -224,7 +224,7 @@ class TestTheCache:
             for _ in range(2):
                 await world.ann.send(world.general, "What colour is it?")
                 await world.settle()
-            window = world.app.feature(Talking).windows.use(f"discord:channel:{world.general.id}").recent()
+            window = world.app.feature(Hearing).windows.use(f"discord:channel:{world.general.id}").recent()
             assert [said.text for said in window if said.by_us] == ["It is blue."] * 2
 
     async def test_gives_nobody_what_was_said_to_somebody_else(self, start: Start) -> None:

@@ -3,7 +3,7 @@
 import discord
 import pytest
 
-from discoclaw.app.talk import Talking
+from discoclaw.app.hearing import Hearing
 from discoclaw.core.policy import Allowlist
 from tests.app.conftest import GUILD_ID, Start
 from tests.app.models import Scripted
@@ -191,7 +191,7 @@ class TestHistory:
         async with start(model, respond_mode="mention") as world:
             me = f"<@{world.env.bot.user.id}>"
             await world.ann.send(world.general, f"{me} hello")
-            window = world.app.feature(Talking).windows.use(f"discord:channel:{world.general.id}")
+            window = world.app.feature(Hearing).windows.use(f"discord:channel:{world.general.id}")
             missed = await world.bob.send(world.general, "you missed this")
             window.forget(str(missed.id))  # as if the gateway had never told us
             await world.env.bot.on_ready()

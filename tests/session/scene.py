@@ -55,7 +55,7 @@ from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.content import Content
-from discoclaw.session.conversation import Conversation, Limits
+from discoclaw.session.conversation import AnswerRules, Conversation
 from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
 from discoclaw.session.finding import Finder, words_of
@@ -444,7 +444,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             ),
             archive,
             CallLog(use_memory, tool_log),
-            limits=given.pop("limits", Limits()),
+            rules=given.pop("rules", AnswerRules()),
             redactor=redactor,
             compacted=given.pop("compacted", lambda subject: None),
         ),

@@ -38,7 +38,7 @@ from discoclaw.session.compact import (
     left_out,
     word_tokens,
 )
-from discoclaw.session.conversation import Limits
+from discoclaw.session.conversation import AnswerRules
 from discoclaw.session.tools import ALL
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Answer, MessagesServer, Received
@@ -337,7 +337,7 @@ class TestInATurn:
 
         search = calls(("memory_search", {"query": "cat"}))
         scripted = ScriptedModel([*[search] * 6, "Enough."])
-        home = house(tmp_path, scripted, limits=Limits(context_tokens=10), compacted=broken)
+        home = house(tmp_path, scripted, rules=AnswerRules(context_tokens=10), compacted=broken)
         heard: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
         reply = Recorder()
@@ -348,7 +348,7 @@ class TestInATurn:
     async def test_the_tools_offered_stay_the_same(self, tmp_path: Path) -> None:
         search = calls(("memory_search", {"query": "cat"}))
         scripted = ScriptedModel([*[search] * 6, "Enough."])
-        home = house(tmp_path, scripted, limits=Limits(context_tokens=10))
+        home = house(tmp_path, scripted, rules=AnswerRules(context_tokens=10))
         home.answer(inbound(1000, "cats?", ANN, DM), Recorder())
         await home.settle()
         assert all(request.tools == ALL.specs for request in home.model.requests)

@@ -1,0 +1,59 @@
+"""What hears the talk: windows, the listener that hands it on, and the interview about a personality."""
+
+from typing import ClassVar
+
+from discoclaw.app.archive import Archived
+from discoclaw.app.basics import Basics
+from discoclaw.app.disk import OnDisk
+from discoclaw.app.feature import Feature
+from discoclaw.app.finding import Finding
+from discoclaw.app.learning import Learning
+from discoclaw.app.models import Models
+from discoclaw.core.ports import History
+from discoclaw.session.explained import Explained
+from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
+from discoclaw.session.listen import Listener
+from discoclaw.session.personal import TalkInRam
+from discoclaw.session.refill import Refill
+from discoclaw.session.window import Windows
+
+
+class Hearing(Feature):
+    """`listener` hears, `refill` reads what was said before a start, `explained` has the reasons of answers."""
+
+    settings: ClassVar = ()
+
+    def __init__(
+        self,
+        basics: Basics,
+        disk: OnDisk,
+        models: Models,
+        archive: Archived,
+        finding: Finding,
+        learning: Learning,
+        history: History,
+    ) -> None:
+        settings, storage, clock = basics.settings, disk.storage, basics.clock
+        loops, archiving, people = learning.loops, archive.archiving, storage.people
+        idle_ms = settings.idle_s * 1000
+        self.windows = Windows(clock=clock, capacity=settings.context_history, idle_ms=idle_ms)
+        self.explained = Explained()
+        rules = HatchingRules(
+            settings.owners, settings.dm_privacy, settings.commands_enabled, memory=storage.remembers
+        )
+        self.hatchery = Hatchery(
+            rules,
+            Interviewer(models.chat, me=basics.me, max_tokens=settings.max_tokens),
+            storage.used,
+            storage.cursors,
+            self.windows,
+            loops,
+            storage.consent,
+            clock=clock,
+        )
+        self.refill = Refill(history, storage.consent, loops, archiving, clock=clock)
+        self.listener = Listener(
+            self.windows, loops, archiving, self.hatchery, people.profiles, people.groups
+        )
+        self.services = (self.hatchery,)
+        self.joins = (TalkInRam(self.windows, loops, self.hatchery, self.explained, finding.ranker),)
