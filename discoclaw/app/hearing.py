@@ -19,7 +19,7 @@ from discoclaw.session.window import Windows
 
 
 class Hearing(Feature):
-    """`listener` hears, `refill` reads what was said before a start, `explained` has the reasons of answers."""
+    """`listener` hears, `refill` reads what was said before a start, `explained` says why we answered so."""
 
     settings: ClassVar = ()
 
