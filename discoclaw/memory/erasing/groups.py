@@ -1,7 +1,7 @@
 """What an erasing does to groups: what rests on a person's words leaves the ledgers, they leave the files.
 
-A ledger is written anew without the commits that rest on the person's words (see `core/attribution`); a group of
-which nothing names the person keeps every byte. The file is brought in line before the ledger is, so that
+A ledger is written anew without the commits that rest on the person's words (see `core/attribution`); a
+group of which nothing names the person keeps every byte. The file is brought in line before the ledger is, so that
 whoever is killed in between finds the person still named there and does both again. What was kept aside of
 any group, or left by a killed writer, goes as well, since nobody knows whose words are in it; so do lines
 that can not be read, where the person is named.
