@@ -16,7 +16,7 @@ from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.off import NoGroups, NoLastUsed, NoMemory, NoProfiles, NoSummaries, NoToolLog
+from discoclaw.memory.off import STORE_OFF, NoGroups, NoLastUsed, NoMemory, NoProfiles, NoSummaries, NoToolLog
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.consent import KnownConsent
 from discoclaw.memory.people.groups import Groups
@@ -30,9 +30,6 @@ from discoclaw.search.item_index import ItemIndex
 from discoclaw.search.vectors import VectorCache
 from discoclaw.session.finding import words_of
 from discoclaw.settings import Settings
-
-NO_MEMORY = NoMemory()
-NO_SUMMARIES = NoSummaries()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +65,30 @@ class Indices:
 class Storage:
     """All of it. `live` is the configuration that holds at once, `cursors` how far each follower came.
 
-    `remembers`: people are remembered; `sums_up`: conversations are summed up. Where they are not, `used` and
-    `summaries` know nothing; `memory` and `conversations` still reach what was kept before, to erase it.
+    Talk is answered from `used` and `summaries`, and learned into them. Where people are not remembered, or
+    conversations not summed up, these know nothing; `memory` and `conversations` still reach what was kept
+    before, to erase it.
     """
 
     memory: Memory
+    used: Memory
+    summaries: RollingMemory
     people: People
     conversations: Conversations
     indices: Indices
     cursors: Cursors
     live: LiveConfig
     consent: KnownConsent
-    remembers: bool
-    sums_up: bool
 
     @property
-    def used(self) -> Memory:
-        """The memory that talk is answered from and learned into."""
-        return self.memory if self.remembers else NO_MEMORY
+    def remembers(self) -> bool:
+        """Whether people are remembered."""
+        return self.used is self.memory
 
     @property
-    def summaries(self) -> RollingMemory:
-        """The summaries that prompts are given."""
-        return self.conversations.rolling if self.sums_up else NO_SUMMARIES
+    def sums_up(self) -> bool:
+        """Whether conversations are summed up."""
+        return self.summaries is self.conversations.rolling
 
     def open(self) -> None:
         """Take the folder, and finish erasings that were interrupted. Blocking; see `Memory.open`."""
@@ -130,21 +128,29 @@ def build(
 ) -> Storage:
     """Build every part. For an admin there is also what the settings switch off for the bot."""
     stores, idle_ms = disks_of(settings), settings.idle_s * 1000
-    used = stores.used
-    remembers = used.remembers and (for_admin or settings.durable_enabled)
-    sums_up = used.remembers and (for_admin or settings.summary_enabled)
-    cursors = Cursors(used.documents(CURSORS))
+    disk = stores.used
+    cursors = Cursors(disk.documents(CURSORS))
     memory = Memory(stores, clock=clock, max_items=settings.max_items, idle_ms=idle_ms, cursors=cursors)
-    choices = Choices(used.documents(""), memory.changes)
+    choices = Choices(disk.documents(""), memory.changes)
     consent = KnownConsent(choices, memory)
     basis = _Basis(memory, consent, clock, idle_ms)
-    people = _people(basis, choices, cursors, redactor, remembers=remembers)
+    used = memory
+    if not disk.remembers:
+        used = NoMemory(STORE_OFF)
+    elif not (for_admin or settings.durable_enabled):
+        used = NoMemory()
     conversations = _conversations(basis, settings)
+    summaries = conversations.rolling
+    if not disk.remembers:
+        summaries = NoSummaries(STORE_OFF)
+    elif not (for_admin or settings.summary_enabled):
+        summaries = NoSummaries()
+    people = _people(basis, choices, cursors, redactor, remembers=used is memory)
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
-    live = LiveConfig(used.documents(""), clock=clock, settings=settings.overrides)
-    storage = Storage(memory, people, conversations, indices, cursors, live, consent, remembers, sums_up)
+    live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides)
+    storage = Storage(memory, used, summaries, people, conversations, indices, cursors, live, consent)
     _register(settings, storage)
     return storage
 
@@ -193,10 +199,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory, people, talk = storage.memory, storage.people, storage.conversations
     memory.join(storage.consent)  # first: whatever is under way has to know that it may no longer be kept
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
-    if memory.disk.remembers:
-        memory.join(people.tool_log)
-    if storage.remembers:
-        memory.join(people.profiles, people.groups, people.last_used)
+    memory.join(people.tool_log, people.profiles, people.groups, people.last_used)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
     if settings.outbox_path.exists():  # what was mirrored has to be erased on relays, also while that is off
         from discoclaw.mirroring import relay_copies  # imports that most commands do without

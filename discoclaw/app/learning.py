@@ -11,12 +11,12 @@ from discoclaw.app.feature import Feature
 from discoclaw.app.models import Models
 from discoclaw.core.consolidate import Report
 from discoclaw.core.subject import user_subject
-from discoclaw.loops.consolidate import Consolidator
-from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.consolidate import Consolidator, NoConsolidator
+from discoclaw.loops.facts import FactsLoop, NoFacts
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Hygiene
 from discoclaw.loops.schedule import Loops
-from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.summary import NoSummary, SummaryLoop
 from discoclaw.loops.traits import Traits
 from discoclaw.memory.subjects.follow import Follower
 
@@ -42,7 +42,7 @@ class Learning(Feature):
         settings, storage = basics.settings, disk.storage
         self.followers: list[Follower] = []
         self.hygiene = Hygiene(
-            storage.used if storage.remembers else None,
+            storage.used,
             storage.people.last_used,
             storage.cursors,
             clock=basics.clock,
@@ -53,8 +53,10 @@ class Learning(Feature):
             consent=storage.consent,
         )
         self.heartbeat = Heartbeat(
-            Consolidator(models.facts, storage.memory, clock=basics.clock),
-            storage.memory,
+            Consolidator(models.facts, storage.used, clock=basics.clock)
+            if storage.remembers
+            else NoConsolidator(),
+            storage.used,
             storage.cursors,
             clock=basics.clock,
             every_minutes=settings.heartbeat_minutes if storage.remembers else 0,
@@ -70,7 +72,8 @@ class Learning(Feature):
 
     def _loops(self, basics: Basics, disk: OnDisk, models: Models) -> Loops:
         settings, storage = basics.settings, disk.storage
-        summary = facts = None
+        summary: SummaryLoop = NoSummary()
+        facts: FactsLoop = NoFacts()
         if storage.sums_up:
             summary = SummaryLoop(
                 models.summary,

@@ -195,6 +195,5 @@ async def _stated(storage: Storage, subject: str, state: Callable[[Draft], str])
     try:
         return await storage.memory.change(subject, "noted by hand", state, by=CLI_AUTHOR)
     finally:
-        for files in (storage.people.profiles, storage.people.groups):
-            if files is not None:
-                await files.close()
+        await storage.people.profiles.close()
+        await storage.people.groups.close()

@@ -9,12 +9,12 @@ Knows nothing about Discord, or about when it is time.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from discoclaw.core import titles
 from discoclaw.core.consolidate import Report, apply, available, past_decisions
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import ModelError
+from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Sensitivity, by_newest
@@ -23,6 +23,7 @@ from discoclaw.core.ports import Clock, Model
 from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.times import date_of
 from discoclaw.core.view import Conflict, View
+from discoclaw.memory.off import MEMORY_OFF
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.quote import quote_entry
 
@@ -97,6 +98,16 @@ class Consolidator:
         for reason in report.refused:
             log.info("%s: a proposal was refused: %s", subject, reason)
         return report
+
+
+class NoConsolidator(Consolidator):
+    """Tidies nothing, since nobody is remembered. `why` says so to whoever asks for it."""
+
+    def __init__(self, why: str = MEMORY_OFF) -> None:
+        self._why = why
+
+    async def run(self, *args: Any, **metadata: Any) -> NoReturn:
+        raise Refused(self._why)
 
 
 def _tidied(

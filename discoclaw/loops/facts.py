@@ -75,13 +75,17 @@ class FactsLoop:
         consent: Consent = UNLIMITED,
         traits: Traits | None = None,
     ) -> None:
-        self._traits = traits
+        self._traits = traits or Traits(memory, owners=())
         self._model = model
         self._memory = memory
         self._cursors = cursors
         self._dm_privacy = dm_privacy
         self._personas = personas or Personas()
         self._consent = consent
+
+    def hears(self, said: Said) -> bool:
+        """Whether what somebody said is to wait for extraction."""
+        return not said.by_us and not said.guest
 
     async def seen_up_to(self, user_id: str) -> dict[str, int]:
         """The newest message ids (snowflakes) extraction has seen, by session."""
@@ -113,9 +117,8 @@ class FactsLoop:
         branch = persona(batch[0])
         view = await self._memory.view(subject, branch)
         own = [heard.said for heard in batch]
-        welcome = self._traits is not None and self._traits.welcome(user_id, own, context)
-        traits = self._traits if welcome else None
-        system = SYSTEM + RULE if traits is not None else SYSTEM
+        welcome = self._traits.welcome(user_id, own, context)
+        system = SYSTEM + RULE if welcome else SYSTEM
         patch = await self._model.structured(
             system=system, prompt=prompt(view, batch, context), shape=Patch, max_tokens=MAX_TOKENS
         )
@@ -147,9 +150,9 @@ class FactsLoop:
             refused = [str(gone_meanwhile)]
         for reason in refused:
             log.info("%s: a proposal was refused: %s", subject, reason)
-        if traits is not None:
+        if welcome:
             ids = [h.said.id for h in batch]
-            await traits.learn(user_id, patch, fallback, ids, lambda: not gone_since())
+            await self._traits.learn(user_id, patch, fallback, ids, lambda: not gone_since())
         backlog.take(batch)
 
         def further(cursor: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -174,6 +177,22 @@ class FactsLoop:
             evidence=clip(collapse(strip_memory_context(heard.said.text)), 200),
             dm_privacy=self._dm_privacy,
         )
+
+
+class NoFacts(FactsLoop):
+    """Learns nothing: extraction is switched off."""
+
+    def __init__(self) -> None:
+        """There is nothing to set up."""
+
+    def hears(self, said: Said) -> bool:
+        return False
+
+    async def seen_up_to(self, user_id: str) -> dict[str, int]:
+        return {}
+
+    async def run(self, user_id: str, backlog: Backlog, context: Sequence[Said]) -> bool:
+        return False
 
 
 def _seen(cursor: Mapping[str, object]) -> dict[str, int]:

@@ -39,6 +39,10 @@ Purge = Callable[[int], Awaitable[int]]
 """Purges something beside the memory, given the present (ms); returns how many entries went."""
 
 
+async def _nothing_to_purge(now_ms: int) -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Expired:
     """What left: `entries` of the archive, things of the day (`conversation`), `idle` items, log `lines`."""
@@ -68,7 +72,7 @@ class _Outcome:
 
 
 class Hygiene:
-    """Looks after all subjects of `memory`; None stands for no memory: then only what is beside is purged.
+    """Looks after all subjects of `memory`, and after what lies beside it.
 
     `purge` is that of the archive of talk, `lines` that of a log. `roll` gives random numbers from 0.0 to
     below 1.0. Nothing is done with the memory of who opted out of it (`consent`).
@@ -76,15 +80,15 @@ class Hygiene:
 
     def __init__(
         self,
-        memory: Memory | None,
-        access: LastUsed | None,
+        memory: Memory,
+        access: LastUsed,
         cursors: Cursors,
         *,
         clock: Clock,
         rules: Decay,
         roll: Callable[[], float],
-        purge: Purge | None = None,
-        lines: Purge | None = None,
+        purge: Purge = _nothing_to_purge,
+        lines: Purge = _nothing_to_purge,
         consent: Consent = UNLIMITED,
     ) -> None:
         self._memory = memory
@@ -110,9 +114,8 @@ class Hygiene:
                 entries=await self._purged(self._purge, now, "the archive"),
                 lines=await self._purged(self._lines, now, "the log of tools"),
             )
-            if self._memory is not None and self._access is not None:
-                total += await self._round(self._memory, self._access, now)
-                await self._access.flush()
+            total += await self._round(now)
+            await self._access.flush()
         if total != Expired():
             log.info(
                 "hygiene: %d entries, %d things of the day and %d idle items left%s",
@@ -152,31 +155,28 @@ class Hygiene:
         if self._task is not None:
             await asyncio.wait([task := self._task], timeout=grace_s)
             task.cancel()
-        if self._access is not None:
-            await self._access.flush()
+        await self._access.flush()
 
     # ------------------------------------------------------------------ inside
 
     @staticmethod
-    async def _purged(purge: Purge | None, now: int, what: str) -> int:
-        if purge is None:
-            return 0
+    async def _purged(purge: Purge, now: int, what: str) -> int:
         try:
             return await purge(now)
         except Exception:  # a named edge: what is beside may fail in any way, and memory is looked after
             log.exception("%s could not be purged", what)
             return 0
 
-    async def _round(self, memory: Memory, access: LastUsed, now: int) -> Expired:
+    async def _round(self, now: int) -> Expired:
         total, rest = Expired(), MOST_IN_A_ROUND
-        for subject, size in await asyncio.to_thread(memory.ledgers.by_age):
+        for subject, size in await asyncio.to_thread(self._memory.ledgers.by_age):
             if self._closed or rest <= 0:
                 break
             if self._consent.opted_out(user_of(subject) or "") or not await self._is_due(subject, size, now):
                 continue
             rest -= 1
             try:
-                total += await self._look_at(memory, access, subject, size, now)
+                total += await self._look_at(subject, size, now)
             except (MemoryFault, Refused) as error:
                 log.warning("%s is not looked after: %s: %s", subject, type(error).__name__, error)
             except Exception:  # a named edge: one subject may fail in any way, and the others go on
@@ -191,12 +191,13 @@ class Hygiene:
             return True
         return isinstance(when, int) and now > when
 
-    async def _look_at(self, memory: Memory, access: LastUsed, subject: str, size: int, now: int) -> Expired:
+    async def _look_at(self, subject: str, size: int, now: int) -> Expired:
+        memory, access = self._memory, self._access
         erased_at = memory.erased_at(subject)
         await access.load(subject)
         total, times = Expired(), []
         for name in (await memory.branches(subject)).all:
-            outcome = await self._branch(memory, access, subject, name, now)
+            outcome = await self._branch(subject, name, now)
             total += outcome.purged
             if outcome.due is not None:
                 times.append(outcome.due)
@@ -208,8 +209,9 @@ class Hygiene:
         await self._cursors.update(_cursor(subject), changed)
         return total
 
-    async def _branch(self, memory: Memory, access: LastUsed, subject: str, name: str, now: int) -> _Outcome:
+    async def _branch(self, subject: str, name: str, now: int) -> _Outcome:
         """One branch. Its history is read only when its items and their times of use call for that."""
+        memory, access = self._memory, self._access
         items, accessed = (await memory.view(subject, name)).items.values(), access.of(subject)
         when = due(items, accessed, {}, self._rules)
         if when is None or now <= when:

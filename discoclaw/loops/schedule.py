@@ -55,7 +55,7 @@ class _Job(NamedTuple):
 
 
 class Loops:
-    """Both loops' schedule. Either loop may be None: switched off.
+    """Both loops' schedule.
 
     `learned(user_id)` is called when a run may have changed what a transparency mirror shows. What people
     said who do not want to be remembered (`consent`) no loop ever sees.
@@ -65,8 +65,8 @@ class Loops:
         self,
         *,
         clock: Clock,
-        summary: SummaryLoop | None,
-        facts: FactsLoop | None,
+        summary: SummaryLoop,
+        facts: FactsLoop,
         summary_every: int = 5,
         facts_every: int = 10,
         window_chars: int = 3000,
@@ -94,7 +94,8 @@ class Loops:
             return
         heard = Heard(said, place, session_key)
         track = self._sessions.use(session_key, self._clock())
-        track.backlog.hear(heard)
+        if self._summary.hears(said):
+            track.backlog.hear(heard)
         if all(one.id != said.id for one in track.recent):
             track.recent.append(said)
         track.window = window
@@ -102,7 +103,7 @@ class Loops:
             self._summarise(session_key, track)
         if not track.takes_part:
             self._keep_newest(track.backlog, window)
-        if self._facts is not None and not said.by_us and not said.guest:
+        if self._facts.hears(said):
             self._people.use(said.author_id, self._clock()).backlog.hear(heard)
         for message_id, author_id in leaving(track.inside, said, window):
             self._slip(track, str(message_id), author_id)
@@ -110,7 +111,7 @@ class Loops:
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
         """The conversation's past, read from the chat after a start: what a loop has not seen waits again."""
         track = self._sessions.use(session_key, self._clock())
-        if self._summary is not None and not track.cursor_known:
+        if not track.cursor_known:
             track.backlog.seen({session_key: await self._summary.seen_up_to(session_key)})
             track.cursor_known = True
             track.takes_part = track.takes_part or track.backlog.taken[session_key] > 0
@@ -119,7 +120,7 @@ class Loops:
             said = [one for one in said if one.sent_at > until]
         for author in {one.author_id for one in said if not one.by_us and not one.guest}:
             person = self._people.use(author, self._clock())
-            if self._facts is not None and not person.cursor_known:
+            if not person.cursor_known:
                 person.backlog.seen(await self._facts.seen_up_to(author))
                 person.cursor_known = True
         for one in said:
@@ -203,8 +204,7 @@ class Loops:
         track.backlog.take(list(track.backlog.waiting.values()))
         track.backlog.seen({session_key: up_to})
         track.turns = 0
-        if self._summary is not None:
-            self._resets.note(session_key)
+        self._resets.note(session_key)
 
     def took_part(self, session_key: str) -> bool:
         """Whether we have answered in this conversation, now or before the last restart."""
@@ -255,19 +255,13 @@ class Loops:
 
     def _summarise(self, session_key: str, session: Track, user_id: str | None = None) -> None:
         """A summary is due, perhaps because of a person's turn; a run at work is followed by another one."""
-        if self._summary is None:
-            session.backlog.take(list(session.backlog.waiting.values()))
-            return
         if user_id is not None:
             session.asked_by.add(user_id)
         self._worker.note(_Job("summary", session_key))
 
     def _extract(self, user_id: str, person: Track) -> None:
         """An extraction is due; a run at work is followed by another one."""
-        if self._facts is None:
-            person.backlog.take(list(person.backlog.waiting.values()))
-        else:
-            self._worker.note(_Job("extraction", user_id))
+        self._worker.note(_Job("extraction", user_id))
 
     # ------------------------------------------------------------------ the runs
 
@@ -306,7 +300,6 @@ class Loops:
             track.failures = 0 if worked else track.failures + 1
 
     async def _summary_batch(self, session_key: str, session: Track, people: Collection[str]) -> bool:
-        assert self._summary is not None
         self._let_go(session)
         more = await self._summary.run(session_key, session.backlog)
         for user_id in people:
@@ -314,7 +307,6 @@ class Loops:
         return more
 
     async def _facts_batch(self, user_id: str, person: Track) -> bool:
-        assert self._facts is not None
         if not person.cursor_known:
             person.backlog.seen(await self._facts.seen_up_to(user_id))
             person.cursor_known = True
@@ -326,7 +318,7 @@ class Loops:
     async def _save_reset(self, session_key: str) -> None:
         """Save that nothing said until now comes back into a summary."""
         track = self._sessions.peek(session_key)
-        if self._summary is not None and track is not None:
+        if track is not None:
             await self._summary.saw(session_key, track.backlog.taken[session_key])
 
     def _context(self, user_id: str, track: Track) -> list[Said]:

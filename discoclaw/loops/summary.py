@@ -13,7 +13,7 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Source
-from discoclaw.core.message import Me
+from discoclaw.core.message import Me, Said
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Model
 from discoclaw.core.subject import person_of
@@ -23,6 +23,7 @@ from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import people_of
+from discoclaw.memory.off import NO_GROUPS
 from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.prompt.assemble import display_names, entry
 from discoclaw.prompt.quote import quote, quote_entry
@@ -50,8 +51,7 @@ Answer with JSON only: {"summary": "…", "themes": ["…"], "decisions": ["…"
 class SummaryLoop:
     """Brings one session's summary up to date. `max_chars` (UTF-16 units) is enforced here, not trusted.
 
-    `consent` knows when somebody had their memory erased. `groups` learn themes and decisions; None where
-    they are not to.
+    `consent` knows when somebody had their memory erased. `groups` learn themes and decisions.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SummaryLoop:
         me: Callable[[], Me],
         max_chars: int,
         consent: Consent,
-        groups: Groups | None = None,
+        groups: Groups = NO_GROUPS,
     ) -> None:
         self._model = model
         self._rolling = rolling
@@ -72,6 +72,10 @@ class SummaryLoop:
         self._max_chars = max_chars
         self._consent = consent
         self._groups = groups
+
+    def hears(self, said: Said) -> bool:
+        """Whether what somebody said is to wait for a summary."""
+        return True
 
     async def seen_up_to(self, session_key: str) -> int:
         """The newest message id (snowflake) that is in the summary; 0 when there is none."""
@@ -152,8 +156,6 @@ class SummaryLoop:
 
     async def _known(self, newest: Heard) -> Known | None:
         """What the group knows already; None where nothing is to be learned for any."""
-        if self._groups is None:
-            return None
         try:
             return await self._groups.known(newest.place)
         except MemoryFault as fault:
@@ -167,7 +169,6 @@ class SummaryLoop:
 
         It may rest on the words of everybody whose words are in the summary, which the model was shown.
         """
-        assert self._groups is not None
         talked = people_of(await self._cursors.get(f"people-{session_key}"))
         source = Source("discord", newest.place.channel_id, newest.said.id)
         origin = Origin("inferred", source, newest.said.sent_at, newest.place.private)
@@ -195,6 +196,25 @@ class SummaryLoop:
             f"{titles.MAXIMUM} {self._max_chars} characters",
         ]
         return titles.SEPARATOR.join(sections)
+
+
+class NoSummary(SummaryLoop):
+    """Sums nothing up: summaries are switched off."""
+
+    def __init__(self) -> None:
+        """There is nothing to set up."""
+
+    def hears(self, said: Said) -> bool:
+        return False
+
+    async def seen_up_to(self, session_key: str) -> int:
+        return 0
+
+    async def saw(self, session_key: str, up_to: int) -> None:
+        """Nothing is noted."""
+
+    async def run(self, session_key: str, backlog: Backlog) -> bool:
+        return False
 
 
 def _listed(title: str, texts: Sequence[str]) -> list[str]:

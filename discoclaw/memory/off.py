@@ -1,17 +1,21 @@
 """What stands in for the parts of memory that an admin switched off.
 
 Each is a part that knows nothing, notes nothing, and refuses to be changed with a sentence that says how to
-switch it on. So nobody who uses memory asks whether there is one.
+switch it on. So nobody who uses memory asks whether there is one. The folder, erasings and the registry of
+personal data are those of the real `Memory`, which is there also where nobody is remembered.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
+from discoclaw.core.consent import NEVER
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.history import Branches, History
 from discoclaw.core.message import Place
-from discoclaw.core.personal import Erasure
+from discoclaw.core.personal import Erasure, Removed
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
@@ -19,16 +23,20 @@ from discoclaw.memory.people.groups import Groups, Known
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.stores import NoLedgers
 from discoclaw.memory.subjects.store import Memory
 
+STORE_OFF = "memory is switched off here; an admin can switch it on with DISCOCLAW_STORE (files or sqlite)"
 MEMORY_OFF = "memory is switched off here; an admin can switch it on with DISCOCLAW_DURABLE_MEMORY_ENABLED"
+SUMMARIES_OFF = "summaries are switched off here; an admin can switch them on with DISCOCLAW_SUMMARY_ENABLED"
 
 
 class NoMemory(Memory):
-    """No item of anybody, and none can be added."""
+    """No item of anybody, and none can be added. `why` says so to whoever tries."""
 
-    def __init__(self) -> None:
-        """There is nothing to set up."""
+    def __init__(self, why: str = MEMORY_OFF) -> None:
+        self._why = why
+        self.ledgers = NoLedgers(Path())
 
     async def view(self, subject: str, branch: str | None = None) -> View:
         return EMPTY
@@ -40,32 +48,79 @@ class NoMemory(Memory):
         return EMPTY
 
     async def branches(self, subject: str) -> Branches:
-        return Branches({})
+        return Branches()
 
     def branches_in_ram(self, subject: str) -> None:
         return None
 
     async def history(self, subject: str) -> History:
-        return History(())
+        return History()
+
+    async def erase(self, subject: str, *, asked_at: int = 0) -> NoReturn:
+        raise Refused(self._why)
 
     def erased_at(self, subject: str) -> int:
-        return -1
+        return NEVER
+
+    def erased_anybody(self) -> bool:
+        return False
+
+    def pending_erasures(self, step: str | None = None) -> list[str]:
+        return []
+
+    def evict_idle(self) -> list[str]:
+        return []
+
+    def in_ram(self) -> int:
+        return 0
 
     async def change(self, *args: Any, **metadata: Any) -> NoReturn:
-        raise Refused(MEMORY_OFF)
+        raise Refused(self._why)
 
     async def act(self, *args: Any) -> NoReturn:
-        raise Refused(MEMORY_OFF)
+        raise Refused(self._why)
 
     async def turn(self, *args: Any) -> NoReturn:
-        raise Refused(MEMORY_OFF)
+        raise Refused(self._why)
+
+    async def restore(self, subject: str, lines: bytes) -> NoReturn:
+        raise Refused(self._why)
 
 
-class NoProfiles(Profiles):
-    """Nobody is known."""
+class _Nothing:
+    """What a part without anything does when it is started, told of a change, or visited by an erasing."""
 
     def __init__(self) -> None:
         """There is nothing to set up."""
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def settle(self) -> None:
+        """Nothing waits."""
+
+    async def close(self, grace_s: float = 0.0) -> None:
+        """Nothing is open."""
+
+    def recorded(self, subject: str) -> None:
+        """Nothing is shown."""
+
+    def committed(self, subject: str, commit: Commit) -> None:
+        """Nothing is noted."""
+
+    def forget(self, erasure: Erasure) -> None:
+        """Nothing is in RAM."""
+
+    @asynccontextmanager
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        yield
+
+    def erase(self, erasure: Erasure) -> Removed:
+        return Removed()
+
+
+class NoProfiles(_Nothing, Profiles):
+    """Nobody is known."""
 
     def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
         """Nothing is noted."""
@@ -79,18 +134,9 @@ class NoProfiles(Profiles):
     async def get(self, user_id: str) -> Profile | None:
         return None
 
-    async def settle(self) -> None:
-        """Nothing waits."""
 
-    async def close(self, grace_s: float = 0.0) -> None:
-        """Nothing is open."""
-
-
-class NoGroups(Groups):
+class NoGroups(_Nothing, Groups):
     """No channel is known."""
-
-    def __init__(self) -> None:
-        """There is nothing to set up."""
 
     def seen(self, place: Place, at: int, *, user_id: str | None = None, name: str = "") -> None:
         """Nothing is noted."""
@@ -107,18 +153,12 @@ class NoGroups(Groups):
     async def known(self, place: Place) -> Known | None:
         return None
 
-    async def settle(self) -> None:
-        """Nothing waits."""
-
-    async def close(self, grace_s: float = 0.0) -> None:
-        """Nothing is open."""
+    async def learn(self, *args: Any) -> None:
+        """Nothing is learned where nothing is known."""
 
 
-class NoLastUsed(LastUsed):
+class NoLastUsed(_Nothing, LastUsed):
     """No time of use is known."""
-
-    def __init__(self) -> None:
-        """There is nothing to set up."""
 
     def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
         """Nothing is noted."""
@@ -135,40 +175,38 @@ class NoLastUsed(LastUsed):
     async def flush(self) -> None:
         """Nothing waits."""
 
-    def committed(self, subject: str, commit: Commit) -> None:
-        """Nothing is noted."""
 
-    def forget(self, erasure: Erasure) -> None:
-        """Nothing is in RAM."""
-
-
-class NoToolLog(ToolLog):
+class NoToolLog(_Nothing, ToolLog):
     """No call is noted."""
-
-    def __init__(self) -> None:
-        """There is nothing to set up."""
 
     def note(self, *args: Any, **call: Any) -> None:
         """Nothing is noted."""
-
-    async def settle(self) -> None:
-        """Nothing waits."""
-
-    async def close(self, grace_s: float = 0.0) -> None:
-        """Nothing is open."""
 
     async def purge(self, now_ms: int) -> int:
         return 0
 
 
-class NoSummaries(RollingMemory):
-    """No conversation has a summary."""
+class NoSummaries(_Nothing, RollingMemory):
+    """No conversation has a summary. `why` says so to whoever tries to clear one."""
 
-    def __init__(self) -> None:
-        """There is nothing to set up."""
+    def __init__(self, why: str = SUMMARIES_OFF) -> None:
+        self._why = why
 
     async def get(self, session_key: str) -> Rolling:
         return NOTHING
 
     def in_ram(self, session_key: str) -> Rolling:
         return NOTHING
+
+    async def generation(self, session_key: str) -> int:
+        return 0
+
+    async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
+        return False
+
+    async def clear(self, session_key: str, *, by: str | None = None) -> NoReturn:
+        raise Refused(self._why)
+
+
+NO_GROUPS = NoGroups()
+"""For whoever learns nothing for any group."""

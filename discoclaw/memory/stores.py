@@ -129,7 +129,7 @@ class NoDisk:
 
     def __init__(self, files: FilesDisk) -> None:
         self.durable: Path | None = None
-        self.ledgers: Ledgers = _NoLedgers(files.root)
+        self.ledgers: Ledgers = NoLedgers(files.root)
         self._files = files
 
     def documents(self, folder: str) -> Documents:
@@ -184,7 +184,9 @@ class _NoLog:
 
 
 @dataclass(frozen=True, slots=True)
-class _NoLedgers:
+class NoLedgers:
+    """No ledger of anybody."""
+
     root: Path
 
     def log(self, subject: str) -> Log:

@@ -18,6 +18,7 @@ from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Expired, Hygiene
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.off import NoLastUsed, NoMemory
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import read
@@ -409,7 +410,9 @@ class TestRounds:
         async def purge(now_ms: int) -> int:
             return now_ms
 
-        hygiene = Hygiene(None, None, Cursors(tmp_path), clock=Clock(), rules=DECAY, roll=Dice(), purge=purge)
+        hygiene = Hygiene(
+            NoMemory(), NoLastUsed(), Cursors(tmp_path), clock=Clock(), rules=DECAY, roll=Dice(), purge=purge
+        )
         assert await hygiene.run(7) == Expired(entries=7)
         await hygiene.close()
 
