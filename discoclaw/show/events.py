@@ -29,9 +29,9 @@ class Secrets:
 
     def target(self, event: Event) -> str:
         """The id of the item that an event is about."""
-        given = event.ext.get("item", {}).get("id")
-        if isinstance(given, str):
-            return given
+        item_id = event.ext.get("item", {}).get("id")
+        if isinstance(item_id, str):
+            return item_id
         return self._bare.get(event.id) or self._bare.get(event.parent_id or "", "-")
 
     def open(self, event: Event) -> bool:
@@ -79,8 +79,8 @@ def _words(event: Event) -> str:
         return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
     if noted is not None:
         text = noted.get("text")
-        told = quoted(text) if isinstance(text, str) and text else "it no longer holds"
-        return f"settled, {word(noted['settled'])}: {told}" if "settled" in noted else f"against it: {told}"
+        other = quoted(text) if isinstance(text, str) and text else "it no longer holds"
+        return f"settled, {word(noted['settled'])}: {other}" if "settled" in noted else f"against it: {other}"
     return quoted(text_of(event))
 
 
@@ -95,5 +95,5 @@ def _targets_of_bare(history: History) -> Mapping[str, str]:
 
 
 def hidden(history: History) -> frozenset[str]:
-    """The items that are shown in private only, in their past too: what `view` and `changes` are given."""
+    """The items that are shown in private only, in their past too: for `view` and `changes`."""
     return Secrets(history, in_private=False).hidden

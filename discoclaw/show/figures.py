@@ -63,25 +63,25 @@ def stats(history: History, *, in_private: bool = True) -> str:
     times = [commit.timestamp for commit in history.commits.values()]
     rows = [
         ("items", f"{active} active, {len(items) - active} forgotten, {secret} private"),
-        ("kinds", _told(Counter(item.kind for item in shown if item.active))),
-        ("tags", _told(tags, 10)),
+        ("kinds", _counts(Counter(item.kind for item in shown if item.active))),
+        ("tags", _counts(tags, 10)),
         ("to settle", count(len(found.view.conflicts), "question")),
-        ("commits", _told_after(len(history.commits), found.acts)),
-        ("events", _told(found.events)),
-        ("made by", _told(found.by, 10)),
+        ("commits", _with_counts(len(history.commits), found.acts)),
+        ("events", _counts(found.events)),
+        ("made by", _counts(found.by, 10)),
         ("branches", f"{len(history.branches.all)}, HEAD is {word(history.branches.current)}"),
         ("since", f"{when(min(times, key=ms_of_iso))}, last change {when(max(times, key=ms_of_iso))}"),
     ]
-    return "\n".join(f"{name:<10} {told}" for name, told in rows if told)
+    return "\n".join(f"{name:<10} {text}" for name, text in rows if text)
 
 
-def _told(counted: Counter[str], most: int | None = None) -> str:
+def _counts(counted: Counter[str], most: int | None = None) -> str:
     ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{name} {number}" for name, number in ranked[:most])
 
 
-def _told_after(number: int, counted: Counter[str]) -> str:
-    return f"{number}" + (f", of these {told}" if (told := _told(counted)) else "")
+def _with_counts(number: int, counted: Counter[str]) -> str:
+    return f"{number}" + (f", of these {counts}" if (counts := _counts(counted)) else "")
 
 
 def stats_json(history: History) -> dict[str, Any]:

@@ -79,9 +79,9 @@ def _change(change: ItemChange) -> str:
     item, before = change.item, change.before
     start = f"{_SIGNS[change.kind]} {short(item.id)} [{', '.join(traits(item))}]"
     if change.kind != "changed" or before is None:
-        told = "" if change.kind in ("added", "removed") else f" ({STATUS.get(change.kind, change.kind)})"
+        note = "" if change.kind in ("added", "removed") else f" ({STATUS.get(change.kind, change.kind)})"
         words = quoted(item.text) if before is None or before.text == item.text else _from_to(before, item)
-        return f"{start} {words}{told}"
+        return f"{start} {words}{note}"
     if before.text != item.text:
         return f"{start} {_from_to(before, item)}"
     return f"{start} {quoted(item.text)} ({', '.join(_fields(before, item)) or 'confirmed'})"
@@ -104,12 +104,12 @@ def _fields(before: Item, after: Item) -> list[str]:
         ("scope", one.scope, other.scope),
         ("confidence", one.confidence, other.confidence),
     ]
-    told = [name for name, old, new in fields if old != new]
+    names = [name for name, old, new in fields if old != new]
     if one.sensitivity != other.sensitivity:
-        told.append("shared" if other.sensitivity == "normal" else f"now {other.sensitivity}")
+        names.append("shared" if other.sensitivity == "normal" else f"now {other.sensitivity}")
     if one.author != other.author:
-        told.append(f"now {other.author}")
-    return told
+        names.append(f"now {other.author}")
+    return names
 
 
 def conflict(view: View, conflict: Conflict, *, in_private: bool = True) -> str:

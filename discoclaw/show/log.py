@@ -56,12 +56,12 @@ def newest(
 def _records(history: History, branch: str | None) -> Sequence[Record]:
     if branch is None:
         return history.records
-    held = history.branch(branch)
-    chain = {commit.id for commit in history.chain(held.head)}
+    found = history.branch(branch)
+    chain = {commit.id for commit in history.chain(found.head)}
     return [
         record
         for record in history.records
-        if (record.id in chain if isinstance(record, Commit) else record.branch in (held.name, ""))
+        if (record.id in chain if isinstance(record, Commit) else record.branch in (found.name, ""))
     ]
 
 
@@ -107,14 +107,14 @@ def _act(name: str, other: str, origin: object) -> str:
 def made_by(metadata: Mapping[str, Any]) -> str:
     """Who made a record, and the messages it is based on: `, by command, message 1/2`."""
     by = metadata.get("by")
-    told = f", by {word(by)}" if isinstance(by, str) else ""
+    by_whom = f", by {word(by)}" if isinstance(by, str) else ""
     several = metadata.get("messages")
-    given = [metadata.get("message"), metadata.get("at"), *(several if isinstance(several, list) else [])]
-    messages = list(dict.fromkeys(word(one) for one in given if isinstance(one, str) and one))
+    places = [metadata.get("message"), metadata.get("at"), *(several if isinstance(several, list) else [])]
+    messages = list(dict.fromkeys(word(one) for one in places if isinstance(one, str) and one))
     if not messages:
-        return told
+        return by_whom
     more = f" and {len(messages) - 3} more" if len(messages) > 3 else ""
-    return f"{told}, {'message' if len(messages) == 1 else 'messages'} {' '.join(messages[:3])}{more}"
+    return f"{by_whom}, {'message' if len(messages) == 1 else 'messages'} {' '.join(messages[:3])}{more}"
 
 
 def _ref(ref: Ref, *, in_private: bool) -> str:
@@ -122,13 +122,13 @@ def _ref(ref: Ref, *, in_private: bool) -> str:
     if ref.action == "create":
         secret = ref.metadata.get("private") is True and not in_private
         about = PRIVATE if secret else quoted(ref.persona)
-        told = f"branch {name} created{at or ' empty'}" + (f": {about}" if ref.persona else "")
+        event = f"branch {name} created{at or ' empty'}" + (f": {about}" if ref.persona else "")
     elif ref.action == "switch":
-        told = f"HEAD moved to {name}"
+        event = f"HEAD moved to {name}"
     elif ref.action == "delete":
-        told = f"branch {name} deleted" + (f", it stood{at}" if at else "")
+        event = f"branch {name} deleted" + (f", it stood{at}" if at else "")
     elif ref.action == "union":
-        told = "records of another replica were taken in"
+        event = "records of another replica were taken in"
     else:
-        told = "repaired: " + (f"the lost commit {word(ref.head)} is accepted as lost" if at else "accepted")
-    return f"-- {when(ref.timestamp)} {told}{made_by(ref.metadata)}"
+        event = "repaired: " + (f"the lost commit {word(ref.head)} is accepted as lost" if at else "accepted")
+    return f"-- {when(ref.timestamp)} {event}{made_by(ref.metadata)}"
