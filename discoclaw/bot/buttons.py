@@ -42,7 +42,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
         super().__init__(discord.ui.Button(label=label[:80], style=style or self.style, custom_id=custom_id))
         found = self.template.fullmatch(custom_id)
         assert found is not None  # discord.py has matched it
-        self.given = found.groupdict()
+        self.known = found.groupdict()
 
     @classmethod
     async def from_custom_id(
@@ -58,7 +58,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
         try:
             with discord_errors():
-                if str(interaction.user.id) != self.given["user"]:
+                if str(interaction.user.id) != self.known["user"]:
                     await interaction.response.send_message(NOT_YOURS, ephemeral=True)
                     return
                 await interaction.response.defer()
@@ -73,7 +73,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
             return
         try:
             presses.require(*self.needs)
-            told = await self.do(presses, press)
+            text = await self.do(presses, press)
         except Refused as refusal:
             await _settle_down(press)
             await _whisper(press, sentence(refusal))
@@ -84,7 +84,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
             log.exception("a pressed button failed")
             await _whisper(press, FAILED)
         else:
-            await _become(press, told)
+            await _become(press, text)
 
 
 async def _become(press: Press, text: str) -> None:
@@ -117,22 +117,22 @@ class SettleButton(
     """Says which side of a conflict holds."""
 
     async def do(self, presses: Presses, press: Press) -> str:
-        how = cast(Resolution, self.given["how"])
-        return await presses.settle(press, self.given["event"], how, self.given["branch"])
+        how = cast(Resolution, self.known["how"])
+        return await presses.settle(press, self.known["event"], how, self.known["branch"])
 
 
 class UndoButton(_Button, template=rf"undo:{_USER}:(?P<commit>[0-9a-f]{{16}}):{_BRANCH}"):
     """Takes one commit back."""
 
     async def do(self, presses: Presses, press: Press) -> str:
-        return await presses.undo(press, self.given["commit"], self.given["branch"])
+        return await presses.undo(press, self.known["commit"], self.known["branch"])
 
 
 class SwitchButton(_Button, template=rf"switch:{_USER}:{_BRANCH}"):
     """Switches to a persona."""
 
     async def do(self, presses: Presses, press: Press) -> str:
-        return await presses.switch(press, self.given["branch"])
+        return await presses.switch(press, self.known["branch"])
 
 
 class HatchButton(_Button, template=rf"hatch:{_USER}"):
@@ -148,7 +148,7 @@ class EraseButton(_Button, template=rf"erase:{_USER}:(?P<target>\d{{1,20}})"):
     """Erases everything."""
 
     async def do(self, presses: Presses, press: Press) -> str:
-        return await presses.erase(press, self.given["target"])
+        return await presses.erase(press, self.known["target"])
 
 
 class KeepButton(_Button, template=rf"keep:{_USER}"):

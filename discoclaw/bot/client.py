@@ -26,8 +26,8 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-_COMMAND = re.compile("!(?:memory|hatch|nostr)", re.IGNORECASE)
-NO_RIGHT = "I have an answer for you in {place}, but may not write there. An admin can change that."
+_COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
+NO_RIGHT = "I have an answer for you, but I'm not allowed to write in {place}. An admin can change that."
 
 
 class DiscoClaw(commands.Bot):

@@ -63,11 +63,11 @@ class Presses:
         conflict = next((one for one in view.conflicts if one.event_id == event_id), None)
         if conflict is None:
             raise Refused(DONE_ALREADY)
-        held = view.items[conflict.item_id].text
+        before = view.items[conflict.item_id].text
         await verbs.settle(
             store, subject, event_id, how, self._origin(press), branch=branch, by="button", at=_at(press)
         )
-        return NOTE + texts.settled(held, conflict, how)
+        return NOTE + texts.settled(before, conflict, how)
 
     async def undo(self, press: Press, commit: str, branch: str) -> str:
         """What was learned is taken back."""

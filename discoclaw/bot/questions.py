@@ -124,8 +124,8 @@ class Questions:
         for name in sorted(branches.all, key=lambda name: name != branches.current):
             view = await self._memory.view(subject, name)
             for conflict in view.conflicts:
-                held = view.items.get(conflict.item_id)
-                secrets = {conflict.sensitivity, held.facets.sensitivity if held is not None else "normal"}
+                item = view.items.get(conflict.item_id)
+                secrets = {conflict.sensitivity, item.facets.sensitivity if item is not None else "normal"}
                 if "confidential" not in secrets:
                     found.setdefault(conflict.event_id, _Open(conflict, name, view))
         return found

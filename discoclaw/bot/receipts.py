@@ -89,7 +89,7 @@ def receipt(commit: Commit, *, in_dm: bool) -> str:
     lines = list(_lines(commit, in_dm=in_dm))
     if (more := len(lines) - MOST_LINES) > 0:
         lines[MOST_LINES:] = [f"+{more} more"]
-    return "\n".join(NOTE + told for told in lines)
+    return "\n".join(NOTE + line_ for line_ in lines)
 
 
 def _lines(commit: Commit, *, in_dm: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Slash commands are told to Discord only when they changed: syncing at every start meets a rate limit."""
+"""Slash commands are sent to Discord only when they changed: syncing at every start meets a rate limit."""
 
 import hashlib
 import json

@@ -27,14 +27,14 @@ from discoclaw.memory.subjects.store import Memory
 log = logging.getLogger(__name__)
 
 CURSOR = "transparency"
-"""The cursor that notes which message is whose; also the name of this step of an erasing."""
+"""The cursor that notes which message is about whom; also the name of this step of an erasing."""
 MOST_MESSAGES = 5_000
 """So many messages of the channel are looked through for what an erased person left."""
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
 
 class Transparency(PersonalData):
-    """Mirrors subjects into the channel `channel_id`; which message is whose is kept in `cursors`."""
+    """Mirrors subjects into the channel `channel_id`; which message is about whom is kept in `cursors`."""
 
     name = "transparency messages"
 
@@ -116,19 +116,19 @@ class Transparency(PersonalData):
         if known.isdigit():
             await _delete(channel.get_partial_message(int(known)))
         with_summaries: set[str] = set()
-        async for message, whose in self._ours(channel):
-            if whose == user_id:
+        async for message, person in self._ours(channel):
+            if person == user_id:
                 await _delete(message)
             elif has_summary(message.content):
-                with_summaries.add(whose)
+                with_summaries.add(person)
         return with_summaries
 
     async def _ours(self, channel: TextPlace) -> AsyncIterator[tuple[discord.Message, str]]:
         """Our messages in the channel and whom (user id) each is about, also those we lost the note of."""
         async for message in channel.history(limit=MOST_MESSAGES):
-            whose = about(message.content) if message.author == self._client.user else None
-            if whose is not None:
-                yield message, whose
+            person = about(message.content) if message.author == self._client.user else None
+            if person is not None:
+                yield message, person
 
     async def _channel(self) -> TextPlace:
         known = self._client.get_channel(self._channel_id)

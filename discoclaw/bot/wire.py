@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
 
 _TALK = (discord.MessageType.default, discord.MessageType.reply)
-_COMMAND = re.compile(r"!(?:memory|hatch|nostr)(\s|$)", re.IGNORECASE)
+TEXT_ROOTS = ("memory", "hatch", "nostr")
+"""What text commands begin with, behind `!`."""
+_COMMAND = re.compile(rf"!(?:{'|'.join(TEXT_ROOTS)})(\s|$)", re.IGNORECASE)
 _MAX_TEXT = 16_000
 """Longest text taken from one message, in code points; Discord's own limit is 4,000."""
 

@@ -186,9 +186,9 @@ def mermaid(history: History) -> str:
     lines = ["gitGraph"]
     if earlier := len(graph.commits) - len(kept):
         lines.append(f"    %% {count(earlier, 'earlier commit')} left out")
-    lines += [f"    {told}" for told in drawing.start()]
+    lines += [f"    {text}" for text in drawing.start()]
     for commit in kept:
-        lines += [f"    {told}" for told in drawing.commit(commit)]
+        lines += [f"    {text}" for text in drawing.commit(commit)]
     return "\n".join(lines) + "\n"
 
 
@@ -234,7 +234,7 @@ class _Mermaid:
         lane = self._graph.lane_of[commit.id]
         yield from self._checkout(lane)
         label = f"{self._graph.short(commit.id)} {clip(line(commit.message), _LONGEST_LABEL)}".rstrip()
-        told = f"id: {_string(label, 80)}"
+        text = f"id: {_string(label, 80)}"
         done = dict(acts(commit))
         other = self._merged(lane, done.get("merge"))
         tags = [
@@ -243,9 +243,9 @@ class _Mermaid:
         if commit.id == self._graph.head():
             tags.append("HEAD")
         if "undo" in done and other is None:
-            told += " type: REVERSE"
-        told += "".join(f" tag: {_string(tag, 60)}" for tag in tags)
-        yield f"merge {self._name(other)} {told}" if other is not None else f"commit {told}"
+            text += " type: REVERSE"
+        text += "".join(f" tag: {_string(tag, 60)}" for tag in tags)
+        yield f"merge {self._name(other)} {text}" if other is not None else f"commit {text}"
         self._heads[lane] = commit.id
         yield from self._branch(commit.id)
 
@@ -301,8 +301,8 @@ def timeline(history: History, *, limit: int | None = None, words: Vocabulary = 
         marks = [graph.lanes[graph.lane_of[row.commit.id]].name]
         marks += [f"{words.act(name)} {graph.short(other)}" for name, other in acts(row.commit)]
         marks += [words.head] if row.commit.id == head else []
-        told = f"{time} {graph.short(row.commit.id)} [{', '.join(marks)}] {line(row.commit.message)}"
-        lines.append(f"{_drawn(row):<{wide}}{told}")
+        text = f"{time} {graph.short(row.commit.id)} [{', '.join(marks)}] {line(row.commit.message)}"
+        lines.append(f"{_drawn(row):<{wide}}{text}")
     if earlier := len(graph.commits) - len(rows):
         lines.append(f"… {count(earlier, f'earlier {words.commit}')}")
     return "\n".join(lines)

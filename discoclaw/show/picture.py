@@ -153,11 +153,11 @@ class _Page:
     def _head(self, pen: _Pen, title: str) -> None:
         pen.write(_MARGIN, 42, title, _TEXT, 30, room=WIDTH - 2 * _MARGIN)
         branches = self._graph.history.branches
-        told = (
+        summary = (
             f"{count(len(self._graph.commits), PEOPLE.commit)} · "
             f"{count(len(branches.all), PEOPLE.branch)} · {PEOPLE.head}: "
         )
-        at = _MARGIN + pen.write(_MARGIN, 84, told, _DIM)
+        at = _MARGIN + pen.write(_MARGIN, 84, summary, _DIM)
         lane = self._graph.lane_named(branches.current)
         pen.write(at, 84, self._graph.lanes[lane].name, colour_of(lane), room=WIDTH - _MARGIN - at)
 
@@ -220,8 +220,8 @@ class _Page:
         for number in graph.tips(commit.id):
             if at < WIDTH * 0.7:
                 tip = graph.lanes[number]
-                told = tip.name if tip.alive else f"{tip.name}, deleted"
-                at += pen.label(at, middle, told, colour_of(number)) + 10
+                label = tip.name if tip.alive else f"{tip.name}, deleted"
+                at += pen.label(at, middle, label, colour_of(number)) + 10
         pen.write(at, middle, line(commit.message, 200), _TEXT, room=right - at)
 
 

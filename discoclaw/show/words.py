@@ -103,5 +103,5 @@ def count(number: int, thing: str) -> str:
 
 def acts(commit: Commit) -> list[tuple[str, str]]:
     """What a commit did with other commits: (verb, id), for example ("merge", "c5230d5b…")."""
-    given = [(told, commit.metadata.get(name)) for name, told in ACTS.items()]
-    return [(told, other) for told, other in given if isinstance(other, str)]
+    found = [(act, commit.metadata.get(name)) for name, act in ACTS.items()]
+    return [(act, other) for act, other in found if isinstance(other, str)]

@@ -140,7 +140,7 @@ class TestDiscordFails:
             world.env.inject_error("POST", f"/channels/{world.general.id}/messages", status=403, times=None)
             await world.ann.send(world.general, "hello")
             assert world.shown(world.general) == ["hello"]
-            assert "may not write there" in world.answer(world.ann_dm)
+            assert "not allowed to write in" in world.answer(world.ann_dm)
 
     async def test_nobody_is_ever_pinged(self, start: Start) -> None:
         words = "@everyone <@1> <@&2> look"

@@ -112,6 +112,10 @@ class TestTheEntries:
         groups = {group.path for group in CATALOGUE.groups} | {""}
         assert {command.path.rpartition(" ")[0] for command in CATALOGUE.commands} <= groups
 
+    def test_what_is_a_command_as_text_is_a_group_at_the_root(self) -> None:
+        roots = {group.path for group in CATALOGUE.groups if " " not in group.path}
+        assert roots == CATALOGUE.text_roots
+
     def test_no_name_means_two_things(self) -> None:
         entries: list[Command | Group] = [*CATALOGUE.groups, *CATALOGUE.commands]
         names = Counter(

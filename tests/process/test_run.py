@@ -126,7 +126,7 @@ class TestWhenDiscordFails:
         house.discord.fail_next("POST", MESSAGES.format(attic.id), 403, times=100)
         try:
             await house.ask(house.ann, attic, "can you write here?")
-            told = await house.answered(house.discord.dm(house.ann), "may not write there")
+            told = await house.answered(house.discord.dm(house.ann), "not allowed to write in")
         finally:
             house.discord.faults.clear()
         assert attic.mention in told.content
@@ -141,7 +141,7 @@ class TestWhenDiscordFails:
         house.brain.answer("both fail", *[FAILED] * 3)
         try:
             await house.ask(house.bea, cellar, "now both fail")
-            told = await house.answered(house.discord.dm(house.bea), "may not write there")
+            told = await house.answered(house.discord.dm(house.bea), "not allowed to write in")
         finally:
             house.discord.faults.clear()
         assert cellar.mention in told.content

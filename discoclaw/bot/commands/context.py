@@ -28,7 +28,7 @@ OFF: Mapping[Need, str] = {
     "tidying": "tidying is switched off here",
     "mirror": "nothing is backed up: no relays are set; whoever runs me can name some with NOSTR_RELAYS",
 }
-"""What somebody is told who asks for a part that is switched off."""
+"""The answer to somebody who asks for a part that is switched off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,8 @@ class Commands:
                 return
             await self._run(call, found.command, values)
         elif await self._admitted(call):
-            told = _explained(self._catalogue, found)
-            await self._queued(call, lambda: said(told))
+            text = _explained(self._catalogue, found)
+            await self._queued(call, lambda: said(text))
 
     async def _slash(self, command: Command, interaction: Interaction, values: Values) -> None:
         call = Call(interaction, self._client, self._context)

@@ -51,10 +51,12 @@ async def remember(call: Call, text: str) -> str:
         item, done = draft.upsert("fact", clean.text, call.origin(), marked=call.marked(clean.text))
         if done == "unchanged":
             return f"I already remember that: {words(item.text)}"
-        told = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
+        answer = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
         if len(draft.items) > most and all(one.active for one in draft.items.values()):
-            told += f"\n(I keep {most} memories at most, so I forgot the oldest; `!memory undo` restores it.)"
-        return told
+            answer += (
+                f"\n(I keep {most} memories at most, so I forgot the oldest; `!memory undo` restores it.)"
+            )
+        return answer
 
     return await call.change("remembered by command", make)
 

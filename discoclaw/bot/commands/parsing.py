@@ -82,20 +82,20 @@ def _group_of(catalogue: Catalogue, name: str) -> Group:
 
 def values_of(command: Command, text: str, files: Iterable[Any] = ()) -> Values:
     """A value for each parameter. Raises Misused."""
-    given = _given(command, text)
+    written = _written(command, text)
     attached = next(iter(files), None)
     values: Values = {}
     for param in command.params:
         if param.kind == "file":
-            given[param.name] = attached
-        value = given.get(param.name)
+            written[param.name] = attached
+        value = written.get(param.name)
         if value is None and param.required:
             raise Misused("attach a file" if param.kind == "file" else "")
         values[param.name] = param.default if value is None else _CONVERT[param.kind](param, value)
     return values
 
 
-def _given(command: Command, text: str) -> Values:
+def _written(command: Command, text: str) -> Values:
     params = [param for param in command.params if param.kind != "file"]
     if command.parse is not None:
         return command.parse(text)

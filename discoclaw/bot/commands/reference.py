@@ -36,7 +36,7 @@ def _table(catalogue: Catalogue, group: Group) -> Iterator[str]:
     yield "| Command | What it does | Other names |"
     yield "|---|---|---|"
     for command in catalogue.below(group):
-        cells = (f"`/{_written(command)}`", _told(command), _others(catalogue, command))
+        cells = (f"`/{_written(command)}`", _described(command), _others(catalogue, command))
         yield f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |"
 
 
@@ -44,7 +44,7 @@ def _written(command: Command) -> str:
     return f"{command.path} {command.usage}".rstrip()
 
 
-def _told(command: Command) -> str:
+def _described(command: Command) -> str:
     """What a command does, and what its parameters are."""
     lines = [f"{command.help} (owners)" if command.owners else command.help]
     lines += [f"`{param.name}`: {param.help[:1].lower()}{param.help[1:]}" for param in command.params]

@@ -12,8 +12,8 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Kind, Param
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts.search import STILL
+from discoclaw.bot.wire import TEXT_ROOTS
 
-TEXT_ROOTS = frozenset({"memory", "hatch", "nostr"})
 STILL_TIDYING = "I'm still tidying. Please try again in a moment."
 
 
@@ -327,12 +327,8 @@ DATA = (
 )
 
 OWNERS = (
-    Command(
-        "hatch start", owners.start, "Begin the interview that gives me a personality", owners=True, needs=()
-    ),
-    Command(
-        "hatch cancel", owners.cancel, "End the interview without changing anything", owners=True, needs=()
-    ),
+    Command("hatch start", owners.start, "Begin the interview about my personality", owners=True, needs=()),
+    Command("hatch cancel", owners.cancel, "End the interview and change nothing", owners=True, needs=()),
     Command("hatch show", owners.show, "Who I am", owners=True, needs=()),
     Command("hatch undo", owners.undo, "Take back the last change of who I am", owners=True, needs=()),
     Command("nostr status", owners.mirror_status, "How my backup is doing", owners=True, needs=("mirror",)),
@@ -346,6 +342,5 @@ OWNERS = (
 )
 
 
-CATALOGUE = Catalogue(
-    GROUPS, (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, replace(SEARCH, path="search")), TEXT_ROOTS
-)
+_ALL = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, replace(SEARCH, path="search"))
+CATALOGUE = Catalogue(GROUPS, _ALL, frozenset(TEXT_ROOTS))

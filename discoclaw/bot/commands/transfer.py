@@ -109,7 +109,7 @@ async def take(call: Call, file: discord.Attachment) -> str:
 
     def make(draft: Draft) -> str:
         for item in found.items:
-            if found.skips_known and _is_held(draft, item):
+            if found.skips_known and _is_known(draft, item):
                 done["unchanged"] += 1
                 continue
             facets = Facets(key=item.facets.key, category=item.facets.category)
@@ -144,7 +144,7 @@ def _loaded(name: str, content: bytes, user_id: str, redactor: Redactor) -> Item
     return Items(tuple(History(found.records).shown().active()))
 
 
-def _is_held(draft: Draft, item: Item) -> bool:
+def _is_known(draft: Draft, item: Item) -> bool:
     """Whether an item of this id or key is there already."""
     key = item.facets.key
     return item.id in draft.items or (

@@ -76,8 +76,8 @@ def log(history: History, *, branch: str | None, oneline: bool, limit: int | Non
 
 def _change(commit: Commit, size: int, about: Sequence[str], secrets: shown.Secrets) -> Iterator[str]:
     done = [f"{_ACTS[act]} `{word(other)[:size]}`" for act, other in acts(commit)]
-    told = ", ".join([*about, *done, f"id `{commit.id[:size]}`"])
-    yield f"- {_when(commit)} {_title(commit)}: {told}"
+    details = ", ".join([*about, *done, f"id `{commit.id[:size]}`"])
+    yield f"- {_when(commit)} {_title(commit)}: {details}"
     yield from (f"  - {_event(event, secrets)}" for event in commit.events)
 
 
@@ -142,9 +142,9 @@ def _words(event: Event) -> str:
         return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
     if noted is not None:
         text = noted.get("text")
-        told = said(text) if isinstance(text, str) and text else "that it no longer holds"
+        other = said(text) if isinstance(text, str) and text else "that it no longer holds"
         how = _SETTLED.get(str(noted.get("settled")), "you decided about") if "settled" in noted else "or"
-        return f"{how} {told}"
+        return f"{how} {other}"
     return said(shown.text_of(event))
 
 
@@ -209,8 +209,8 @@ def intact(changes: int) -> str:
 
 
 def damaged(faults: Sequence[str]) -> str:
-    told = "\n".join(f"- {fault}" for fault in faults[:20])
-    return f"Your history is damaged. Please tell whoever runs me:\n{block(told)}"
+    listed = "\n".join(f"- {fault}" for fault in faults[:20])
+    return f"Your history is damaged. Please tell whoever runs me:\n{block(listed)}"
 
 
 # ---------------------------------------------------------------------- where a memory comes from

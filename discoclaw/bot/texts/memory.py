@@ -73,15 +73,15 @@ def kept_private(item: Item) -> str:
     return f"\n(private: I use it in our DMs only; `!memory share {short(item.id)}` changes that)"
 
 
-def settled(held: str, conflict: Conflict, how: Resolution) -> str:
-    """What became of a conflict about an item that said `held`."""
+def settled(before: str, conflict: Conflict, how: Resolution) -> str:
+    """What became of a conflict about an item that said `before`."""
     if how == "keep_old":
-        return f"Settled: I keep {said(held)}."
+        return f"Settled: I keep {said(before)}."
     if how == "both_valid":
-        return f"Settled: I keep both, {said(held)} and {said(conflict.text)}."
+        return f"Settled: I keep both, {said(before)} and {said(conflict.text)}."
     if conflict.text:
         return f"Settled: from now on I use {said(conflict.text)}."
-    return f"Settled: I forgot {said(held)}."
+    return f"Settled: I forgot {said(before)}."
 
 
 def erased(done: Erased, *, own: bool) -> str:

@@ -19,8 +19,8 @@ def personas(branches: Branches, counts: Mapping[str, int], *, in_private: bool)
     for one, branch in branches.all.items():
         about = PRIVATE if branch.private and not in_private else said(branch.persona)
         now = " (current)" if one == branches.current else ""
-        told = f" – {about}" if branch.persona else ""
-        lines.append(f"- **{name(one)}**{now}: {count(counts.get(one, 0), 'memory')}{told}")
+        purpose = f" – {about}" if branch.persona else ""
+        lines.append(f"- **{name(one)}**{now}: {count(counts.get(one, 0), 'memory')}{purpose}")
     return "\n".join(lines)
 
 
@@ -43,7 +43,7 @@ def stats(history: History, *, in_private: bool) -> str:
         ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
         ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**"),
     ]
-    return "\n".join(f"**{title}**: {told}" for title, told in rows if told)
+    return "\n".join(f"**{title}**: {text}" for title, text in rows if text)
 
 
 def _counted(counted: Counter[str], most: int | None = None) -> str:

@@ -26,12 +26,12 @@ _AN_ITEM = re.compile(r"\ban (?=item\b)")
 
 def for_people(text: str) -> str:
     """A text about a memory, in the words that people know."""
-    told, at = [], 0
+    parts, at = [], 0
     for found in _QUOTED.finditer(text):
-        told += [_translated(text[at : found.start()]), found[0]]
+        parts += [_translated(text[at : found.start()]), found[0]]
         at = found.end()
-    told.append(_translated(text[at:]))
-    return _ID.sub("", "".join(told))
+    parts.append(_translated(text[at:]))
+    return _ID.sub("", "".join(parts))
 
 
 def _translated(text: str) -> str:

@@ -1,0 +1,99 @@
+"""One event of a history as text, and whether that may be shown where it is read."""
+
+from collections.abc import Mapping
+
+from discoclaw.core.event import Event
+from discoclaw.core.history import History
+from discoclaw.core.item import KINDS, Sensitivity, triple_text
+from discoclaw.core.view import Fold
+from discoclaw.show.words import PRIVATE, quoted, short, word
+
+SIGNS = {"add": "+", "modify": "~", "forget": "-", "observe": "?"}
+STATUS = {"deprecated": "forgotten"}
+"""What people call the status of an item, or a change of it, where that is another word."""
+
+
+class Secrets:
+    """Which item an event is about, and whether its words may be shown here."""
+
+    def __init__(self, history: History, *, in_private: bool) -> None:
+        self._in_private = in_private
+        self._bare = _targets_of_bare(history)
+        last: dict[tuple[str, str], Sensitivity] = {}
+        for commit in history.commits.values():
+            for event in commit.events:
+                if event.event_type != "observe":
+                    last[self.target(event), commit.branch] = event.sensitivity
+        self.hidden = frozenset(item for (item, _), secret in last.items() if secret != "normal")
+        """Items that are private on at least one branch, or were when they were removed."""
+
+    def target(self, event: Event) -> str:
+        """The id of the item that an event is about."""
+        item_id = event.ext.get("item", {}).get("id")
+        if isinstance(item_id, str):
+            return item_id
+        return self._bare.get(event.id) or self._bare.get(event.parent_id or "", "-")
+
+    def open(self, event: Event) -> bool:
+        """Whether an event's text may be shown."""
+        if self._in_private:
+            return True
+        return event.sensitivity == "normal" and self.target(event) not in self.hidden
+
+    def words(self, event: Event) -> str:
+        """An event's text, or "(private)"."""
+        return _words(event) if self.open(event) else PRIVATE
+
+
+def event_line(event: Event, secrets: Secrets) -> str:
+    sign = SIGNS[event.event_type]
+    start = f"{sign} {event.event_type:<7} {short(secrets.target(event))}{marks(event)}"
+    return f"{start} {secrets.words(event)} ({word(event.source)})"
+
+
+def marks(event: Event) -> str:
+    """` [preference, forgotten, private]`: an event's kind and what else is not as usual."""
+    body = event.ext.get("item", {})
+    kind = body.get("kind", event.predicate)
+    found = [kind] if kind in KINDS else []
+    if event.event_type == "modify" and "status" in body:
+        found.append(STATUS.get(body["status"], body["status"]))
+    if event.sensitivity != "normal":
+        found.append(event.sensitivity)
+    return f" [{', '.join(found)}]" if found else ""
+
+
+def text_of(event: Event) -> str:
+    """What an item says with an event; a bare triple speaks for itself."""
+    text = event.ext.get("item", {}).get("text")
+    if isinstance(text, str):
+        return text
+    if event.ext and not event.ext.get("triple"):
+        return event.object
+    return triple_text(event.subject, event.predicate, event.object)
+
+
+def _words(event: Event) -> str:
+    link, noted = event.ext.get("link"), event.ext.get("conflict")
+    if link is not None:
+        return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
+    if noted is not None:
+        text = noted.get("text")
+        other = quoted(text) if isinstance(text, str) and text else "it no longer holds"
+        return f"settled, {word(noted['settled'])}: {other}" if "settled" in noted else f"against it: {other}"
+    return quoted(text_of(event))
+
+
+def _targets_of_bare(history: History) -> Mapping[str, str]:
+    """The item ids of events that don't name their item (bare triples), by event id."""
+    fold = Fold()
+    if not all(event.ext for commit in history.commits.values() for event in commit.events):
+        for commit in history.commits.values():
+            for event in commit.events:
+                fold.apply(event)
+    return fold.triples
+
+
+def hidden(history: History) -> frozenset[str]:
+    """The items that are shown in private only, in their past too: for `view` and `changes`."""
+    return Secrets(history, in_private=False).hidden

@@ -1,0 +1,116 @@
+"""Branches and statistics: how many items of which kinds, since when, and who made the changes."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discoclaw.core.history import Branches, History
+from discoclaw.core.item import KINDS
+from discoclaw.core.times import iso_ms, ms_of_iso
+from discoclaw.core.view import View
+from discoclaw.show.events import SIGNS
+from discoclaw.show.items import NOTHING, is_open
+from discoclaw.show.words import ACTS, PRIVATE, acts, count, quoted, when, word
+
+
+def branches(branches: Branches, counts: Mapping[str, int], *, in_private: bool = True) -> str:
+    """One line for each branch; `*` marks the current one. `counts` is the number of items by branch name."""
+    wide = max(len(word(name)) for name in branches.all)
+    rows = []
+    for name, branch in branches.all.items():
+        mark = "*" if name == branches.current else " "
+        at = branch.head or "no commits yet"
+        row = f"{mark} {word(name):<{wide}} {count(counts.get(name, 0), 'item'):>9}  {at}"
+        about = PRIVATE if branch.private and not in_private else quoted(branch.persona)
+        rows.append(f"{row}  {about}" if branch.persona else row)
+    return "\n".join(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    view: View
+    events: Counter[str]
+    by: Counter[str]
+    acts: Counter[str]
+
+
+def _figures(history: History) -> _Figures:
+    events: Counter[str] = Counter()
+    by: Counter[str] = Counter()
+    did: Counter[str] = Counter()
+    for commit in history.commits.values():
+        events.update(event.event_type for event in commit.events)
+        did.update(name for name, _ in acts(commit))
+        made_by = commit.metadata.get("by")
+        by[word(made_by) if isinstance(made_by, str) else "unknown"] += 1
+    return _Figures(history.view(history.branches.all[history.branches.current].head), events, by, did)
+
+
+def stats(history: History, *, in_private: bool = True) -> str:
+    """Statistics: how many items of which kinds, since when, and who made the changes.
+
+    Items are those of the current branch.
+    """
+    if not history.commits:
+        return NOTHING
+    found = _figures(history)
+    items = list(found.view.items.values())
+    secret = sum(item.facets.sensitivity != "normal" for item in items)
+    shown = [item for item in items if is_open(item, in_private=in_private)]
+    active = sum(item.active for item in items)
+    tags = Counter(word(tag) for item in shown if item.active for tag in item.tags)
+    times = [commit.timestamp for commit in history.commits.values()]
+    rows = [
+        ("items", f"{active} active, {len(items) - active} forgotten, {secret} private"),
+        ("kinds", _counts(Counter(item.kind for item in shown if item.active))),
+        ("tags", _counts(tags, 10)),
+        ("to settle", count(len(found.view.conflicts), "question")),
+        ("commits", _with_counts(len(history.commits), found.acts)),
+        ("events", _counts(found.events)),
+        ("made by", _counts(found.by, 10)),
+        ("branches", f"{len(history.branches.all)}, HEAD is {word(history.branches.current)}"),
+        ("since", f"{when(min(times, key=ms_of_iso))}, last change {when(max(times, key=ms_of_iso))}"),
+    ]
+    return "\n".join(f"{name:<10} {text}" for name, text in rows if text)
+
+
+def _counts(counted: Counter[str], most: int | None = None) -> str:
+    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{name} {number}" for name, number in ranked[:most])
+
+
+def _with_counts(number: int, counted: Counter[str]) -> str:
+    return f"{number}" + (f", of these {counts}" if (counts := _counts(counted)) else "")
+
+
+def stats_json(history: History) -> dict[str, Any]:
+    """The numbers of `stats` as JSON, complete."""
+    found = _figures(history)
+    items = list(found.view.items.values())
+    times = sorted(ms_of_iso(commit.timestamp) for commit in history.commits.values())
+    return {
+        "head": history.branches.current,
+        "commits": len(history.commits),
+        "first": iso_ms(times[0]) if times else None,
+        "last": iso_ms(times[-1]) if times else None,
+        "acts": {name: found.acts[name] for name in ACTS.values()},
+        "events": {name: found.events[name] for name in SIGNS},
+        "by": dict(sorted(found.by.items())),
+        "items": {
+            "active": sum(item.active for item in items),
+            "deprecated": sum(not item.active for item in items),
+            "private": sum(item.facets.sensitivity != "normal" for item in items),
+            "stated": sum(item.facets.author == "stated" for item in items),
+            "kinds": {kind: sum(item.kind == kind and item.active for item in items) for kind in KINDS},
+        },
+        "conflicts": len(found.view.conflicts),
+        "branches": {
+            name: {
+                "head": branch.head,
+                "commits": len(history.chain(branch.head)),
+                "active": len(history.view(branch.head).active()),
+            }
+            for name, branch in history.branches.all.items()
+        },
+    }
