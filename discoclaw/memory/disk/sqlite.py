@@ -57,7 +57,7 @@ class SqliteDisk:
     def open(self) -> None:
         with self._database.lock, as_ours(self.file):
             self._there()
-            self._database.open()
+            database.checkpoint(self._database.open(), wait=False)  # a killed process may have left a WAL
 
     def check(self) -> str | None:
         """What SQLite itself says of the whole file, about a millisecond for each MB of it."""
