@@ -1,7 +1,7 @@
 """Where tests put their files, and how often properties are tried.
 
-Files go to a folder in memory where the system has one: most of the time of this suite would be waiting for a
-disk to sync, and a process that is killed loses nothing of what it wrote there. TMPDIR names another folder;
+Files go to a folder in memory where the system has one: else most of the time of this suite is waiting for a
+disk to sync. A process that is killed loses nothing of what it wrote there. TEST_DIR names another folder;
 `make test-disk` runs what is about disks on a real one.
 
 Properties are tried on the same few examples in every run, and with HYPOTHESIS_PROFILE=thorough at length, on
@@ -27,9 +27,9 @@ def in_memory() -> bool:
         return False
 
 
-if "TMPDIR" not in os.environ and in_memory():
-    os.environ["TMPDIR"] = MEMORY  # for the processes that tests start, too
-    tempfile.tempdir = None  # asked anew at its next use
+if folder := os.environ.get("TEST_DIR") or (MEMORY if in_memory() else None):
+    os.environ["TMPDIR"] = folder  # for the processes that tests start, too
+    tempfile.tempdir = None  # which has Python look at TMPDIR again
 
 settings.register_profile("suite", max_examples=25, derandomize=True)
 settings.register_profile("thorough", max_examples=500, derandomize=False)
