@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py database.py sqlite.py ledger.py)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo run test check bench bench-recall mermaid docs lock clean
+.PHONY: demo run test test-disk check bench bench-recall mermaid docs lock clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -13,8 +14,13 @@ demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 run: $(READY)  ## Run the bot on Discord (settings: .env.example)
 	$(BIN)/discoclaw run
 
-test: $(READY)  ## All tests
+test: $(READY)  ## All tests, on files in memory where there is room (TEST_DIR=… for another folder)
 	$(BIN)/python -m pytest -n auto $(TESTS)
+
+test-disk: $(READY)  ## What is about disks, on the disk that this folder is on
+	mkdir -p .pytest_disk
+	TEST_DIR=$(CURDIR)/.pytest_disk $(BIN)/python -m pytest -n auto $(DISK_TESTS)
+	rm -rf .pytest_disk
 
 check: $(READY)  ## Lint, format, types, and which room may import which
 	$(BIN)/ruff check .
@@ -42,7 +48,7 @@ lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's
 	  --generate-hashes --no-header --quiet --output-file requirements.txt --no-emit-index-url
 
 clean:  ## Remove the virtual environment and caches; data/ stays
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-newest .pytest_disk .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,9 +1,35 @@
-"""How often properties are tried: the same few times in every run, and at length, each time anew, with
-HYPOTHESIS_PROFILE=thorough."""
+"""Where tests put their files, and how often properties are tried.
+
+Files go to a folder in memory where the system has one: else most of the time of this suite is waiting for a
+disk to sync. A process that is killed loses nothing of what it wrote there. TEST_DIR names another folder;
+`make test-disk` runs what is about disks on a real one.
+
+Properties are tried on the same few examples in every run, and with HYPOTHESIS_PROFILE=thorough at length, on
+new ones each time.
+"""
 
 import os
+import shutil
+import tempfile
 
 from hypothesis import settings
+
+MEMORY = "/dev/shm"
+ROOM = 1 << 30
+"""Bytes that have to be free in memory. A run takes a quarter of that; a container may have less."""
+
+
+def in_memory() -> bool:
+    """Whether there is a folder in memory with enough room for all that tests write."""
+    try:
+        return os.access(MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(MEMORY).free >= ROOM
+    except OSError:
+        return False
+
+
+if folder := os.environ.get("TEST_DIR") or (MEMORY if in_memory() else None):
+    os.environ["TMPDIR"] = folder  # for the processes that tests start, too
+    tempfile.tempdir = None  # which has Python look at TMPDIR again
 
 settings.register_profile("suite", max_examples=25, derandomize=True)
 settings.register_profile("thorough", max_examples=500, derandomize=False)

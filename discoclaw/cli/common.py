@@ -57,19 +57,21 @@ def now_ms() -> int:
 
 def all_subjects(settings: Settings) -> list[str]:
     """Every subject of the data folder."""
-    return subjects(disks_of(settings).used)
+    with disks_of(settings) as stores:
+        return subjects(stores.used)
 
 
 def inspect_all(settings: Settings) -> list[Inspection]:
     """Every subject as it lies on disk; one that can not be read has that as its fault."""
-    disk = disks_of(settings).used
-    return [inspect_or_fault(disk, subject) for subject in subjects(disk)]
+    with disks_of(settings) as stores:
+        return [inspect_or_fault(stores.used, subject) for subject in subjects(stores.used)]
 
 
 def note_other_stores(settings: Settings) -> None:
     """Say that memories lie in another store than the one that is used, where that is so."""
-    with suppress(OSError):  # one that can not be read stops whatever writes; here it is only looked at
-        for told in disks_of(settings).elsewhere():
+    # One that can not be read stops whatever writes; here it is only looked at.
+    with suppress(OSError), disks_of(settings) as stores:
+        for told in stores.elsewhere():
             note(told)
 
 
@@ -83,13 +85,14 @@ def inspect_or_fault(disk: Disk, subject: str) -> Inspection:
 
 def inspect_subject(who: str) -> Inspection:
     """One subject as it lies on disk; its faults go to stderr. Raises Refused and MemoryFault."""
-    disk, subject = disks_of(settings_module.load()).used, subject_named(who)
-    if subject in unfinished(disk):
-        raise Refused(
-            f"the erasing of {subject} was interrupted, so what is left of it is not shown; "
-            f"`discoclaw memory erase {subject} --yes` finishes it, and so does the bot's next start"
-        )
-    one = held(disk, subject)
+    subject = subject_named(who)
+    with disks_of(settings_module.load()) as stores:
+        if subject in unfinished(stores.used):
+            raise Refused(
+                f"the erasing of {subject} was interrupted, so what is left of it is not shown; "
+                f"`discoclaw memory erase {subject} --yes` finishes it, and so does the bot's next start"
+            )
+        one = held(stores.used, subject)
     for fault in one.faults:
         note(fault)
     return one

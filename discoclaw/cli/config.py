@@ -166,11 +166,8 @@ def _looking(settings: Settings, access: RelayAccess | None) -> Iterator[LiveCon
 
 @contextmanager
 def _documents(settings: Settings) -> Iterator[Documents]:
-    stores = disks_of(settings)
-    try:
+    with disks_of(settings) as stores:
         yield stores.used.documents("")
-    finally:
-        stores.close()
 
 
 def _config(settings: Settings, documents: Documents, access: RelayAccess | None) -> LiveConfig:

@@ -115,15 +115,15 @@ def _export_all(folder: Path, format_: Format) -> None:
         raise Refused("markdown can not be imported again; use --format json or objects with --all")
     check_outside(folder)
     settings = settings_module.load()
-    disk = disks_of(settings).used
-    if waiting := sorted(unfinished(disk)):
-        raise Refused(
-            f"the erasing of {waiting[0]} was interrupted; `discoclaw memory erase {waiting[0]} --yes` "
-            "finishes it, and so does the bot's next start"
-        )
-    note_other_stores(settings)
-    people = inspect_all(settings)
-    number = exchange.write_everybody(disk, people, folder, format_, now_ms=now_ms())
+    with disks_of(settings) as stores:
+        if waiting := sorted(unfinished(stores.used)):
+            raise Refused(
+                f"the erasing of {waiting[0]} was interrupted; `discoclaw memory erase {waiting[0]} --yes` "
+                "finishes it, and so does the bot's next start"
+            )
+        note_other_stores(settings)
+        people = inspect_all(settings)
+        number = exchange.write_everybody(stores.used, people, folder, format_, now_ms=now_ms())
     say(f"Exported {count(number, 'memory')} of {count(len(people), 'subject')} to {folder}.")
 
 
@@ -131,8 +131,9 @@ def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, i
     if format_ == "objects":
         return exchange.export_objects(one.history)
     if format_ == "snapshot":
-        cursors = disks_of(settings_module.load()).used.documents(CURSORS)
-        return exchange.export_snapshot(one.history, access.kept(cursors, one.subject))
+        with disks_of(settings_module.load()) as stores:
+            accessed = access.kept(stores.used.documents(CURSORS), one.subject)
+        return exchange.export_snapshot(one.history, accessed)
     make = exchange.export_json if format_ == "json" else exchange.export_markdown
     return make(one.history, one.subject, history_too=history, now_ms=now_ms())
 

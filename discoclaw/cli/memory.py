@@ -66,7 +66,8 @@ def list_(as_json: AsJson = False) -> None:
     Example: discoclaw memory list
     """
     settings = settings_module.load()
-    there = _with_records(inspect_all(settings), disks_of(settings).used)
+    with disks_of(settings) as stores:
+        there = _with_records(inspect_all(settings), stores.used)
     rows = [_summary(one) for one in there]
     note_other_stores(settings)
     for one in there:

@@ -61,7 +61,8 @@ def recall(
     view = one.view if name is None else one.history.view(one.history.branches.all[name].head)
     items = view.visible(in_dm=not public)
     found = Ranker(settings.fade, depth=settings.enrich_depth)
-    known = Signals(accessed=access.kept(disks_of(settings).used.documents(CURSORS), one.subject))
+    with disks_of(settings) as stores:
+        known = Signals(accessed=access.kept(stores.used.documents(CURSORS), one.subject))
     asked = parse(query)
     shown = choose(found, asked, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
     candidates = [] if asked.everything else found.consider(asked, items, now_ms=now, signals=known)

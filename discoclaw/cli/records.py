@@ -60,14 +60,15 @@ def get(who: RecordArg, as_json: AsJson = False) -> None:
     Example: discoclaw memory get 123456789012345678
     """
     settings = settings_module.load()
-    one, disk = inspect_subject(who), disks_of(settings).used
-    record = _record(one, disk, settings)
+    one = inspect_subject(who)
+    with disks_of(settings) as stores:
+        record, there = _record(one, stores.used, settings), recorded(stores.used)
     if as_json:
         say_json({"subject": one.subject, **record})
-    elif one.subject in recorded(disk):
+    elif one.subject in there:
         say("\n".join([one.subject, *_lines(record)]))
     else:
-        told = no_memory_text(one.subject, recorded(disk))
+        told = no_memory_text(one.subject, there)
         say(f"{told[:1].upper()}{told[1:]}{'' if told.endswith('?') else '.'}")
 
 
@@ -185,7 +186,8 @@ def _check(subject: str, option: str) -> None:
     if (user_of(subject) is None) == (option == "--note"):
         fits = "--theme and --decision" if option == "--note" else "--note"
         raise Refused(f"{subject} has no {option.removeprefix('--')}s; for it there is {fits}")
-    there = recorded(disks_of(settings_module.load()).used)
+    with disks_of(settings_module.load()) as stores:
+        there = recorded(stores.used)
     if subject not in there:
         raise Refused(no_memory_text(subject, there))
 

@@ -257,13 +257,10 @@ async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], 
 
 async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> Recovered:
     """What that would bring back; a bot may be running."""
-    stores = disks_of(here.settings)
-    try:
-        keys, pen = here.config.keys, here.config.pen
+    keys, pen = here.config.keys, here.wish.pen
+    with disks_of(here.settings) as stores:
         async with relays_of(here.settings, keys) as relays:
             return await recovery.preview(relays, pen, Names(keys), stores.used, clock=now_ms, progress=tell)
-    finally:
-        stores.close()
 
 
 # ---------------------------------------------------------------------- progress

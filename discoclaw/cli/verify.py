@@ -48,18 +48,18 @@ def verify(
     """
     settings = settings_module.load()
     named = subject_named(who) if who is not None else None
-    stores = disks_of(settings)
-    disk = stores.used
-    _look_at_whole(settings, stores, repair)
-    note_other_stores(settings)
-    checked = [_checked(disk, name) for name in _names(disk, named)]
     done: dict[str, list[str]] = {}
-    if repair and any(one.faults for one in checked):
-        with locked_storage() as storage:
-            for one in checked:
-                if one.faults:
-                    done[one.subject] = asyncio.run(_repair(storage.memory, one))
-        checked = [_checked(disk, one.subject) if one.faults else one for one in checked]
+    with disks_of(settings) as stores:
+        disk = stores.used
+        _look_at_whole(settings, stores, repair)
+        note_other_stores(settings)
+        checked = [_checked(disk, name) for name in _names(disk, named)]
+        if repair and any(one.faults for one in checked):
+            with locked_storage() as storage:
+                for one in checked:
+                    if one.faults:
+                        done[one.subject] = asyncio.run(_repair(storage.memory, one))
+            checked = [_checked(disk, one.subject) if one.faults else one for one in checked]
     if as_json:
         say_json([_json(one) | {"repaired": done.get(one.subject, [])} for one in checked])
     else:

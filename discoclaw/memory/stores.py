@@ -23,11 +23,20 @@ Store = Literal["files", "sqlite", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The store that is used, and those that may lie beside it from before, all below `root`."""
+    """The store that is used, and those that may lie beside it from before, all below `root`.
+
+    As a context it is closed at the end.
+    """
 
     root: Path
     used: Disk
     beside: tuple[Disk, ...] = ()
+
+    def __enter__(self) -> "Disks":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def open(self) -> None:
         """Make the used one ready, and bring along what people decided under another one.

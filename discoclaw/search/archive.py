@@ -8,9 +8,7 @@ about ranking, nor about who decides what is kept.
 
 import logging
 import sqlite3
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,25 +17,24 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
-from discoclaw.memory.disk.database import FAULTS, connect
-from discoclaw.memory.disk.files import stamp_of
-from discoclaw.search.archive_rows import (
-    Change,
-    Words,
+from discoclaw.memory.disk.database import (
+    FAULTS,
+    Database,
+    check_ours,
     checkpoint,
-    forget_words,
-    make,
-    prepare,
-    remove,
+    connect,
+    is_damage,
+    make_tables,
+    set_aside,
     transaction,
     version_of,
 )
+from discoclaw.memory.disk.files import stamp_of
+from discoclaw.search.archive_rows import SCHEMA, VERSION, Change, Words, forget_words, make, remove
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_BESIDE = ("-wal", "-shm")
 CACHE_KIB = 16_000
 """RAM for pages of the file, for reading."""
 CLOSE_S = 5.0
@@ -52,10 +49,9 @@ class Archive(PersonalData):
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
         self._clock = clock
-        self._lock = threading.RLock()  # the writer's; taken before the reader's where both are needed
-        self._writing: sqlite3.Connection | None = None
-        self._reader_lock = threading.Lock()
-        self._reading: sqlite3.Connection | None = None
+        # Whoever needs the locks of both takes the writer's first.
+        self._writer = Database(self._open_to_write, discard=self._set_aside)
+        self._reader = Database(self._open_to_read)
         self._files = 0
         """How many files there have been: whoever finds one damaged means the one they read."""
 
@@ -150,35 +146,22 @@ class Archive(PersonalData):
         """What a question finds; `nothing` without an archive. Raises MemoryFault."""
         seen = self._files
         try:
-            with self._reader_lock:
-                if self._reading is None:
-                    self._reading = self._open_to_read()
-                try:
-                    return look(self._reading) if self._reading is not None else nothing
-                except FAULTS:
-                    self._stop_reading()
-                    raise
+            return self._reader.run(look)
+        except _NoArchive:
+            return nothing
         except (*FAULTS, OSError) as error:
-            if _is_damage(error):
-                with self._lock:
+            if is_damage(error):
+                with self._writer.lock:
                     if seen == self._files:
                         self._set_aside(error)
             raise MemoryFault(f"{self.path.name} can not be read: {error}") from error
 
     def close(self) -> None:
-        """Let go of the file. It is opened again when it is used again."""
-        if not self._lock.acquire(timeout=CLOSE_S):
+        """Release the file. It is opened again when it is used again."""
+        if not self._writer.close(CLOSE_S):
             log.warning("%s is still being written; it is left open", self.path.name)
             return
-        try:
-            if self._reader_lock.acquire(timeout=CLOSE_S):
-                try:
-                    self._stop_reading()
-                finally:
-                    self._reader_lock.release()
-            self._stop_writing()
-        finally:
-            self._lock.release()
+        self._reader.close(CLOSE_S)
 
     # ------------------------------------------------------------------ the file
 
@@ -187,67 +170,35 @@ class Archive(PersonalData):
 
     def _alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Work with the connection that writes; on a damaged file, once more with a new one."""
-        with self._lock:
-            try:
-                try:
-                    return self._tried(work)
-                except FAULTS as error:
-                    if not _is_damage(error):
-                        raise
-                    self._set_aside(error)
-                    return self._tried(work)
-            except (*FAULTS, OSError) as error:
-                raise MemoryFault(f"{self.path.name} can not be used: {error}") from error
-
-    def _tried(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            if self._writing is None:
-                self._writing = connect(self.path)
-                prepare(self._writing)
-            return work(self._writing)
-        except BaseException:
-            self._stop_writing()
-            raise
+            return self._writer.run(work)
+        except (*FAULTS, OSError) as error:
+            raise MemoryFault(f"{self.path.name} can not be used: {error}") from error
 
-    def _open_to_read(self) -> sqlite3.Connection | None:
+    def _check(self, connection: sqlite3.Connection) -> None:
+        check_ours(connection, VERSION, self.path.name)
+
+    def _open_to_write(self) -> sqlite3.Connection:
+        def prepare(connection: sqlite3.Connection) -> None:
+            make_tables(connection, SCHEMA, VERSION)
+
+        return connect(self.path, check=self._check, prepare=prepare)
+
+    def _open_to_read(self) -> sqlite3.Connection:
         if not self._there():
-            return None
-        connection = connect(self.path)
-        try:
+            raise _NoArchive
+
+        def prepare(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA query_only = ON")
-            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            version = version_of(connection)
-        except BaseException:
-            connection.close()
-            raise
-        if version:
-            return connection
-        connection.close()  # it is just being made
-        return None
+            if not version_of(connection):  # it is just being made
+                raise _NoArchive
 
-    def _stop_reading(self) -> None:
-        if self._reading is not None:
-            _close(self._reading)
-        self._reading = None
-
-    def _stop_writing(self) -> None:
-        if self._writing is not None:
-            _close(self._writing)
-        self._writing = None
+        return connect(self.path, check=self._check, prepare=prepare, cache_kib=CACHE_KIB)
 
     def _set_aside(self, error: Exception) -> None:
         """Keep a damaged file under another name. The caller has the writer's lock. Raises OSError."""
         self.close()
-        stamp, number = stamp_of(self._clock()), 1
-        aside = self.path.with_name(f"{self.path.name}.corrupt-{stamp}")
-        while aside.exists():
-            number += 1
-            aside = self.path.with_name(f"{self.path.name}.corrupt-{stamp}-{number}")
-        for suffix in _BESIDE:
-            with suppress(FileNotFoundError):
-                Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
-        with suppress(FileNotFoundError):
-            self.path.rename(aside)
+        aside = set_aside(self.path, stamp_of(self._clock()))
         self._files += 1
         log.error(
             "%s is damaged (%s); it is kept as %s, and a new one is begun", self.path, error, aside.name
@@ -275,11 +226,5 @@ def _destroy(connection: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("somebody reads the archive, so its log can not be emptied")
 
 
-def _is_damage(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    return isinstance(error, UnicodeDecodeError) or (isinstance(code, int) and code & 0xFF in _DAMAGED)
-
-
-def _close(connection: sqlite3.Connection) -> None:
-    with suppress(sqlite3.Error):
-        connection.close()
+class _NoArchive(Exception):
+    """Nothing was ever written."""

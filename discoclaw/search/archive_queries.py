@@ -12,8 +12,8 @@ from typing import Any
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.words import others_for
-from discoclaw.memory.disk.database import any_of
 from discoclaw.search.archive_rows import COLUMNS, Indexed, entry_of, is_id
+from discoclaw.search.fulltext import any_of
 
 CANDIDATES = 100
 WITH_NEIGHBOURS = 30

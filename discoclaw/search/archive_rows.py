@@ -9,15 +9,14 @@ The place of an entry is the channel that owns it ("@g55"), or the person whose 
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
-from discoclaw.core.errors import NewerSchema
 from discoclaw.core.text import scrub
-from discoclaw.memory.disk.database import TOKENIZER, as_column
+from discoclaw.memory.disk.database import checkpoint
+from discoclaw.search.fulltext import TOKENIZER, as_column
 
 COLUMNS = "id, session_key, channel_id, group_id, guild_id, author_id, name, text, sent_at, by_us, to_id"
 """The columns of an `Entry`, in its order."""
@@ -26,7 +25,7 @@ _LARGEST = 2**63 - 1
 
 VERSION = 1
 
-_SCHEMA = (
+SCHEMA = (
     """CREATE TABLE entries (
         rowid INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, session_key TEXT NOT NULL,
         channel_id TEXT NOT NULL, group_id TEXT, guild_id TEXT, author_id TEXT NOT NULL, name TEXT NOT NULL,
@@ -140,37 +139,6 @@ def entry_of(row: Sequence[object]) -> Entry:
     return Entry(str(row[0]), *row[1:9], by_us=bool(row[9]), to_id=row[10])  # type: ignore[arg-type, misc]
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables, if there are none."""
-    if version_of(connection) == 0:
-        with transaction(connection):
-            if version_of(connection) == 0:
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """The version of the tables. Raises NewerSchema for one that we do not know."""
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > VERSION:
-        raise NewerSchema(f"the archive was written by a newer version ({version}); it is left as it is")
-    return version
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is done inside, or nothing of it."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
 def make(connection: sqlite3.Connection, change: Change, words: Words, consent: Consent) -> None:
     """Make one change. What has no id that the database can hold is left out."""
     if isinstance(change, Drop):
@@ -234,9 +202,3 @@ def forget_words(connection: sqlite3.Connection) -> None:
     """Have the index drop the words of what was deleted, and the log too, if nobody reads just now."""
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
     checkpoint(connection)
-
-
-def checkpoint(connection: sqlite3.Connection) -> bool:
-    """Bring everything into the file, and cut the log to nothing. Whether that could be done."""
-    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    return not busy

@@ -16,7 +16,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discoclaw.core.text import scrub
-from discoclaw.memory.disk.database import FAULTS, TOKENIZER, any_of, connect
+from discoclaw.memory.disk.database import (
+    FAULTS,
+    code_of,
+    connect,
+    make_tables,
+    remove,
+    transaction,
+    version_of,
+)
+from discoclaw.search.fulltext import TOKENIZER, any_of
 from discoclaw.search.item_rows import (
     Candidates,
     Instead,
@@ -42,36 +51,32 @@ MOST_ALIKE = 10_000
 SPOT_CHECK = 32
 """So many items of a file from an earlier run are looked at for other terms than they would get today."""
 
-_SCHEMA = f"""
-CREATE TABLE memories (
-  rowid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, key TEXT, content TEXT NOT NULL, category TEXT NOT NULL,
-  timestamp INTEGER NOT NULL, terms TEXT NOT NULL, length INTEGER NOT NULL, stamp INTEGER NOT NULL
-);
-CREATE VIRTUAL TABLE memories_fts USING fts5(
-  terms, content = 'memories', content_rowid = 'rowid', tokenize = '{TOKENIZER}'
-);
-CREATE VIRTUAL TABLE memories_vocab USING fts5vocab(memories_fts, 'row');
-CREATE TABLE memory_links (
-  from_id TEXT NOT NULL, to_id TEXT NOT NULL, PRIMARY KEY (from_id, to_id)
-) WITHOUT ROWID;
-CREATE INDEX memory_links_to ON memory_links (to_id);
-CREATE TABLE state (
-  one INTEGER PRIMARY KEY CHECK (one = 1), head TEXT, total INTEGER NOT NULL, average REAL NOT NULL
-);
-INSERT INTO state VALUES (1, NULL, 0, 1.0);
-CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
-  INSERT INTO memories_fts(rowid, terms) VALUES (new.rowid, new.terms);
-END;
-CREATE TRIGGER memories_gone AFTER DELETE ON memories BEGIN
-  INSERT INTO memories_fts(memories_fts, rowid, terms) VALUES ('delete', old.rowid, old.terms);
-  DELETE FROM memory_links WHERE from_id = old.id OR to_id = old.id;
-END;
-CREATE TRIGGER memories_changed AFTER UPDATE ON memories BEGIN
-  INSERT INTO memories_fts(memories_fts, rowid, terms) VALUES ('delete', old.rowid, old.terms);
-  INSERT INTO memories_fts(rowid, terms) VALUES (new.rowid, new.terms);
-END;
-PRAGMA user_version = {VERSION};
-"""
+_SCHEMA = (
+    """CREATE TABLE memories (
+        rowid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, key TEXT, content TEXT NOT NULL,
+        category TEXT NOT NULL, timestamp INTEGER NOT NULL, terms TEXT NOT NULL, length INTEGER NOT NULL,
+        stamp INTEGER NOT NULL)""",
+    f"""CREATE VIRTUAL TABLE memories_fts USING fts5(
+        terms, content = 'memories', content_rowid = 'rowid', tokenize = '{TOKENIZER}')""",
+    "CREATE VIRTUAL TABLE memories_vocab USING fts5vocab(memories_fts, 'row')",
+    """CREATE TABLE memory_links (
+        from_id TEXT NOT NULL, to_id TEXT NOT NULL, PRIMARY KEY (from_id, to_id)) WITHOUT ROWID""",
+    "CREATE INDEX memory_links_to ON memory_links (to_id)",
+    """CREATE TABLE state (
+        one INTEGER PRIMARY KEY CHECK (one = 1), head TEXT, total INTEGER NOT NULL, average REAL NOT NULL)""",
+    "INSERT INTO state VALUES (1, NULL, 0, 1.0)",
+    """CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
+        INSERT INTO memories_fts(rowid, terms) VALUES (new.rowid, new.terms);
+    END""",
+    """CREATE TRIGGER memories_gone AFTER DELETE ON memories BEGIN
+        INSERT INTO memories_fts(memories_fts, rowid, terms) VALUES ('delete', old.rowid, old.terms);
+        DELETE FROM memory_links WHERE from_id = old.id OR to_id = old.id;
+    END""",
+    """CREATE TRIGGER memories_changed AFTER UPDATE ON memories BEGIN
+        INSERT INTO memories_fts(memories_fts, rowid, terms) VALUES ('delete', old.rowid, old.terms);
+        INSERT INTO memories_fts(rowid, terms) VALUES (new.rowid, new.terms);
+    END""",
+)
 _UPSERT = """
 INSERT INTO memories (id, key, content, category, timestamp, terms, length, stamp)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -96,12 +101,6 @@ class Unusable(Exception):
     """The file is of another version or damaged: it has to be made anew. The text says why."""
 
 
-def remove(path: Path) -> None:
-    """Remove a file, and what SQLite keeps beside it. Raises OSError."""
-    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
-        path.with_name(name).unlink(missing_ok=True)
-
-
 class ItemFile:
     """An open file; use it as a context. All methods raise Unusable, or OSError for failures of the disk."""
 
@@ -109,12 +108,7 @@ class ItemFile:
         with _faults():
             if not path.exists():
                 remove(path)  # a log without its file would be played back into the new one
-            self._connection = connect(path)
-            try:
-                self._check_version()
-            except BaseException:
-                self._connection.close()
-                raise
+            self._connection = connect(path, check=_check_version, prepare=_prepare)
 
     def __enter__(self) -> "ItemFile":
         return self
@@ -122,13 +116,6 @@ class ItemFile:
     def __exit__(self, *_: object) -> None:
         with suppress(sqlite3.Error):
             self._connection.close()
-
-    def _check_version(self) -> None:
-        version = self._one("PRAGMA user_version")
-        if version == 0 and not self._one("SELECT count(*) FROM sqlite_master"):
-            self._connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
-        elif version != VERSION:
-            raise Unusable(f"it is of version {version}, not {VERSION}")
 
     # ------------------------------------------------------------------ writing
 
@@ -162,7 +149,7 @@ class ItemFile:
 
     def write(self, rows: Iterable[Row], gone: Iterable[str] = ()) -> None:
         """Add or change items, and remove those of the ids `gone`; the file then counts as incomplete."""
-        with _faults(), self._transaction():
+        with _faults(), transaction(self._connection):
             self._connection.execute("UPDATE state SET head = NULL")
             self._connection.executemany("DELETE FROM memories WHERE id = ?", ((one,) for one in gone))
             self._connection.executemany(_UPSERT, map(values_of, rows))
@@ -172,7 +159,7 @@ class ItemFile:
 
         `merge` puts the pieces of the index together, which pays after many writes.
         """
-        with _faults(), self._transaction():
+        with _faults(), transaction(self._connection):
             held = set(self._connection.execute("SELECT from_id, to_id FROM memory_links"))
             self._connection.executemany(
                 "DELETE FROM memory_links WHERE from_id = ? AND to_id = ?", held.difference(links)
@@ -271,16 +258,17 @@ class ItemFile:
         row = self._connection.execute(statement, values).fetchone()
         return row[0] if row is not None else None
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):  # some failures have rolled back already
-                self._connection.execute("ROLLBACK")
-            raise
+
+def _prepare(db: sqlite3.Connection) -> None:
+    make_tables(db, _SCHEMA, VERSION)
+
+
+def _check_version(db: sqlite3.Connection) -> None:
+    version = version_of(db)
+    if version not in (0, VERSION):
+        raise Unusable(f"it is of version {version}, not {VERSION}")
+    if version == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+        raise Unusable("it has tables of another program")
 
 
 @contextmanager
@@ -289,7 +277,7 @@ def _faults() -> Iterator[None]:
     try:
         yield
     except FAULTS as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if isinstance(error, sqlite3.Error) and (code is None or code & 0xFF in _DISK):
+        code = code_of(error)
+        if isinstance(error, sqlite3.Error) and (not code or code in _DISK):
             raise OSError(f"{type(error).__name__}: {error}") from error
         raise Unusable(f"{type(error).__name__}: {error}") from error

@@ -22,9 +22,10 @@ from discoclaw.core.item import Item
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.view import View
+from discoclaw.memory.disk.database import remove
 from discoclaw.memory.disk.files import in_thread, safe_id
 from discoclaw.memory.disk.port import FileDocuments
-from discoclaw.search.item_file import SPOT_CHECK, ItemFile, Unusable, remove
+from discoclaw.search.item_file import SPOT_CHECK, ItemFile, Unusable
 from discoclaw.search.item_rows import Candidates, Instead, Row, links_of, nothing_instead, stamp_of
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from math import log
 from discoclaw.core.item import Item
 from discoclaw.core.text import scrub
 from discoclaw.core.words import fold
-from discoclaw.memory.disk.database import as_column
+from discoclaw.search.fulltext import as_column
 
 SHARE = 0.8
 """What the terms that are looked up have at least of the weight of all terms of a query."""

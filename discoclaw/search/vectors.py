@@ -9,15 +9,22 @@ finds the file also where vectors are switched off by now. Knows nothing about p
 import hashlib
 import logging
 import sqlite3
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed
-from discoclaw.memory.disk.database import FAULTS, connect
+from discoclaw.memory.disk.database import (
+    FAULTS,
+    Database,
+    checkpoint,
+    code_of,
+    connect,
+    remove,
+    transaction,
+    version_of,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,7 +40,6 @@ CREATE TABLE vectors (
 """
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
 """Codes of a file that is no database, a damaged one, or one of other tables."""
-_BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 def hash_of(text: str) -> bytes:
@@ -48,8 +54,7 @@ class VectorCache(PersonalData):
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._lock = threading.Lock()
-        self._opened: sqlite3.Connection | None = None
+        self._database = Database(self._opened, discard=self._rebuild, damaged=_broken)
         self._erasings: dict[str, int] = {}
 
     def load(self, owner: str, model: str) -> dict[bytes, bytes]:
@@ -89,8 +94,7 @@ class VectorCache(PersonalData):
         def work(db: sqlite3.Connection) -> bool:
             if self.erasings(owner) != erasings:
                 return False
-            with db:
-                db.execute("BEGIN IMMEDIATE")
+            with transaction(db):
                 db.execute(
                     "DELETE FROM vectors WHERE owner = ? AND (model <> ? OR dims <> ?)", (owner, model, dims)
                 )
@@ -113,7 +117,7 @@ class VectorCache(PersonalData):
 
         A cache from which that can not be done is destroyed as a whole.
         """
-        with self._lock:
+        with self._database.lock:
             self.forget(erasure)
             try:
                 return Removed(self._destroy(erasure.subject))
@@ -121,23 +125,19 @@ class VectorCache(PersonalData):
                 return Removed(left=(f"{self._path}: {error.strerror or error}",))
 
     def close(self) -> None:
-        """Give the file back; it is opened again when it is used."""
-        with self._lock:
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
+        """Release the file; it is opened again when it is used."""
+        self._database.close()
 
     # ------------------------------------------------------------------ inside
 
     def _destroy(self, owner: str) -> int:
-        if self._opened is None and not (self._path is not None and self._path.exists()):
+        if not self._database.is_open and not (self._path is not None and self._path.exists()):
             self._discard()  # of a cache that is not there, nothing may lie beside it either
             return 0
         try:
-            db = self._connection()
+            db = self._database.open()
             count = db.execute("DELETE FROM vectors WHERE owner = ?", (owner,)).rowcount
-            (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy:
+            if checkpoint(db, wait=False):
                 return count
             why: object = "somebody else reads it"
         except FAULTS as error:
@@ -148,56 +148,34 @@ class VectorCache(PersonalData):
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Work on the file, alone; once more on a new one, if it is damaged. Raises MemoryFault."""
-        with self._lock:
-            try:
-                try:
-                    return work(self._connection())
-                except FAULTS as error:
-                    if not _broken(error):
-                        raise
-                    log.warning("%s is damaged (%s); it is a cache, and built anew", self._path, error)
-                    self._discard()
-                    return work(self._connection())
-            except (*FAULTS, OSError) as error:
-                raise MemoryFault(f"the cache of vectors can not be used: {error}") from error
+        try:
+            return self._database.run(work)
+        except (*FAULTS, OSError) as error:
+            raise MemoryFault(f"the cache of vectors can not be used: {error}") from error
 
-    def _connection(self) -> sqlite3.Connection:
-        if self._opened is None:
-            path = self._path
-            if path is None:
-                db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            else:
-                db = connect(path)
-            try:
-                _make(db)
-            except BaseException:
-                db.close()
-                raise
-            self._opened = db
-        return self._opened
+    def _opened(self) -> sqlite3.Connection:
+        return connect(self._path, prepare=_make)
+
+    def _rebuild(self, error: Exception) -> None:
+        log.warning("%s is damaged (%s); it is a cache, and built anew", self._path, error)
+        self._discard()
 
     def _discard(self) -> None:
         """Remove the file and what lies beside it. Raises OSError."""
-        if self._opened is not None:
-            with suppress(sqlite3.Error):
-                self._opened.close()
-            self._opened = None
+        self._database.close()
         if self._path is not None:
-            for end in _BESIDE:
-                self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+            remove(self._path)
 
 
 def _make(db: sqlite3.Connection) -> None:
     """Have the tables. Those of another version are dropped: what was in them can be had again."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version == VERSION:
+    if version_of(db) == VERSION:
         return
-    with db:
-        db.execute("BEGIN IMMEDIATE")
+    with transaction(db):
         db.execute("DROP TABLE IF EXISTS vectors")
         db.execute(_SCHEMA)
         db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _broken(error: Exception) -> bool:
-    return isinstance(error, UnicodeDecodeError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
+    return code_of(error) in _BROKEN

@@ -35,9 +35,17 @@ def store() -> Store:
 
 
 @pytest.fixture
-def fresh(root: Path, store: Store) -> Callable[[], Disks]:
-    """The stores as a new process finds them."""
-    return lambda: disks(store, root)
+def fresh(root: Path, store: Store) -> Iterator[Callable[[], Disks]]:
+    """The stores as a new process finds them; closed after the test."""
+    found: list[Disks] = []
+
+    def find() -> Disks:
+        found.append(disks(store, root))
+        return found[-1]
+
+    yield find
+    for one in found:
+        one.close()
 
 
 @pytest.fixture
@@ -49,6 +57,14 @@ def memory(root: Path, clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Mem
 
 
 @pytest.fixture
-def restart(root: Path, clock: Clock, fresh: Callable[[], Disks]) -> Callable[[], Memory]:
+def restart(clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Callable[[], Memory]]:
     """A memory that has just started on the same folder and knows only what is on disk."""
-    return lambda: Memory(fresh(), clock=clock)
+    started: list[Memory] = []
+
+    def start() -> Memory:
+        started.append(Memory(fresh(), clock=clock))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()

@@ -1,8 +1,8 @@
 """Erases in processes of their own: to be killed in the middle, or to meet a disk that is full.
 
 Run as `python -m tests.memory.erase_child <program> [<argument>...]`. `forge` reads lines of JSON
-[what, step, store, data folder]: each is done in a fresh fork that kills itself (SIGKILL) right before its
-`step`th act on the folder, as an audit hook sees it, or statement to a database; said is whether it lived.
+[what, step, store, data folder]: each is done in a fresh fork that is killed right before its `step`th act
+on the folder. Said is whether it lived; before that, at step 0, the kinds of all acts.
 """
 
 import asyncio
@@ -11,48 +11,24 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk.sqlite import SqliteDisk
 from tests.memory.child import full_at, say
+from tests.memory.kills import die_at
 from tests.memory.leftovers import ANN, Shelves, shelves
 
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-ACTS = frozenset({"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate"})
 
-
-def die_at(step: int, house: Shelves) -> None:
-    """Kill this process right before it touches the data folder for the `step`th time from now."""
-    done = 0
-
-    def count() -> None:
-        nonlocal done
-        done += 1
-        if done == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def look(event: str, args: tuple[Any, ...]) -> None:
-        writes = event == "open" and isinstance(args[2], int) and bool(args[2] & WRITES)
-        if (writes or event in ACTS) and str(house.data) in str(args[0]):
-            count()
-
-    sys.addaudithook(look)
-    if isinstance(disk := house.memory.disk, SqliteDisk):
-        with disk.reading() as db:
-            assert db is not None
-            db.set_trace_callback(lambda statement: count())
-
-
-def erase(step: int, house: Shelves) -> None:
+def erase(step: int, house: Shelves) -> list[str]:
     house.memory.open()
-    die_at(step, house)
+    kinds = die_at(step, house.data, house.memory)
     asyncio.run(house.memory.erase(ANN))
+    return kinds
 
 
-def resume(step: int, house: Shelves) -> None:
-    die_at(step, house)
+def resume(step: int, house: Shelves) -> list[str]:
+    kinds = die_at(step, house.data, house.memory)
     house.memory.open()
+    return kinds
 
 
 def forge() -> None:
@@ -60,7 +36,9 @@ def forge() -> None:
         what, step, store, data = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            {"erase": erase, "resume": resume}[what](step, shelves(Path(data), store=store))
+            kinds = {"erase": erase, "resume": resume}[what](step, shelves(Path(data), store=store))
+            if step == 0:
+                say(kinds)
             os._exit(0)
         _, status = os.waitpid(pid, 0)
         assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL

@@ -15,6 +15,7 @@ from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.personal import Erasure
+from discoclaw.memory.disk import database
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Looked, Visible, holding, look, present
@@ -380,8 +381,9 @@ class TestBytes:
             memory.close()
 
     async def test_one_that_is_locked_is_erased_at_the_next_start(
-        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(database, "BUSY_S", 0.05)
         memory, archive = with_archive(tmp_path)
         write(archive, Put(said(1, CANARY)))
         archive.close()
@@ -490,8 +492,7 @@ class TestFaults:
 
     def test_a_full_disk_is_a_fault_and_what_was_there_stays(self, archive: Archive) -> None:
         write(archive, Put(said(1, "zebra")))
-        connection = archive._writing  # the limit is a setting of this very connection
-        assert connection is not None
+        connection = archive._writer.open()  # the limit is a setting of this very connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         with pytest.raises(MemoryFault, match="full"):

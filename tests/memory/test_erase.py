@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,7 @@ from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
+from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, files_only, fingerprint, lines_of, listening, remember, texts
 from tests.memory.leftovers import (
     ANN,
@@ -781,36 +783,42 @@ class Forge:
         self._child.kill()
         self._child.communicate()
 
+    def steps(self, what: str, data: Path, store: Store) -> list[int]:
+        """The steps at which it is worth killing, found by doing it once on that folder."""
+        kinds = self._said(what, 0, store, data)
+        assert self._heard() is True
+        return chosen(kinds)
+
     def lived(self, what: str, step: int, data: Path, store: Store) -> bool:
         """Do it, and be killed right before the `step`th act on the folder. Whether there were fewer."""
+        return bool(self._said(what, step, store, data))
+
+    def _said(self, *order: object) -> Any:
         assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._child.stdin.write(json.dumps([what, step, store, str(data)]) + "\n")
+        self._child.stdin.write(json.dumps(order, default=str) + "\n")
         self._child.stdin.flush()
-        return bool(json.loads(self._child.stdout.readline()))
+        return self._heard()
+
+    def _heard(self) -> Any:
+        assert self._child.stdout is not None
+        return json.loads(self._child.stdout.readline())
 
 
 class TestKilledAtAnyStep:
     def test_either_nothing_happened_or_the_next_start_finishes_it(
         self, template: Path, tmp_path: Path, store: Store
     ) -> None:
-        nothing = done = 0
-        stride = 1 if store == "files" else 3  # a database's acts are alike, and many
+        outcomes = []
         with Forge() as forge:
-            for step in count(1, stride):
-                data = tmp_path / str(step)
-                shutil.copytree(template, data)
+            for step in forge.steps("erase", shutil.copytree(template, tmp_path / "whole"), store):
+                data = shutil.copytree(template, tmp_path / str(step))
                 lived = forge.lived("erase", step, data, store)
-                if self.check(template, data, store):
-                    done += 1
-                else:
-                    nothing += 1
-                    assert done == 0  # once it stands, it stands
-                if lived:
-                    break
+                outcomes.append(self.check(template, data, store))
                 shutil.rmtree(data)
-        assert nothing >= 1
-        assert done >= 20 // stride
+        assert lived
+        assert outcomes == sorted(outcomes)  # once it stands, it stands
+        assert outcomes.count(False) >= 1
+        assert outcomes.count(True) >= 10
 
     def test_also_when_the_next_starts_are_killed_one_after_the_other(
         self, template: Path, tmp_path: Path, store: Store
@@ -825,10 +833,12 @@ class TestKilledAtAnyStep:
                 assert not forge.lived("erase", step, data, store)
                 if self.intents(shelves(data, store=store)):
                     break
-            for step in count(1):
+            for step in forge.steps("resume", shutil.copytree(data, tmp_path / "whole"), store):
                 if forge.lived("resume", step, data, store):
                     break
                 kills += 1
+            else:
+                pytest.fail("it was killed at every start")
         assert kills >= 3
         assert self.check(template, data, store)
 

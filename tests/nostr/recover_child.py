@@ -1,7 +1,8 @@
 """Recovers in processes of its own, each killed with SIGKILL right before one of its acts on the disk.
 
 Run as `python -m tests.nostr.recover_child <events>`: a file of signed events, one a line, already verified.
-It reads lines of JSON [step, data folder]; each is done in a fresh fork. Said is whether it lived.
+It reads lines of JSON [step, data folder]; each is done in a fresh fork. Said is whether it lived; before
+that, at step 0, the kinds of all acts.
 """
 
 import asyncio
@@ -10,34 +11,19 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from discoclaw.nostr.event import Event
 from tests.memory.child import say
-from tests.memory.erase_child import ACTS, WRITES
+from tests.memory.kills import die_at
 from tests.memory.kit import NOW, Clock
 from tests.nostr.lives import Life, Shelf
 
 
-def die_at(step: int, data: str) -> None:
-    """Kill this process right before it touches the data folder for the `step`th time from now."""
-    done = 0
-
-    def look(event: str, args: tuple[Any, ...]) -> None:
-        nonlocal done
-        writes = event == "open" and isinstance(args[2], int) and bool(args[2] & WRITES)
-        if (writes or event in ACTS) and data in str(args[0]):
-            done += 1
-            if done == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(look)
-
-
-def recover(events: list[Event], step: int, data: str) -> None:
+def recover(events: list[Event], step: int, data: str) -> list[str]:
     with Life(Path(data), Clock(NOW + 3_600_000)) as life:
-        die_at(step, data)
+        kinds = die_at(step, Path(data))
         asyncio.run(life.recover(Shelf(*events)))
+        return kinds
 
 
 def main(path: str) -> None:
@@ -47,7 +33,9 @@ def main(path: str) -> None:
         step, data = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            recover(events, step, data)
+            kinds = recover(events, step, data)
+            if step == 0:
+                say(kinds)
             os._exit(0)
         _, status = os.waitpid(pid, 0)
         assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL

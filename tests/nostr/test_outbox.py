@@ -488,7 +488,7 @@ class TestTheFile:
 
     def test_one_that_can_not_be_used_says_so(self, tmp_path: Path, clock: Clock) -> None:
         (tmp_path / "outbox.sqlite").mkdir()
-        with pytest.raises(MemoryFault, match="can not be opened"):
+        with pytest.raises(MemoryFault, match="can't be opened"):
             Outbox(tmp_path / "outbox.sqlite", clock=clock).open()
 
     def test_erasing_is_not_done_while_somebody_reads_what_was_erased(

@@ -34,6 +34,7 @@ from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP, DELETE, PREFERENCE, SUMMARY, TOOL, Pen, Wanted
 from discoclaw.nostr.sealed import Box
 from tests.memory.child import full_at
+from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, Clock, asides, edit, texts
 from tests.nostr.lives import (
     ANN,
@@ -534,17 +535,24 @@ class TestCutOff:
             text=True,
         ) as child:
             assert child.stdin is not None and child.stdout is not None
-            step, done = 1, False
-            while not done:
+            said = self.at(child, 0, tmp_path / "whole")
+            assert json.loads(child.stdout.readline()) is True
+            steps = chosen(said, last=False)
+            for step in steps:
                 data = tmp_path / f"data-{step}"
-                child.stdin.write(json.dumps([step, str(data)]) + "\n")
-                child.stdin.flush()
-                done = json.loads(child.stdout.readline())
+                done = self.at(child, step, data)
                 with Life(data, late()) as life:
                     asyncio.run(life.recover(Shelf(*lived.events)))
                     assert life.files() == lived.files, step
-                step += 21
-        assert step > 50
+        assert done
+        assert len(steps) > 5
+
+    def at(self, child: "subprocess.Popen[str]", step: int, data: Path) -> Any:
+        """What the child says to a recovery that is killed at a step."""
+        assert child.stdin is not None and child.stdout is not None
+        child.stdin.write(json.dumps([step, str(data)]) + "\n")
+        child.stdin.flush()
+        return json.loads(child.stdout.readline())
 
     async def test_a_full_disk_is_an_error_and_with_room_the_same_again_goes_on(
         self, lived: Lived, empty: Life

@@ -11,7 +11,6 @@ Knows nothing about what is hidden.
 """
 
 import asyncio
-import json
 import logging
 import re
 import secrets
@@ -24,6 +23,7 @@ from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.lines import append, line_of, values_in
 from discoclaw.memory.disk.port import Disk, Log
 
 log = logging.getLogger(__name__)
@@ -135,11 +135,7 @@ class Clears(PersonalData):
 def read(lines: Log) -> list[Clear]:
     """The clears, as they stand, each once."""
     found: dict[str, Clear] = {}
-    for line in lines.read().splitlines():
-        try:
-            value = json.loads(line) if line.strip() else None
-        except (ValueError, RecursionError):
-            value = None
+    for value in values_in(lines.read()):
         if (one := clear_of(value)) is not None:
             found.setdefault(one.id, one)
     return list(found.values())
@@ -156,8 +152,7 @@ def add(lines: Log, clears: Iterable[Clear]) -> int:
     if len(before) + len(content) > MOST_BYTES:
         lines.replace(b"".join(map(_line, _needed([*known, *new]))))
     else:
-        torn = before and not before.endswith(b"\n")
-        lines.append(b"\n" + content if torn else content, expected_size=len(before))
+        append(lines, content, before=before)
     return len(new)
 
 
@@ -184,4 +179,4 @@ def _needed(clears: Iterable[Clear]) -> list[Clear]:
 
 
 def _line(clear: Clear) -> bytes:
-    return json.dumps(clear.to_json(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return line_of(clear.to_json())

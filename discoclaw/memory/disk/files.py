@@ -180,10 +180,15 @@ def stamp_of(ms: int) -> str:
 
 def keep_aside(path: Path, label: str, stamp: str) -> Path:
     """Copy a file to `<name>.<label>-<stamp>`, so that what follows can not lose it. Returns the copy."""
-    aside = path.with_name(f"{path.name}.{label}-{stamp}")
-    count = 1
-    while aside.exists():
-        count += 1
-        aside = path.with_name(f"{path.name}.{label}-{stamp}-{count}")
+    aside = unused_name(path, label, stamp)
     write_atomic(aside, path.read_bytes())
     return aside
+
+
+def unused_name(path: Path, label: str, stamp: str) -> Path:
+    """The first of `<name>.<label>-<stamp>`, `<name>.<label>-<stamp>-2` and so on that names no file yet."""
+    unused, count = path.with_name(f"{path.name}.{label}-{stamp}"), 1
+    while unused.exists():
+        count += 1
+        unused = path.with_name(f"{path.name}.{label}-{stamp}-{count}")
+    return unused

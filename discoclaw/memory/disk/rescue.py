@@ -13,10 +13,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from discoclaw.memory.disk.database import FAULTS
-from discoclaw.memory.disk.files import sync_folder
+from discoclaw.memory.disk.database import FAULTS, look
+from discoclaw.memory.disk.files import sync_folder, unused_name
 
 _LEAST_ROW = 20
 """No row takes fewer bytes of a file."""
@@ -36,20 +35,13 @@ def beheaded(file: Path) -> bool:
     return not _size(file) and _size(file.with_name(f"{file.name}-wal")) > 0
 
 
-def look(file: Path) -> sqlite3.Connection:
-    """A connection that changes nothing: it does not even bring the WAL into the file when it is closed."""
-    db = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
-    db.text_factory = bytes
-    return db
-
-
 def save(file: Path) -> Saved:
     """Everything in a file that can be read, however damaged it is. Writes nothing."""
     saved = Saved(missing=beheaded(file))
     if saved.missing:
         return saved
     try:
-        with closing(look(file)) as db:
+        with closing(look(file, as_bytes=True)) as db:
             most = file.stat().st_size // _LEAST_ROW
             for _, name, content in _rows(db, "documents", "name, content", most, saved):
                 saved.documents[name.decode()] = content
@@ -66,10 +58,7 @@ def save(file: Path) -> Saved:
 
 def keep_aside(file: Path, stamp: str) -> Path:
     """Copy a damaged file and its WAL beside it, durably. Returns where the copy is. Raises OSError."""
-    aside, count = file.with_name(f"{file.name}.corrupt-{stamp}"), 1
-    while aside.exists():
-        count += 1
-        aside = file.with_name(f"{file.name}.corrupt-{stamp}-{count}")
+    aside = unused_name(file, "corrupt", stamp)
     for end in ("-wal", ""):
         source = file.with_name(file.name + end)
         if source.exists() and source.stat().st_size:

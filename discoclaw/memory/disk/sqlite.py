@@ -18,16 +18,14 @@ One connection, one lock; blocking. Knows nothing about what the bytes mean.
 """
 
 import logging
-import os
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from discoclaw.core.errors import MemoryFault, NewerSchema
-from discoclaw.memory.disk import rescue
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.disk import database, rescue
 from discoclaw.memory.disk import sqlite_rows as rows
 from discoclaw.memory.disk.port import LEDGERS, Documents, Ledgers, Log
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
@@ -35,15 +33,6 @@ from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
 log = logging.getLogger(__name__)
 
 FILE = "memory.sqlite"
-BUSY_S = 5.0
-"""So long another program may keep the file locked before that is a fault."""
-
-_SETTINGS = (
-    "PRAGMA secure_delete = ON",
-    "PRAGMA temp_store = MEMORY",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-)
 
 
 class SqliteDisk:
@@ -56,8 +45,7 @@ class SqliteDisk:
         self.file = root / file
         self.durable: Path | None = None
         self.ledgers: Ledgers = _Ledgers(self)
-        self._lock = threading.RLock()
-        self._db: sqlite3.Connection | None = None
+        self._database = database.Database(self._connected)
         self._known: tuple[int, int] | None = None  # which file the connection is to
 
     def documents(self, folder: str) -> Documents:
@@ -67,8 +55,9 @@ class SqliteDisk:
         return _Log(self, name)
 
     def open(self) -> None:
-        with self._lock, as_ours(self.file):
-            self._connected(create=True)
+        with self._database.lock, as_ours(self.file):
+            self._there()
+            database.checkpoint(self._database.open(), wait=False)  # a killed process may have left a WAL
 
     def check(self) -> str | None:
         """What SQLite itself says of the whole file, about a millisecond for each MB of it."""
@@ -77,7 +66,7 @@ class SqliteDisk:
         if not self.file.exists():
             return None
         try:
-            with as_ours(self.file), closing(rescue.look(self.file)) as db:
+            with as_ours(self.file), closing(database.look(self.file, as_bytes=True)) as db:
                 (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         except Damaged as error:
             return str(error)
@@ -109,19 +98,14 @@ class SqliteDisk:
         ]
 
     def close(self) -> None:
-        with self._lock:
-            if self._db is not None:
-                with suppress(sqlite3.Error):
-                    self._db.close()
-                self._db = None
+        self._database.close()
 
     def wipe(self) -> None:
         """Destroy what is left of removed rows, and copies of a damaged file, which hold anybody's words."""
         with self.reading() as db:
             if db is not None:
                 db.execute("VACUUM")
-                busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                if busy:
+                if not database.checkpoint(db):
                     raise OSError(f"{self.file}-wal could not be emptied: another program is reading it")
         for copies in (f"{self.file.name}.corrupt-*", f".{self.file.name}.tmp*"):
             for copy in self.file.parent.glob(copies):
@@ -130,60 +114,38 @@ class SqliteDisk:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """The connection, for this thread alone; None where there is no file. Raises OSError."""
-        with self._lock, as_ours(self.file):
-            yield self._connected(create=False)
+        with self._database.lock, as_ours(self.file):
+            yield self._database.open() if self._there() else None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The connection in a transaction of its own: all of it is durable afterwards, or nothing is."""
-        with self._lock, as_ours(self.file):
-            db = self._connected(create=True)
-            assert db is not None
-            db.execute("BEGIN IMMEDIATE")
-            try:
+        with self._database.lock, as_ours(self.file):
+            self._there()
+            db = self._database.open()
+            with database.transaction(db):
                 yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    with suppress(sqlite3.Error):
-                        db.execute("ROLLBACK")
-                raise
 
-    def _connected(self, *, create: bool) -> sqlite3.Connection | None:
+    def _there(self) -> bool:
+        """Whether the file exists. One that was moved or removed is closed: what we write to it is lost."""
         there = _inode(self.file)
-        if self._db is not None and there != self._known:
-            self.close()  # the file was moved or removed, and what we wrote into it would be lost
-        if self._db is None and (create or there is not None):
-            self._db = self._connect()
-            self._known = _inode(self.file)
-        return self._db
+        if there != self._known:
+            self._database.close()
+        return there is not None
 
-    def _connect(self) -> sqlite3.Connection:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):  # ours alone, as the tombstones' key has to be; WAL and shm follow
-            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        db = sqlite3.connect(self.file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            db.text_factory = bytes
-            self._check_whose(db)
-            for setting in _SETTINGS:
-                db.execute(setting)
-            if rows.version_of(db) == 0:
-                rows.create(db)
-        except BaseException:
-            db.close()
-            raise
+    def _connected(self) -> sqlite3.Connection:
+        def check(db: sqlite3.Connection) -> None:
+            database.check_ours(db, rows.VERSION, self.file)
+
+        def prepare(db: sqlite3.Connection) -> None:
+            database.make_tables(db, rows.SCHEMA, rows.VERSION)
+
+        # For us alone, as the tombstones' key has to be.
+        db = database.connect(
+            self.file, check=check, prepare=prepare, durable=True, private=True, as_bytes=True
+        )
+        self._known = _inode(self.file)
         return db
-
-    def _check_whose(self, db: sqlite3.Connection) -> None:
-        """Raise for a file that is not to be written."""
-        version = rows.version_of(db)
-        if version > rows.VERSION:
-            raise NewerSchema(
-                f"{self.file} has version {version}, which this program does not know; update it"
-            )
-        if version == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-            raise OSError(f"{self.file} is a database of another program; move it away")
 
 
 @dataclass(frozen=True, slots=True)

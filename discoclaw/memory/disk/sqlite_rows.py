@@ -7,9 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from discoclaw.memory.disk.database import FAULTS
+from discoclaw.memory.disk.database import FAULTS, explained, is_damage
 
 VERSION = 1
 
@@ -28,7 +27,6 @@ SCHEMA = (
         line TEXT NOT NULL,
         UNIQUE (log, position)
     )""",
-    f"PRAGMA user_version = {VERSION}",
 )
 # Behind the last byte of a line stands its newline, which is not kept. What is no UTF-8 is kept as a blob.
 _END = "position + length(CAST(line AS BLOB)) + 1"
@@ -105,34 +103,11 @@ def _text(content: bytes) -> str | bytes:
         return content
 
 
-def version_of(db: sqlite3.Connection) -> int:
-    """The version of the tables; 0 where there are none of ours."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    return int(version)
-
-
-def create(db: sqlite3.Connection) -> None:
-    """Make the tables, unless somebody was quicker."""
-    db.execute("BEGIN IMMEDIATE")
-    for statement in SCHEMA if version_of(db) == 0 else ():
-        db.execute(statement)
-    db.execute("COMMIT")
-
-
 # ---------------------------------------------------------------------- errors
 
 
 class Damaged(OSError):
     """The file is damaged, or none of ours."""
-
-
-_WHY = {
-    sqlite3.SQLITE_BUSY: "another program has locked it; let that one finish, and try again",
-    sqlite3.SQLITE_READONLY: "it can not be written; look at the rights of the file and its folder",
-    sqlite3.SQLITE_CANTOPEN: "it can not be opened; look at the rights of the file and its folder",
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk fails, or is full",
-}
 
 
 @contextmanager
@@ -141,9 +116,6 @@ def as_ours(file: Path) -> Iterator[None]:
     try:
         yield
     except FAULTS as error:
-        code: Any = getattr(error, "sqlite_errorcode", 0)
-        garbled = isinstance(error, UnicodeDecodeError)
-        if garbled or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if is_damage(error):
             raise Damaged(f"{file} is damaged ({error}); {WAY_OUT}") from error
-        why = _WHY.get(code & 0xFF)
-        raise OSError(f"{file}: {why} ({error})" if why is not None else f"{file}: {error}") from error
+        raise OSError(f"{file}: {explained(error)}") from error

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.port import Disk, Log, disk_at
+from discoclaw.memory.disk.lines import append
+from discoclaw.memory.disk.port import Disk, disk_at
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class Tombstones:
             self._key = self._make_key()
         mark = _mark(self._key, subject)
         line = json.dumps({"mark": mark, "at": at}).encode() + b"\n"
-        _add(self._lines, line)
+        append(self._lines, line, before=self._lines.read())
         self._marks[mark] = at
 
     def _take(self, number: int, line: bytes) -> None:
@@ -135,15 +136,9 @@ def bring(source: Disk, target: Disk) -> bool:
             "one; move one of them away with its key"
         )
     if new := [line for line in theirs if line not in ours]:
-        _add(target.log(FILE), b"".join(line + b"\n" for line in new))
+        lines = target.log(FILE)
+        append(lines, b"".join(line + b"\n" for line in new), before=lines.read())
     return True
-
-
-def _add(to: Log, lines: bytes) -> None:
-    """Append lines, behind an unfinished one if need be."""
-    before = to.read()
-    torn = before and not before.endswith(b"\n")
-    to.append(b"\n" + lines if torn else lines, expected_size=len(before))
 
 
 def _marks(disk: Disk) -> list[bytes]:

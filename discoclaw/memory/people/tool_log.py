@@ -11,7 +11,6 @@ Knows nothing about tools or models.
 """
 
 import asyncio
-import json
 import re
 import secrets
 from collections import deque
@@ -30,6 +29,7 @@ from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.files import in_thread, safe_id
+from discoclaw.memory.disk.lines import append, line_of, values_in
 from discoclaw.memory.disk.port import TOOLS, Disk, Documents, Log, drop
 from discoclaw.work import GRACE_S, Worker
 
@@ -273,13 +273,12 @@ def add(lines: Log, calls: Iterable[Call]) -> int:
 
 
 def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
-    """Append to what is there, behind an unfinished line if need be."""
+    """Add to what is there; when that gets too long, the newer half stays."""
     content = b"".join(map(_line, calls))
     if len(before) + len(content) > MOST_BYTES:
         lines.replace(_newer_half([*_calls(before), *_calls(content)]))
     else:
-        torn = before and not before.endswith(b"\n")
-        lines.append(b"\n" + content if torn else content, expected_size=len(before))
+        append(lines, content, before=before)
 
 
 def _without_old(folder: Documents, name: str, lines: Log, until: int) -> int:
@@ -305,16 +304,8 @@ def _newer_half(calls: list[Call]) -> bytes:
 
 
 def _calls(content: bytes) -> list[Call]:
-    found = []
-    for line in content.splitlines():
-        try:
-            value = json.loads(line) if line.strip() else None
-        except (ValueError, RecursionError):
-            value = None
-        if (one := call_of(value)) is not None:
-            found.append(one)
-    return found
+    return [call for call in map(call_of, values_in(content)) if call is not None]
 
 
 def _line(call: Call) -> bytes:
-    return json.dumps(asdict(call), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return line_of(asdict(call))

@@ -5,36 +5,34 @@ is overwritten. One connection, one lock. Knows nothing about what is in the tab
 """
 
 import logging
-import os
 import sqlite3
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
-from discoclaw.memory.disk.database import FAULTS, connect
+from discoclaw.memory.disk.database import (
+    FAULTS,
+    Database,
+    check_ours,
+    checkpoint,
+    connect,
+    explained,
+    is_damage,
+    look,
+    make_tables,
+    set_aside,
+    transaction,
+)
 from discoclaw.memory.disk.files import stamp_of
-from discoclaw.nostr.outgoing.outbox_rows import check_version, prepare
-from discoclaw.search.archive_rows import checkpoint, transaction
+from discoclaw.nostr.outgoing.outbox_rows import SCHEMA, VERSION
 
 log = logging.getLogger(__name__)
 
 CACHE_KIB = 8_000
 """RAM for pages of the file."""
-_BESIDE = ("-wal", "-shm")
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_WAYS_OUT = {
-    sqlite3.SQLITE_BUSY: "another program has locked it; let that one finish",
-    sqlite3.SQLITE_READONLY: "it can not be written; look at the rights of the file and its folder",
-    sqlite3.SQLITE_CANTOPEN: "it can not be opened; look at the rights of the file and its folder",
-    sqlite3.SQLITE_FULL: "the disk is full; make room, and it goes on by itself",
-    sqlite3.SQLITE_IOERR: "the disk fails, or is full",
-    sqlite3.SQLITE_CORRUPT: "it is damaged; the next start keeps it aside and begins a new one",
-    sqlite3.SQLITE_NOTADB: "it is damaged; the next start keeps it aside and begins a new one",
-}
+_DAMAGED = "it is damaged; the next start keeps it aside and begins a new one"
 
 
 class OutboxFile:
@@ -43,51 +41,32 @@ class OutboxFile:
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
         self._clock = clock
-        self._lock = threading.RLock()
-        self._db: sqlite3.Connection | None = None
+        self._database = Database(self._opened, discard=self._set_aside)
 
     def open(self) -> None:
         """Take the file, or make it. A damaged one is kept aside, and a new one begun. Raises MemoryFault."""
-        with self._lock, self._faults():
-            if self._db is not None:
-                return
-            try:
-                self._db = self._connected()
-            except FAULTS as error:
-                if _code(error) not in _DAMAGED:
-                    raise
-                self._set_aside(error)
-                self._db = self._connected()
+        with self._faults():
+            self._database.run(lambda db: None)
 
     def open_to_read(self) -> None:
         """Look at the file and never change it; another program may be using it. Raises MemoryFault."""
-        with self._lock, self._faults():
+        with self._faults():
             if not self.path.exists():
                 raise FileNotFoundError("it is not there: nothing was ever queued")
-            address = f"file:{quote(str(self.path.absolute()))}?mode=ro"
-            db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-            try:
-                check_version(db)
-            except BaseException:
-                db.close()
-                raise
-            self._db = db
+            self._database = Database(self._looked_at)
+            self._database.open()
 
     def close(self) -> None:
-        """Let go of the file."""
-        with self._lock:
-            if self._db is not None:
-                with suppress(sqlite3.Error):
-                    self._db.close()
-                self._db = None
+        """Release the file."""
+        self._database.close()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone. Raises MemoryFault."""
-        with self._lock, self._faults():
-            if self._db is None:
+        with self._database.lock, self._faults():
+            if not self._database.is_open:
                 raise OSError("it is not open")
-            yield self._db
+            yield self._database.open()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -110,37 +89,20 @@ class OutboxFile:
 
     # ------------------------------------------------------------------ inside
 
-    def _connected(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):  # for us alone; what SQLite puts beside it gets the same rights
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        db = connect(self.path)
-        try:
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            check_version(db)
-            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                error = sqlite3.DatabaseError(found)
-                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-                raise error
-            prepare(db)
-        except BaseException:
-            db.close()
-            raise
-        return db
+    def _opened(self) -> sqlite3.Connection:
+        return connect(
+            self.path, check=self._check, prepare=_prepare, durable=True, private=True, cache_kib=CACHE_KIB
+        )
+
+    def _looked_at(self) -> sqlite3.Connection:
+        return look(self.path, check=self._check)
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        check_ours(db, VERSION, "the outbox")
 
     def _set_aside(self, error: Exception) -> None:
         """Keep a damaged file under another name. Raises OSError."""
-        stamp, number = stamp_of(self._clock()), 1
-        aside = self.path.with_name(f"{self.path.name}.corrupt-{stamp}")
-        while aside.exists():
-            number += 1
-            aside = self.path.with_name(f"{self.path.name}.corrupt-{stamp}-{number}")
-        for suffix in _BESIDE:
-            with suppress(FileNotFoundError):
-                Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
-        self.path.rename(aside)
+        aside = set_aside(self.path, stamp_of(self._clock()))
         log.error(
             "%s is damaged (%s); it is kept as %s, and a new one is begun. Let `discoclaw nostr recover` "
             "find what relays have, and `discoclaw nostr push` give them the rest",
@@ -154,14 +116,15 @@ class OutboxFile:
         try:
             yield
         except (*FAULTS, OSError) as error:
-            why = _WAYS_OUT.get(_code(error))
-            text = f"{why} ({error})" if why is not None else str(error)
-            raise MemoryFault(f"the outbox {self.path} can not be used: {text}") from error
+            why = f"{_DAMAGED} ({error})" if is_damage(error) else explained(error)
+            raise MemoryFault(f"the outbox {self.path} can't be used: {why}") from error
 
 
-def _code(error: Exception) -> int:
-    """SQLite's primary code for what went wrong; 0 where it has none."""
-    if isinstance(error, UnicodeDecodeError):  # it quotes a damaged file
-        return sqlite3.SQLITE_CORRUPT
-    code = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF if isinstance(code, int) else 0
+def _prepare(db: sqlite3.Connection) -> None:
+    """Make the tables of a new file; raise for a damaged one."""
+    (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        error = sqlite3.DatabaseError(found)
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+    make_tables(db, SCHEMA, VERSION)

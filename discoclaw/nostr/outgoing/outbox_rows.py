@@ -18,10 +18,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from discoclaw.core.errors import NewerSchema, NostrError
+from discoclaw.core.errors import NostrError
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.schemas import DELETE, NAMES_OF, deleted_until
-from discoclaw.search.archive_rows import transaction
 
 VERSION: Final = 1
 WAITING, ACKED, PARKED = 0, 1, 2
@@ -29,7 +28,7 @@ MOST_QUARANTINED: Final = 1_000
 MOST_LEFT: Final = 8
 """Relays that are delivered to no more, of which is remembered what they have."""
 
-_SCHEMA = (
+SCHEMA: Final = (
     """CREATE TABLE events (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, unit TEXT NOT NULL, kind INTEGER NOT NULL, d TEXT NOT NULL,
         ts INTEGER NOT NULL, event_id TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, gone INTEGER NOT NULL,
@@ -55,7 +54,6 @@ _SCHEMA = (
         id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL,
         d TEXT NOT NULL, reason TEXT NOT NULL, at_ms INTEGER NOT NULL, event TEXT NOT NULL)""",
     "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID",
-    f"PRAGMA user_version = {VERSION}",
 )
 
 DUE: Final = f"""
@@ -125,29 +123,6 @@ class Put:
     def address(self) -> tuple[int, str]:
         """Of a request to delete its id, for it replaces nothing."""
         return self.event.kind, self.event.id if self.event.kind == DELETE else self.event.d
-
-
-def prepare(db: sqlite3.Connection) -> None:
-    """Make the tables, if there are none. Raises NewerSchema, and OSError for another program's file."""
-    check_version(db)
-    if version_of(db):
-        return
-    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-        raise OSError("it is a database of another program; move it away")
-    with transaction(db):
-        for statement in _SCHEMA:
-            db.execute(statement)
-
-
-def version_of(db: sqlite3.Connection) -> int:
-    """The version of the tables; 0 where there are none of ours."""
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def check_version(db: sqlite3.Connection) -> None:
-    """Raise NewerSchema for tables that we do not know."""
-    if (version := version_of(db)) > VERSION:
-        raise NewerSchema(f"the outbox was written by a newer version ({version}); update this program")
 
 
 # ---------------------------------------------------------------------- events

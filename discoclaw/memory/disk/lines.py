@@ -1,0 +1,33 @@
+"""Logs of JSON lines beside the ledgers: how they are written, read and added to. Blocking.
+
+Knows nothing about what the lines mean.
+"""
+
+import json
+from collections.abc import Iterator
+
+from discoclaw.memory.disk.port import Log
+
+
+def line_of(value: object) -> bytes:
+    """A value as one line, without spaces, with its newline."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def values_in(content: bytes) -> Iterator[object]:
+    """The values of the lines, in order. Blank lines and those that are no JSON are left out."""
+    for line in content.splitlines():
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+
+
+def append(log: Log, lines: bytes, *, before: bytes) -> None:
+    """Add whole lines to a log that holds `before`; an unfinished line at its end stays a line of its own.
+
+    Raises OSError, and MemoryFault when somebody else has written meanwhile.
+    """
+    torn = before and not before.endswith(b"\n")
+    log.append(b"\n" + lines if torn else lines, expected_size=len(before))

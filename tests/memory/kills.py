@@ -1,0 +1,58 @@
+"""Processes that are killed right before one of their acts on a data folder, and which of these acts to try.
+
+An act is what an audit hook sees of a change to a file below the folder, or a statement to a database. Its
+kind is what is done in which folder, or the statement without its values. The first and the last act of each
+kind are tried (`chosen`): that found what every third act had missed. HYPOTHESIS_PROFILE=thorough tries all.
+"""
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from discoclaw.memory.disk.sqlite import SqliteDisk
+from discoclaw.memory.subjects.store import Memory
+
+ACTS = frozenset({"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate"})
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+EVERY_ACT = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+
+_VALUE = re.compile(r"x?'(?:[^']|'')*'|\d+")
+
+
+def die_at(step: int, data: Path, memory: Memory | None = None) -> list[str]:
+    """Kill this process right before it touches the folder for the `step`th time from now; 0 is never.
+
+    Returns a list that the kind of each act is added to.
+    """
+    kinds: list[str] = []
+
+    def count(kind: str) -> None:
+        kinds.append(kind)
+        if len(kinds) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def look(event: str, args: tuple[Any, ...]) -> None:
+        writes = event == "open" and isinstance(args[2], int) and bool(args[2] & WRITES)
+        if (writes or event in ACTS) and str(data) in str(args[0]):
+            count(f"{event} {Path(args[0]).parent.relative_to(data.parent)}")
+
+    sys.addaudithook(look)
+    if memory is not None and isinstance(disk := memory.disk, SqliteDisk):
+        with disk.reading() as db:
+            assert db is not None
+            db.set_trace_callback(lambda statement: count(_VALUE.sub("?", statement)))
+    return kinds
+
+
+def chosen(kinds: Sequence[str], *, last: bool = True) -> list[int]:
+    """The steps to be killed at, in order, and one behind the last. Without `last` the first of each."""
+    if EVERY_ACT:
+        return [*range(1, len(kinds) + 2)]
+    steps = [*enumerate(kinds, start=1)]
+    first = {kind: step for step, kind in reversed(steps)}
+    behind = {kind: step for step, kind in steps} if last else {}
+    return sorted({*first.values(), *behind.values(), len(kinds) + 1})
