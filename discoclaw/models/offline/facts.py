@@ -1,9 +1,9 @@
 """What the offline model understands: simple statements about oneself, read with a table of patterns.
 
-A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind; a withdrawal
-("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Of items
-that are remembered it sees which say the same, which the plain opposite, and which are in the past by their
-own words. Pure text in, plain JSON values out; knows nothing about models or prompts' other parts.
+A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind. A withdrawal
+("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Among
+remembered items it recognises duplicates, plain opposites, and those whose own end date has passed.
+Pure: text in, plain JSON values out. Knows nothing about models or about other parts of a prompt.
 """
 
 import re
@@ -27,7 +27,7 @@ class _Rule:
     pattern: re.Pattern[str]
     text: str
     single: bool = False
-    """A person has one of these at a time, so a new one replaces the old."""
+    """A person has only one of these at a time, so a new one replaces the old one."""
 
 
 def _rule(kind: str, pattern: str, text: str, *, single: bool = False) -> _Rule:
@@ -107,7 +107,7 @@ _MAX_OBJECT = 120
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing said about oneself. `head` is the text before its object: the relation it is about."""
+    """Something a person says about themselves. `head` is the text before the object: the relation."""
 
     kind: str
     text: str
@@ -117,7 +117,7 @@ class Statement:
     changed: bool
 
     def replaces(self, kind: str, text: str) -> bool:
-        """Whether this takes the place of an older item with that kind and text."""
+        """Whether this replaces an older item of that kind and text."""
         old = normalise(text)
         if self.single:
             return old.startswith(normalise(self.head) + " ")
@@ -127,26 +127,27 @@ class Statement:
         if not mine or not theirs:
             return False
         if "prefers" in self.head and "prefers" in old:
-            # "tabs over spaces" has the words of "spaces over tabs"; "light mode" shares one with "dark".
+            # "tabs over spaces" has the same words as "spaces over tabs". "light mode" shares one with "dark
+            # mode", which replaces it only if the person says that something changed.
             return mine <= theirs or theirs <= mine or (self.changed and bool(mine & theirs))
         return mine == theirs
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Something that is no longer so."""
+    """Something that is no longer true."""
 
     verb: frozenset[str]
     object: frozenset[str]
 
     def hits(self, text: str) -> bool:
-        """Whether an item with this text is what was withdrawn."""
+        """Whether an item with this text is withdrawn."""
         words = set(terms(text))
         return self.verb <= words and bool(self.object & words)
 
 
 def read(text: str) -> list[Statement | Withdrawal]:
-    """All that is understood of one message, in its order."""
+    """The statements and withdrawals in a message, in their order."""
     prose = "\n".join(line for line in _without_code(text).splitlines() if not line.lstrip().startswith(">"))
     found: list[Statement | Withdrawal] = []
     for sentence in _SENTENCE_END.split(prose.replace("’", "'")):
@@ -176,17 +177,17 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     return {"upserts": [item.upsert for item in known if item.upsert], "deprecations": deprecations}
 
 
-def tidy(prompt: str) -> dict[str, list[dict[str, Any]]]:
+def consolidate(prompt: str) -> dict[str, list[dict[str, Any]]]:
     """The answer to a consolidation prompt: `duplicates`, `contradictions` and `outdated`."""
     parts = titles.sections(prompt)
     listed = _listed(parts.get(titles.TO_TIDY, ""))
     same: dict[str, list[_Listed]] = {}
-    for item in listed:  # what shows no letters at all is like nothing else
+    for item in listed:  # a text without letters ("!!!") is a duplicate of nothing
         same.setdefault(_letters(item.text) or item.id, []).append(item)
     duplicates: list[dict[str, Any]] = []
     single: list[_Listed] = []
     for group in same.values():
-        keep = next((item for item in group if item.stated), group[-1])  # the oldest comes last
+        keep = next((item for item in group if item.stated), group[-1])  # newest first, so the last is oldest
         drop = [item.id for item in group if item is not keep]
         if drop:
             duplicates.append({"keep": keep.id, "drop": drop, "text": None})
@@ -208,12 +209,12 @@ def tidy(prompt: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def suggest(prompt: str) -> dict[str, str]:
-    """The answer to a question of which of two notes holds: `how` and `reason`."""
+    """The answer to the question which of two conflicting notes is right: `how` and `reason`."""
     parts = titles.sections(prompt)
     held, against = (_listed(parts.get(title, "")) for title in (titles.REMEMBERED, titles.AGAINST))
     if any(item.stated for item in held) and not any(item.stated for item in against):
         return {"how": "keep_old", "reason": "You said the first one yourself."}
-    return {"how": "use_new", "reason": "The newer words usually hold."}
+    return {"how": "use_new", "reason": "The newer note is usually the right one."}
 
 
 def _without_code(text: str) -> str:
@@ -249,7 +250,7 @@ def _statement(rule: _Rule, match: re.Match[str], changed: bool) -> Statement | 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An item the prompt lists, or one we are about to add or change."""
+    """An item that the prompt lists, or one that is about to be added or changed."""
 
     id: str | None
     kind: str
@@ -274,7 +275,7 @@ def _remember(said: Statement, source: dict[str, str], known: list[_Known]) -> N
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """An item as the prompts of consolidation list it, newest first."""
+    """An item as a consolidation prompt lists it, newest first."""
 
     id: str
     stated: bool
@@ -295,12 +296,12 @@ def _listed(part: str) -> list[_Listed]:
 
 
 def _letters(text: str) -> str:
-    """A text without case and punctuation; signs that make a name ("C++") stay."""
+    """A text without case and punctuation. Signs that are part of a name ("C++") stay."""
     return " ".join(re.sub(r"[^\w+#@&%$*/-]+", " ", text.casefold()).split())
 
 
 def _opposed(one: str, other: str) -> bool:
-    """Whether two texts, as `_letters` leaves them, say the plain opposite of each other."""
+    """Whether two texts, normalised by `_letters`, are plain opposites."""
     for mine, theirs in ((_LIKES, _HATES), (_HATES, _LIKES), (_HOLDS, _NO_LONGER), (_NO_LONGER, _HOLDS)):
         ours, its = mine.fullmatch(one), theirs.fullmatch(other)
         if ours and its and ours[1] == its[1]:
@@ -314,7 +315,7 @@ _MESSAGE = re.compile(r"^\(discord:([^/\s)]+)/([^)\s]+)\) (.*)$")
 
 
 def _messages(part: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Source and text of each message; lines indented by two spaces continue the one before."""
+    """Source and text of each message. A line indented by two spaces continues the message before it."""
     source: dict[str, str] = {}
     lines: Sequence[str] = ()
     for line in [*part.splitlines(), "(end)"]:
