@@ -59,7 +59,7 @@ class TestOpening:
                 "DISCOCLAW_MODEL_PROVIDER=cohere: unknown provider; use anthropic or offline",
             ),
             (ModelConfig("anthropic"), "ANTHROPIC_API_KEY is not set; set it, or ANTHROPIC_BASE_URL"),
-            (ModelConfig("anthropic", base_url="http://[::1"), r"ANTHROPIC_BASE_URL=http://\[::1: not an"),
+            (ModelConfig("anthropic", base_url="http://[::1"), r"ANTHROPIC_BASE_URL=…: not an"),
         ],
     )
     def test_what_is_missing_is_said_with_the_way_out(self, config: ModelConfig, says: str) -> None:

@@ -23,7 +23,7 @@ def open_models(config: ModelConfig) -> Models:
             api_key=config.key, base_url=config.base_url, connect_timeout_s=config.connect_timeout_s
         )
     except ModelNotFound as error:
-        raise SettingsError(f"ANTHROPIC_BASE_URL={config.base_url}: not an address ({error})") from None
+        raise SettingsError(f"ANTHROPIC_BASE_URL=…: not an address ({error})") from None
     return Models(
         chat=provider.model(config.chat, total_timeout_s=config.chat_timeout_s),
         summary=provider.model(config.summary, total_timeout_s=config.loop_timeout_s),
