@@ -23,7 +23,7 @@
     │   └── EmbeddingRefused     not for these texts: refused (400, 413, 422), or answered with nonsense
     ├── NostrError               an event can not be made, read or delivered; a reply never depends on it
     │   ├── BadEvent             what a relay sent is no event, or its id or signature is wrong
-    │   ├── NotOpened            an event's content can not be decrypted or is not what it should be
+    │   ├── UnreadableContent    an event's content can not be decrypted or is not what it should be
     │   └── RelayError           a relay does not do what we asked for
     │       ├── RelayUnreachable no connection, or it broke off, or it does not answer in time
     │       └── RelayRefused     it said no: `prefix` and text are its own (NIP-01)
@@ -163,7 +163,7 @@ class BadEvent(NostrError):
     """What a relay sent is no event of Nostr, or its id or signature is wrong."""
 
 
-class NotOpened(NostrError):
+class UnreadableContent(NostrError):
     """An event can not be decrypted, or does not say what it should. It is kept, and counts for nothing."""
 
 

@@ -16,7 +16,7 @@ from discoclaw.nostr.event import Event
 from tests.memory.child import say
 from tests.memory.erase_child import ACTS, WRITES
 from tests.memory.kit import NOW, Clock
-from tests.nostr.lives import Life, Shelf
+from tests.nostr.recovery_kit import BotMemory, StoredRelay
 
 
 def die_at(step: int, data: str) -> None:
@@ -35,9 +35,9 @@ def die_at(step: int, data: str) -> None:
 
 
 def recover(events: list[Event], step: int, data: str) -> None:
-    with Life(Path(data), Clock(NOW + 3_600_000)) as life:
+    with BotMemory(Path(data), Clock(NOW + 3_600_000)) as bot:
         die_at(step, data)
-        asyncio.run(life.recover(Shelf(*events)))
+        asyncio.run(bot.recover(StoredRelay(*events)))
 
 
 def main(path: str) -> None:

@@ -167,13 +167,13 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     known = [_Known(match[1], match[2], match[3]) for match in _ITEM.finditer(existing)]
     deprecations: list[dict[str, Any]] = []
     for source, text in _messages(parts.get(titles.OWN_MESSAGES, "")):
-        for said in read(text):
-            if isinstance(said, Withdrawal):
-                gone = [item for item in known if said.hits(item.text)]
+        for one in read(text):
+            if isinstance(one, Withdrawal):
+                gone = [item for item in known if one.hits(item.text)]
                 deprecations += [{"id": item.id, "reason": collapse(text)[:200]} for item in gone if item.id]
                 known = [item for item in known if item not in gone]
             else:
-                _remember(said, source, known)
+                _remember(one, source, known)
     return {"upserts": [item.upsert for item in known if item.upsert], "deprecations": deprecations}
 
 
@@ -211,8 +211,8 @@ def consolidate(prompt: str) -> dict[str, list[dict[str, Any]]]:
 def suggest(prompt: str) -> dict[str, str]:
     """The answer to the question which of two conflicting notes is right: `how` and `reason`."""
     parts = titles.sections(prompt)
-    held, against = (_listed(parts.get(title, "")) for title in (titles.REMEMBERED, titles.AGAINST))
-    if any(item.stated for item in held) and not any(item.stated for item in against):
+    old, new = (_listed(parts.get(title, "")) for title in (titles.REMEMBERED, titles.AGAINST))
+    if any(item.stated for item in old) and not any(item.stated for item in new):
         return {"how": "keep_old", "reason": "You said the first one yourself."}
     return {"how": "use_new", "reason": "The newer note is usually the right one."}
 
@@ -230,8 +230,8 @@ def _clause(clause: str) -> Statement | Withdrawal | None:
     for pattern in _WITHDRAWALS:
         if match := pattern.fullmatch(bare):
             verb, _, rest = match["x"].partition(" ")
-            said = frozenset(terms(rest))
-            return Withdrawal(frozenset(terms(verb)) if said else frozenset(), said or frozenset(terms(verb)))
+            verbs, objects = frozenset(terms(verb)), frozenset(terms(rest))
+            return Withdrawal(verbs, objects) if objects else Withdrawal(frozenset(), verbs)
     for rule in _RULES:
         if match := rule.pattern.fullmatch(bare):
             return _statement(rule, match, changed)
@@ -258,19 +258,20 @@ class _Known:
     upsert: dict[str, Any] | None = None
 
 
-def _remember(said: Statement, source: dict[str, str], known: list[_Known]) -> None:
-    if any(normalise(item.text).rstrip(".") == normalise(said.text).rstrip(".") for item in known):
+def _remember(statement: Statement, source: dict[str, str], known: list[_Known]) -> None:
+    if any(normalise(item.text).rstrip(".") == normalise(statement.text).rstrip(".") for item in known):
         return
-    old = next((item for item in known if said.replaces(item.kind, item.text)), None)
-    tags = [word for word in _TAG.findall(said.object.lower()) if word not in STOP_WORDS["english"]]
-    upsert: dict[str, Any] = {"kind": said.kind, "text": said.text, "tags": tags[:3], "source": source}
+    old = next((item for item in known if statement.replaces(item.kind, item.text)), None)
+    words = _TAG.findall(statement.object.lower())
+    tags = [word for word in words if word not in STOP_WORDS["english"]][:3]
+    upsert: dict[str, Any] = {"kind": statement.kind, "text": statement.text, "tags": tags, "source": source}
     if old and old.id:
         upsert["id"] = old.id
-    if _PRIVATE.search(said.text):
+    if _PRIVATE.search(statement.text):
         upsert["sensitivity"] = "private"
     if old:
         known.remove(old)
-    known.append(_Known(old.id if old else None, said.kind, said.text, upsert))
+    known.append(_Known(old.id if old else None, statement.kind, statement.text, upsert))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""The outbox's file: opened, locked, kept aside when it is damaged. Blocking; every fault is a `MemoryFault`.
+"""The outbox's SQLite file: opened, locked, and set aside when it is damaged. Blocking.
 
-WAL, and synced with each commit: what was promised outlives a killed process and a power cut. What is deleted
-is overwritten. One connection, one lock. Knows nothing about what is in the tables.
+WAL, synced with each commit: what was committed survives a killed process and a power cut. Deleted rows are
+overwritten. One connection, one lock. Every fault is a MemoryFault. Knows nothing about the tables' content.
 """
 
 import logging
@@ -23,22 +23,22 @@ from discoclaw.search.archive_rows import checkpoint, transaction
 log = logging.getLogger(__name__)
 
 CACHE_KIB = 8_000
-"""RAM for pages of the file."""
+"""Memory for cached pages."""
 _BESIDE = ("-wal", "-shm")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _WAYS_OUT = {
-    sqlite3.SQLITE_BUSY: "another program has locked it; let that one finish",
-    sqlite3.SQLITE_READONLY: "it can not be written; look at the rights of the file and its folder",
-    sqlite3.SQLITE_CANTOPEN: "it can not be opened; look at the rights of the file and its folder",
-    sqlite3.SQLITE_FULL: "the disk is full; make room, and it goes on by itself",
-    sqlite3.SQLITE_IOERR: "the disk fails, or is full",
-    sqlite3.SQLITE_CORRUPT: "it is damaged; the next start keeps it aside and begins a new one",
-    sqlite3.SQLITE_NOTADB: "it is damaged; the next start keeps it aside and begins a new one",
+    sqlite3.SQLITE_BUSY: "another program has locked it; wait until that one has finished",
+    sqlite3.SQLITE_READONLY: "it cannot be written; check the permissions of the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the permissions of the file and its folder",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space, and mirroring continues by itself",
+    sqlite3.SQLITE_IOERR: "the disk fails or is full; check it",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; the next start sets it aside and begins a new one",
+    sqlite3.SQLITE_NOTADB: "it is damaged; the next start sets it aside and begins a new one",
 }
 
 
 class OutboxFile:
-    """The file at `path`. Used by one thread at a time; the others wait."""
+    """The file at `path`. One thread uses it at a time; the others wait."""
 
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
@@ -47,7 +47,7 @@ class OutboxFile:
         self._db: sqlite3.Connection | None = None
 
     def open(self) -> None:
-        """Take the file, or make it. A damaged one is kept aside, and a new one begun. Raises MemoryFault."""
+        """Open or create the file. A damaged one is set aside, and a new one begun. Raises MemoryFault."""
         with self._lock, self._faults():
             if self._db is not None:
                 return
@@ -60,10 +60,10 @@ class OutboxFile:
                 self._db = self._connected()
 
     def open_to_read(self) -> None:
-        """Look at the file and never change it; another program may be using it. Raises MemoryFault."""
+        """Open the file without ever changing it, even while another program uses it. Raises MemoryFault."""
         with self._lock, self._faults():
             if not self.path.exists():
-                raise FileNotFoundError("it is not there: nothing was ever queued")
+                raise FileNotFoundError("it doesn't exist: nothing was ever mirrored")
             address = f"file:{quote(str(self.path.absolute()))}?mode=ro"
             db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
             try:
@@ -74,7 +74,7 @@ class OutboxFile:
             self._db = db
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if self._db is not None:
                 with suppress(sqlite3.Error):
@@ -83,7 +83,7 @@ class OutboxFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone. Raises MemoryFault."""
+        """The connection, exclusively for this thread. Raises MemoryFault."""
         with self._lock, self._faults():
             if self._db is None:
                 raise OSError("it is not open")
@@ -91,20 +91,21 @@ class OutboxFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The same in a transaction: all that is done in it is durable afterwards, or nothing is."""
+        """The same, in a transaction: afterwards either everything in it is durable, or nothing."""
         with self.reading() as db, transaction(db):
             yield db
 
     def destroy(self) -> None:
-        """Leave no byte of what was deleted. Raises MemoryFault when some may be left.
+        """Destroy every byte of what was deleted. Raises MemoryFault when some may be left.
 
-        Rows are overwritten where they lay, but SQLite leaves copies behind where it once moved them. Of a
-        damaged file that was kept nobody can tell what is in it. Takes room for a second copy of the file.
+        SQLite overwrites deleted rows in place, but leaves copies where it once moved them, so the file is
+        rewritten. That needs disk space for a second copy. Damaged files that were set aside are deleted,
+        because nobody can tell what they contain.
         """
         with self.reading() as db:
             db.execute("VACUUM")
             if not checkpoint(db):
-                raise OSError("another program is reading it, so its log can not be emptied; try again")
+                raise OSError("another program is reading it, so its log cannot be emptied; try again")
             for copy in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
                 copy.unlink(missing_ok=True)
 
@@ -112,7 +113,7 @@ class OutboxFile:
 
     def _connected(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):  # for us alone; what SQLite puts beside it gets the same rights
+        with suppress(FileExistsError):  # readable only by us; SQLite gives its other files the same mode
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         db = connect(self.path)
         try:
@@ -131,7 +132,7 @@ class OutboxFile:
         return db
 
     def _set_aside(self, error: Exception) -> None:
-        """Keep a damaged file under another name. Raises OSError."""
+        """Rename a damaged file, so that it can be inspected. Raises OSError."""
         stamp, number = stamp_of(self._clock()), 1
         aside = self.path.with_name(f"{self.path.name}.corrupt-{stamp}")
         while aside.exists():
@@ -142,8 +143,8 @@ class OutboxFile:
                 Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
         self.path.rename(aside)
         log.error(
-            "%s is damaged (%s); it is kept as %s, and a new one is begun. Let `discoclaw nostr recover` "
-            "find what relays have, and `discoclaw nostr push` give them the rest",
+            "%s is damaged (%s); it is now %s, and a new one is begun. Run `discoclaw nostr recover` to "
+            "find out what relays have, then `discoclaw nostr push` to send them the rest",
             self.path,
             error,
             aside.name,
@@ -156,12 +157,12 @@ class OutboxFile:
         except (*FAULTS, OSError) as error:
             why = _WAYS_OUT.get(_code(error))
             text = f"{why} ({error})" if why is not None else str(error)
-            raise MemoryFault(f"the outbox {self.path} can not be used: {text}") from error
+            raise MemoryFault(f"cannot use the outbox {self.path}: {text}") from error
 
 
 def _code(error: Exception) -> int:
-    """SQLite's primary code for what went wrong; 0 where it has none."""
-    if isinstance(error, UnicodeDecodeError):  # it quotes a damaged file
+    """SQLite's primary error code; 0 if there is none."""
+    if isinstance(error, UnicodeDecodeError):  # sqlite3 raises it when damaged bytes are in its message
         return sqlite3.SQLITE_CORRUPT
     code = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF if isinstance(code, int) else 0
