@@ -96,12 +96,12 @@ class BotMemory:
     async def change(self, subject: str, *texts: str, kind: str = "fact", **given: Any) -> None:
         """One commit that adds these texts; `given` is what else is said of them."""
 
-        def wish(draft: Draft) -> None:
+        def write(draft: Draft) -> None:
             for text in texts:
                 draft.upsert(kind, text, STATED, **given)
 
         self.clock.forward(minutes=1)
-        await self.memory.change(subject, "remembered", wish, by="command")
+        await self.memory.change(subject, "remembered", write, by="command")
 
     async def live(self) -> None:
         """Everything that a memory can have, but for what is confidential."""

@@ -21,7 +21,7 @@ CANARY, COFFEE = "Kanarie-4711", "coffee-4712"
 
 @asynccontextmanager
 async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[NostrAdapter, Memory]]:
-    """A adapter that lets preferences out in clear, so that words can be looked for on disk."""
+    """An adapter that publishes preferences as plaintext, so that words can be searched for on disk."""
     clock = Clock()
     memory = Memory(folder / "memory", clock=clock)
     memory.open()

@@ -98,11 +98,11 @@ class TestLedgers:
             assert iso_ms(one.at * 1000)[:19] == record.timestamp[:19]
 
     async def test_a_large_record_is_several_events(self, setup: MirrorSetup) -> None:
-        def wish(draft: Draft) -> None:
+        def write(draft: Draft) -> None:
             for number in range(60):
                 remember(f'„{number}“ \\" ' + "日本" * 400)(draft)
 
-        await setup.memory.change(ANN, "why", wish)
+        await setup.memory.change(ANN, "why", write)
         template = records(setup)
         assert [one.body["part"] for one in template] == list(range(len(template)))
         assert {one.body["parts"] for one in template} == {len(template)}
@@ -489,8 +489,8 @@ async def _do(setup: MirrorSetup, items: list[str], step: str, number: int, whic
     elif step == "mark":
         await mark(setup, item, ("confidential", "private", "normal")[which % 3])
     elif step == "change":
-        wish = remember(f"other {number}")
-        await setup.memory.change(ANN, "why", lambda draft: wish(draft), by="test")
+        write = remember(f"other {number}")
+        await setup.memory.change(ANN, "why", lambda draft: write(draft), by="test")
     elif step == "link":
         other = items[-1]
         if other != item:
