@@ -20,11 +20,12 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.mirroring import keys_for, nostr_config
-from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
+from discoclaw.mirroring import find_or_make_keys, nostr_config
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.config import NostrConfig
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.relays.wire import Filter
-from discoclaw.nostr.sealed import Box
 
 PEOPLE, COMMITS = 2_000, 10
 LEAST = 0.6
@@ -36,12 +37,12 @@ async def measure() -> list[Figure]:
     with fresh_folder() as folder:
         _populate(folder / "data" / "memory" / "ledger")
         settings = settings_in(folder, nostr_relays=("embedded",), nostr_key=SecretStr(KEY))
-        wish = nostr_config(settings, keys_for(settings))
+        wish = nostr_config(settings, find_or_make_keys(settings))
         assert wish is not None
         before = _ledgers(folder)
         async with _Opened(folder, wish) as door:
             await door.start()
-            await door.pushed()
+            await door.flush()
             events = (await door.relays[0].fetch([Filter(authors=(wish.keys.public,))])).events
         (folder / "data" / "memory").rename(folder / "lost")
         async with _Opened(folder, wish) as door:
@@ -99,7 +100,7 @@ def _ledgers(folder: Path) -> dict[str, bytes]:
 def _bare(events: list[Event]) -> float:
     """Events a second of nostr-sdk alone."""
     keys, texts = nostr_sdk.Keys.parse(KEY), [event.encode() for event in events]
-    box = Box.of(Keys.parse(KEY))
+    box = SecretBox.of(Keys.parse(KEY))
     with without_garbage():
         began = time.perf_counter()
         for text in texts:

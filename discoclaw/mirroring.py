@@ -1,52 +1,55 @@
-"""From settings to the Nostr door: whether there is one, with which key, and to which relays."""
+"""From settings to the Nostr adapter's configuration: whether to mirror, with which key, to which relays."""
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.disk.port import Disk
-from discoclaw.nostr.adapter import NostrConfig
+from discoclaw.nostr.config import NostrConfig
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Keys, public_key
 from discoclaw.nostr.folder import key_path, keys_of, make_key
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.redactor import redactor_of
-from discoclaw.nostr.sealed import Box
 from discoclaw.settings import EMBEDDED, Settings
 
 
-def keys_here(settings: Settings) -> Keys | None:
-    """The bot's key, of the settings or of the file `data/nostr/key`, if there is one.
+def find_keys(settings: Settings) -> Keys | None:
+    """The bot's key, from the settings or else from `data/nostr/key`; None if neither has one.
 
-    Blocking. Raises SettingsError when it is none, and MemoryFault when the file can not be read.
+    Blocking. Raises SettingsError when it isn't a key, and MemoryFault when the file can't be read.
     """
-    given, password = settings.nostr_key, settings.nostr_key_password
+    key, password = settings.nostr_key, settings.nostr_key_password
     return keys_of(
         settings.data_dir,
-        given.get_secret_value() if given is not None else None,
+        key.get_secret_value() if key is not None else None,
         password.get_secret_value() if password is not None else None,
     )
 
 
-def keys_for(settings: Settings) -> Keys | None:
-    """The same; a bot that mirrors to its own relay is given a key when it has none."""
-    keys = keys_here(settings)
+def find_or_make_keys(settings: Settings) -> Keys | None:
+    """The same. A bot that mirrors to its embedded relay gets a new key if it has none. Blocking.
+
+    For other relays none is made: there may be an older key, which alone opens what was mirrored.
+    """
+    keys = find_keys(settings)
     if keys is None and settings.nostr_mode != "off" and EMBEDDED in settings.nostr_relays:
         keys = make_key(key_path(settings.data_dir))
     return keys
 
 
 def nostr_config(settings: Settings, keys: Keys | None) -> NostrConfig | None:
-    """What is to be mirrored; None where nothing is. Raises SettingsError."""
+    """What a running bot mirrors; None if nothing. Raises SettingsError."""
     if settings.nostr_mode == "off" or not settings.nostr_relays:
         return None
     if keys is None:
         raise SettingsError(
-            "NOSTR_SECRET_KEY is not set, and NOSTR_RELAYS is; `discoclaw nostr new-key` makes a key"
+            "NOSTR_RELAYS is set, but NOSTR_SECRET_KEY is not; run `discoclaw nostr new-key` to make a key"
         )
     return nostr_config_with(settings, keys)
 
 
 def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
-    """What a command mirrors, also where the bot is told not to. Raises SettingsError."""
+    """What a command mirrors, even with NOSTR_MODE=off. Raises SettingsError."""
     box, owner = settings.nostr_box_key, settings.owner_pubkey
     return NostrConfig(
         keys=keys,
@@ -54,29 +57,29 @@ def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
         data_dir=settings.data_dir,
         outbox=settings.outbox_path,
         canonical=settings.nostr_mode == "canonical",
-        box=Box.parse(box.get_secret_value()) if box is not None else None,
+        box=SecretBox.parse(box.get_secret_value()) if box is not None else None,
         owner=public_key(owner) if owner is not None else None,
         owners=settings.owners,
         min_acks=settings.nostr_min_acks,
         timeout_s=settings.nostr_timeout_s,
         flush_s=settings.nostr_flush_s,
-        in_clear=settings.nostr_in_clear,
+        allow_plaintext=settings.nostr_in_clear,
         groups=settings.nostr_groups,
     )
 
 
 def redactor_for(settings: Settings, keys: Keys | None) -> Redactor:
-    """What takes secrets out of text. It knows our own keys, so that nothing of them is shown."""
-    secrets = (settings.nostr_box_key, settings.owner_secret_key)
-    told = [one.get_secret_value() for one in secrets if one is not None]
-    return redactor_of(keys, secrets=told, owner=settings.owner_pubkey)
+    """A redactor that knows all keys in the settings, so that no text shows one. Raises SettingsError."""
+    settings_keys = (settings.nostr_box_key, settings.owner_secret_key)
+    secrets = [one.get_secret_value() for one in settings_keys if one is not None]
+    return redactor_of(keys, secrets=secrets, owner=settings.owner_pubkey)
 
 
 def relay_copies(settings: Settings, disk: Disk) -> RelayCopies:
-    """What an erasing has to reach on relays, now or, where nobody mirrors, later."""
+    """What an erasure has to reach on relays: now, or later if nothing is mirrored now."""
 
     def names() -> Names | None:
-        keys = keys_here(settings)
+        keys = find_keys(settings)
         return Names(keys) if keys is not None else None
 
     return RelayCopies(settings.outbox_path, disk, names)

@@ -127,6 +127,7 @@ Store = Literal["files", "sqlite", "none"]
 Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
 GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
 PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
+ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
 EMBEDDED = "embedded"
 """The relay that is part of this program."""
@@ -180,6 +181,7 @@ class Settings(BaseSettings):
     edit_interval_s: float = _env("DISCOCLAW_EDIT_INTERVAL_S", 1.25, ge=0, le=30)
 
     # Model
+    model_provider: ModelProvider = _env("DISCOCLAW_MODEL_PROVIDER", "anthropic")
     api_key: Secret = _env("ANTHROPIC_API_KEY", None)
     base_url: Address = _env("ANTHROPIC_BASE_URL", None)
     model: str = _env("DISCOCLAW_MODEL", "sonnet", min_length=1)

@@ -26,7 +26,7 @@ from discoclaw.bot.commands.spec import Catalogue
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.past import Past
 from discoclaw.core.ports import Clock, History, Model
-from discoclaw.mirroring import keys_for, redactor_for
+from discoclaw.mirroring import find_or_make_keys, redactor_for
 from discoclaw.session import tools
 from discoclaw.session.tools.base import Toolbox
 from discoclaw.settings import Settings
@@ -52,7 +52,7 @@ def build(
     A `model` alone stands for both; `history` replaces Discord's. `catalogue` are the commands in Discord,
     `toolbox` the model's tools. Raises SettingsError when there is neither a key nor an address of a model.
     """
-    keys = keys_for(settings)
+    keys = find_or_make_keys(settings)
     redactor = redactor_for(settings, keys)
     client = DiscoClaw(settings, redactor)
     basics = Basics(settings, clock, redactor, client.me)

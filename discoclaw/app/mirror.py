@@ -43,7 +43,7 @@ class Mirror(Feature):
             storage.memory,
             clock=basics.clock,
             redactor=basics.redactor,
-            config=storage.live,
+            live=storage.live,
             consent=storage.consent,
         )
         self.joins = (adapter.mirror,)

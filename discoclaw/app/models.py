@@ -1,16 +1,16 @@
 """The language models: one for the chat, and small ones for the loops."""
 
-from functools import partial
+from dataclasses import replace
 from typing import ClassVar
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
-from discoclaw.core.errors import SettingsError
 from discoclaw.core.ports import Model
-from discoclaw.models.anthropic.provider import AnthropicProvider
-from discoclaw.models.redacting import RedactingModel
+from discoclaw.models.config import ModelConfig
+from discoclaw.models.config import Models as Opened
+from discoclaw.models.providers import open_models
 from discoclaw.session.caching import CachingModel
 from discoclaw.settings import Settings
 
@@ -23,6 +23,7 @@ class Models(Feature):
     """
 
     settings: ClassVar = (
+        "model_provider",
         "api_key",
         "base_url",
         "model",
@@ -39,34 +40,33 @@ class Models(Feature):
 
     def __init__(self, basics: Basics, disk: OnDisk, model: Model | None, small_model: Model | None) -> None:
         settings = basics.settings
-        if model is None:
-            provider = _provider(settings)
-            chat: Model = provider.model(settings.model, total_timeout_s=settings.model_timeout_s)
-            small = partial(provider.model, total_timeout_s=settings.loop_timeout_s)
-            summary: Model = small_model or small(settings.summary_model)
-            facts: Model = small_model or small(settings.durable_model)
-        else:
-            chat, summary, facts = model, small_model or model, small_model or model
-        self.summary = RedactingModel(summary, basics.redactor)
-        self.facts = RedactingModel(facts, basics.redactor)
+        models = _open(settings, model, small_model)
+        chat, redacting = models.chat, models.redacting(basics.redactor)
+        self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
-        self.services = (Part(closing=chat.close), Part(closing=summary.close), Part(closing=facts.close))
+        others = (Part(closing=models.summary.close), Part(closing=models.facts.close))
+        self.services = (Part(closing=chat.close), *others)
         if settings.response_cache and disk.storage.remembers:
             responses = disk.storage.conversations.responses
             cached = CachingModel(chat, settings.model, responses, clock=basics.clock)
             self.chat = cached
-            self.services = (Part(settling=cached.settle, closing=cached.close), *self.services[1:])
+            self.services = (Part(settling=cached.settle, closing=cached.close), *others)
 
 
-def _provider(settings: Settings) -> AnthropicProvider:
-    """The server that answers. Raises SettingsError when there is neither a key nor an address of one."""
-    if settings.api_key is None and settings.base_url is None:
-        raise SettingsError(
-            "ANTHROPIC_API_KEY is not set; set it, or ANTHROPIC_BASE_URL for a local model, "
-            "or try `discoclaw demo`, which needs neither"
-        )
-    return AnthropicProvider(
-        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
+def _open(settings: Settings, model: Model | None, small: Model | None) -> Opened:
+    """The models of the configured provider, replaced by those that are passed in. Raises SettingsError."""
+    if model is not None:
+        return Opened(model, small or model, small or model)
+    config = ModelConfig(
+        provider=settings.model_provider,
+        chat=settings.model,
+        summary=settings.summary_model,
+        facts=settings.durable_model,
+        key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
         base_url=settings.base_url,
         connect_timeout_s=settings.connect_timeout_s,
+        chat_timeout_s=settings.model_timeout_s,
+        loop_timeout_s=settings.loop_timeout_s,
     )
+    models = open_models(config)
+    return replace(models, summary=small, facts=small) if small is not None else models

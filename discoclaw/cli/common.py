@@ -155,10 +155,10 @@ def redactor() -> Redactor:
 
     Raises SettingsError and MemoryFault when that can not be read.
     """
-    from discoclaw.mirroring import keys_here, redactor_for  # imports that looking does without
+    from discoclaw.mirroring import find_keys, redactor_for  # imports that looking does without
 
     settings = settings_module.load()
-    return redactor_for(settings, keys_here(settings))
+    return redactor_for(settings, find_keys(settings))
 
 
 def without_secrets(words: str) -> str:

@@ -28,7 +28,7 @@ from discoclaw.storage import disks_of
 
 if TYPE_CHECKING:  # a tenth of a second of imports that a change of the local file does without
     from discoclaw.nostr.event import Event, Keys
-    from discoclaw.nostr.owner import Posted, Publish
+    from discoclaw.nostr.owner import Publish, PublishResult
 
 _LEAST, _MOST = CONTEXT_HISTORY_BOUNDS
 _ALLOWED = {"respond_mode": ", ".join(RESPOND_MODES), "context_history": f"{_LEAST} to {_MOST}"}
@@ -256,7 +256,7 @@ def _sign(settings: Settings, access: RelayAccess, scope: Scope, wished: Mapping
     say(f"{scope} {what}, signed by {owner.npub}, on {took}; {_kept(settings, event, now)}.")
 
 
-async def _published(access: RelayAccess, event: "Event") -> "Posted":
+async def _published(access: RelayAccess, event: "Event") -> "PublishResult":
     return await access.publish(event)
 
 

@@ -143,7 +143,7 @@ def recover(
             f"{count(found.events, 'event')} found on relays; {count(found.records, 'record')} of "
             f"{count(found.subjects, 'memory')} and {count(len(found.files), 'file')} {came} back."
         )
-    if not found.sure:
+    if not found.is_complete:
         raise typer.Exit(1)
 
 

@@ -17,16 +17,17 @@ from discoclaw.cli.config import RelayAccess
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.mirroring import keys_here, nostr_config_with, redactor_for
-from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
+from discoclaw.mirroring import find_keys, nostr_config_with, redactor_for
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.folder import read_state, relay_folder, state_path
 from discoclaw.nostr.incoming import recovery
-from discoclaw.nostr.incoming.recovered import Progress as Reached
-from discoclaw.nostr.incoming.recovered import Recovered
+from discoclaw.nostr.incoming.report import Progress as Reached
+from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.outbox import Outbox, Status, Tally
-from discoclaw.nostr.owner import Posted
+from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxStatus
+from discoclaw.nostr.owner import PublishResult
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
@@ -61,7 +62,7 @@ def nostr_context(settings: Settings) -> NostrContext:
     """Raises SettingsError where relays or the key are missing, or may not be used like that."""
     if not settings.nostr_relays:
         raise SettingsError("no relays are set; name some with NOSTR_RELAYS, or say NOSTR_RELAYS=embedded")
-    keys = keys_here(settings)
+    keys = find_keys(settings)
     if keys is None:
         raise SettingsError(
             "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or make one with "
@@ -116,7 +117,7 @@ async def status(settings: Settings) -> dict[str, Any]:
 
     Changes nothing, and needs nobody's leave. Raises SettingsError.
     """
-    keys = keys_here(settings)
+    keys = find_keys(settings)
     noted = read_state(state_path(settings.data_dir), now_ms())
     connections = dict(noted) if noted is not None else await _probed(settings, keys)
     queued, quarantined = _queued(settings, list(connections))
@@ -151,7 +152,7 @@ async def _probed(settings: Settings, keys: Keys | None) -> dict[str, dict[str, 
     return found
 
 
-def _queued(settings: Settings, urls: list[str]) -> tuple[Status | None, int]:
+def _queued(settings: Settings, urls: list[str]) -> tuple[OutboxStatus | None, int]:
     """What waits in the outbox for each relay, and how many events are in quarantine."""
     path = settings.outbox_path
     if not path.exists():
@@ -163,7 +164,7 @@ def _queued(settings: Settings, urls: list[str]) -> tuple[Status | None, int]:
         outbox.close()
 
 
-def _relay(url: str, one: Any, queued: Status | None) -> dict[str, Any]:
+def _relay(url: str, one: Any, queued: OutboxStatus | None) -> dict[str, Any]:
     queue = queued.relays[url] if queued is not None else None
     return {
         "url": url,
@@ -184,29 +185,31 @@ def _relay(url: str, one: Any, queued: Status | None) -> dict[str, Any]:
 class PushResult:
     """How far everything came. `notes` are sentences about what did not."""
 
-    tally: Tally
+    tally: DeliveryProgress
     notes: tuple[str, ...]
 
 
 async def push(
-    here: NostrContext, memory: Memory, *, check: bool, tell: Callable[[Tally], None]
+    here: NostrContext, memory: Memory, *, check: bool, tell: Callable[[DeliveryProgress], None]
 ) -> PushResult:
     """Publish all that is not published, and wait until the relays have it, or nothing moves any more.
 
     `check`: what relays once had and do not have now goes to them again, and so does what they refused.
     """
     async with here.adapter(memory) as door:
-        await door.mirror.push(whole=check)
+        await door.mirror.push(full=check)
         waiting = door.mirror.waiting
         notes = [f"{waiting} units can not be mirrored now"] if waiting else []
         notes += await _checked(door) if check else []
         door.deliver()
         tally = await _delivered(door, here.settings, tell)
-        for one in await door.standing():
-            why = one.trouble or one.relay.last_error or "it did not take them in time"
+        for one in await door.status():
+            why = one.last_failure or one.connection.last_error or "it did not take them in time"
             if one.queue.depth:
-                notes.append(f"{one.relay.url}: {one.queue.depth:,} events still wait: {why}")
-            notes += [f"{one.relay.url} refused {count:,}: {reason}" for reason, count in one.queue.parked]
+                notes.append(f"{one.connection.url}: {one.queue.depth:,} events still wait: {why}")
+            notes += [
+                f"{one.connection.url} refused {count:,}: {reason}" for reason, count in one.queue.parked
+            ]
     return PushResult(tally, tuple(notes))
 
 
@@ -219,9 +222,9 @@ async def _checked(door: NostrAdapter) -> list[str]:
         async def take(events: list[Event], there: set[str] = there) -> None:
             there.update(event.id for event in events)
 
-        fetched = await relay.fetch([Filter(authors=(door.wish.keys.public,))], take)
+        fetched = await relay.fetch([Filter(authors=(door.config.keys.public,))], take)
         if fetched.complete:
-            if lacking := await in_thread(outbox.missing, relay.url, there):
+            if lacking := await in_thread(outbox.requeue_missing, relay.url, there):
                 notes.append(f"{relay.url} lacks {lacking:,} events that it had; they are sent again")
         else:
             notes.append(f"{relay.url} can not be checked: {fetched.reason}")
@@ -229,11 +232,13 @@ async def _checked(door: NostrAdapter) -> list[str]:
     return notes
 
 
-async def _delivered(door: NostrAdapter, settings: Settings, tell: Callable[[Tally], None]) -> Tally:
+async def _delivered(
+    door: NostrAdapter, settings: Settings, tell: Callable[[DeliveryProgress], None]
+) -> DeliveryProgress:
     """Wait until nothing waits for any relay, or nothing has moved for a while."""
     outbox, urls = door.outbox, [relay.url for relay in door.relays]
     time, patience_s = asyncio.get_running_loop().time, 2 * settings.nostr_timeout_s
-    flushed = asyncio.create_task(door.delivered())
+    flushed = asyncio.create_task(door.drain())
     moved, depth = time(), -1
     try:
         while not flushed.done() and time() - moved < patience_s:
@@ -242,25 +247,27 @@ async def _delivered(door: NostrAdapter, settings: Settings, tell: Callable[[Tal
             waits = sum(queue.depth for queue in status.relays.values())
             if waits != depth:
                 moved, depth = time(), waits
-            tell(await in_thread(outbox.tally, urls, min_acks=settings.nostr_min_acks))
+            tell(await in_thread(outbox.progress, urls, min_acks=settings.nostr_min_acks))
     finally:
         flushed.cancel()
         await asyncio.gather(flushed, return_exceptions=True)
-    return await in_thread(outbox.tally, urls, min_acks=settings.nostr_min_acks)
+    return await in_thread(outbox.progress, urls, min_acks=settings.nostr_min_acks)
 
 
-async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], None]) -> Recovered:
+async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], None]) -> RecoveryReport:
     """Bring back what relays have, into a memory whose folder is taken."""
     async with here.adapter(memory) as door:
         return await door.recover(tell)
 
 
-async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> Recovered:
+async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> RecoveryReport:
     """What that would bring back; a bot may be running."""
-    keys, pen = here.config.keys, here.wish.pen
+    keys, codec = here.config.keys, here.config.codec
     with disks_of(here.settings) as stores:
         async with relays_of(here.settings, keys) as relays:
-            return await recovery.preview(relays, pen, Names(keys), stores.used, clock=now_ms, progress=tell)
+            return await recovery.preview(
+                relays, codec, Names(keys), stores.used, clock=now_ms, progress=tell
+            )
 
 
 # ---------------------------------------------------------------------- progress
@@ -293,7 +300,7 @@ class ProgressBars:
         """A recovery has come so far."""
         self._show(at.stage, at.done, at.total, f"{at.per_s:,.0f}/s" if at.done else "")
 
-    def show_delivery(self, tally: Tally) -> None:
+    def show_delivery(self, tally: DeliveryProgress) -> None:
         """So much is delivered."""
         self._show("delivering", tally.enough, tally.events, "")
 
@@ -309,11 +316,11 @@ class ProgressBars:
 
 def relay_access(settings: Settings) -> RelayAccess | None:
     """How an event of the owner reaches the bot; None where there are no relays or no key of the bot."""
-    keys = keys_here(settings)
+    keys = find_keys(settings)
     if keys is None or not settings.nostr_relays or settings.nostr_mode == "off":
         return None
 
-    async def publish(event: Event) -> Posted:
+    async def publish(event: Event) -> PublishResult:
         accepted, failed = [], {}
         async with relays_of(settings, keys) as relays:
             for relay in relays:
@@ -323,6 +330,6 @@ def relay_access(settings: Settings) -> RelayAccess | None:
                     accepted.append(relay.url)
                 except RelayError as error:
                     failed[relay.url] = str(error).removeprefix(f"{relay.url}: ")
-        return Posted(tuple(accepted), failed)
+        return PublishResult(tuple(accepted), failed)
 
     return RelayAccess(keys.public, Names(keys), publish)

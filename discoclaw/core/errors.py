@@ -23,7 +23,7 @@
     │   └── EmbeddingRefused     not for these texts: refused (400, 413, 422), or answered with nonsense
     ├── NostrError               an event can not be made, read or delivered; a reply never depends on it
     │   ├── BadEvent             what a relay sent is no event, or its id or signature is wrong
-    │   ├── NotOpened            an event's content can not be decrypted or is not what it should be
+    │   ├── UnreadableContent    an event's content can not be decrypted or is not what it should be
     │   └── RelayError           a relay does not do what we asked for
     │       ├── RelayUnreachable no connection, or it broke off, or it does not answer in time
     │       └── RelayRefused     it said no: `prefix` and text are its own (NIP-01)
@@ -70,67 +70,69 @@ class Refused(DiscoClawError):
 class ModelError(DiscoClawError):
     """The language model gave no usable answer."""
 
-    told_user = "Something went wrong while I was thinking. Please try again."
-    """What the person who waits for an answer is told."""
+    user_message = "Something went wrong while I was thinking. Please try again."
+    """For the person who waits for an answer. A provider may pass its own, which can name its settings."""
+
+    def __init__(self, text: str = "", *, user_message: str | None = None) -> None:
+        super().__init__(text)
+        if user_message is not None:
+            self.user_message = user_message
 
 
 class ModelOverloaded(ModelError):
     """The provider is overloaded (HTTP 529 or 503)."""
 
-    told_user = "The model is overloaded right now. Please try again in a minute."
+    user_message = "The model is overloaded right now. Please try again in a minute."
 
 
 class ModelRateLimited(ModelError):
     """Too many requests, or no quota left (HTTP 429 or 402)."""
 
-    told_user = "I have reached the model's rate limit. Please try again in a few minutes."
+    user_message = "I have reached the model's rate limit. Please try again in a few minutes."
 
 
 class ModelKeyRejected(ModelError):
     """The API key is wrong or lacks a right (HTTP 401 or 403)."""
 
-    told_user = "The model refused my API key, so I can not answer. An admin has to check ANTHROPIC_API_KEY."
+    user_message = "The model refused my API key, so I can't answer. An admin has to check the key."
 
 
 class ModelNotFound(ModelError):
     """The model's name or the address is wrong (HTTP 404)."""
 
-    told_user = (
-        "The model I am set up with does not exist there. "
-        "An admin has to check DISCOCLAW_MODEL and ANTHROPIC_BASE_URL."
+    user_message = (
+        "The server doesn't have the model I'm set up with. An admin has to check its name and the address."
     )
 
 
 class ModelRefused(ModelError):
     """The model declined to answer."""
 
-    told_user = "The model declined to answer that. Please put it another way."
+    user_message = "The model declined to answer that. Please put it another way."
 
 
 class ModelTooLong(ModelError):
     """The request is larger than the model takes (HTTP 413, or over its context)."""
 
-    told_user = "That is more text than the model can take at once. Please send it in smaller parts."
+    user_message = "That's more text than the model can take at once. Please send it in smaller parts."
 
 
 class ModelTimeout(ModelError):
     """No answer within the time limit."""
 
-    told_user = "The model took too long, so I stopped waiting. Please try again."
+    user_message = "The model took too long, so I stopped waiting. Please try again."
 
 
 class ModelUnreachable(ModelError):
     """No connection to the model, or its stream broke off."""
 
-    told_user = "I can not reach the model right now. Please try again in a minute."
+    user_message = "I can't reach the model right now. Please try again in a minute."
 
 
 class ModelBadRequest(ModelError):
     """The provider rejected the request (HTTP 400 or 422)."""
 
-    told_user = (
-        "The model did not accept that request. Please put it another way; an admin finds why in my log."
-    )
+    user_message = "The model didn't accept that request. Please put it another way; the reason is in my log."
 
 
 class ModelBadOutput(ModelError):
@@ -161,7 +163,7 @@ class BadEvent(NostrError):
     """What a relay sent is no event of Nostr, or its id or signature is wrong."""
 
 
-class NotOpened(NostrError):
+class UnreadableContent(NostrError):
     """An event can not be decrypted, or does not say what it should. It is kept, and counts for nothing."""
 
 

@@ -17,7 +17,6 @@ from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
 from discoclaw.core.errors import SettingsError
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.models.offline.model import OfflineModel
 from discoclaw.settings import EMBEDDED, Settings
 
 log = logging.getLogger(__name__)
@@ -58,8 +57,7 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
     _check_port(port)
     if fresh:
         _forget(settings)
-    offline = settings.api_key is None and settings.base_url is None
-    app = build(settings, model=OfflineModel(pause_s=0.02) if offline else None)
+    app = build(settings)
     async with app, simcord.run(app.client, settle_timeout=600, check_errors=False) as env:
         clock = asyncio.create_task(_keep_time(env), name="simulated time")
         guild = env.create_guild("DiscoClaw demo", id=GUILD_ID)
@@ -81,7 +79,7 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
                         ledger=root / "ledger",
                         model=(
                             "The model is offline (no ANTHROPIC_API_KEY): it only repeats what it remembers."
-                            if offline
+                            if settings.model_provider == "offline"
                             else f"The model is {settings.model}."
                         ),
                     )
@@ -125,6 +123,7 @@ def demo_settings() -> Settings:
     Extraction runs after every turn and the summary after every second, so that one sees them work.
     """
     base = settings_module.load()
+    without_a_model = base.api_key is None and base.base_url is None
     return base.model_copy(
         update={
             "data_dir": base.data_dir / "demo",
@@ -138,6 +137,7 @@ def demo_settings() -> Settings:
             "durable_dir": None,
             "summary_dir": None,
             "memory_channel": None,
+            **({"model_provider": "offline"} if without_a_model else {}),
             **(NO_ACCOUNT if not base.nostr_relays else {}),
         }
     )

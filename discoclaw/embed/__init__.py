@@ -1,1 +1,1 @@
-"""Doors to providers of embeddings: each turns texts into vectors. They know core, and not each other."""
+"""Embedding providers: each turns texts into vectors behind the port `Embedder`. Imports only core."""

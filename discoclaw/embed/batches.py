@@ -1,21 +1,22 @@
-"""Texts for one request each: not too many, not too long. Pure."""
+"""Splits texts into batches, one for each request: not too many texts, not too many bytes. Pure."""
 
 from collections.abc import Iterator, Sequence
 
-MOST_TEXTS = 64
-MOST_BYTES = 100_000
+MAX_TEXTS = 64
+"""Texts in one request."""
+MAX_BYTES = 100_000
 """UTF-8 bytes of the texts of one request."""
-LONGEST_TEXT = 8000
-"""Characters. What is longer is cut: models read about so much of a text, and say no to more."""
+MAX_TEXT_CHARS = 8000
+"""Characters of one text; the rest is cut off. Models read some thousand tokens and reject longer input."""
 
 
 def batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in their order, cut to `LONGEST_TEXT`, at most `MOST_TEXTS` and `MOST_BYTES` at a time."""
+    """Yield the texts in order, cut to `MAX_TEXT_CHARS`, at most `MAX_TEXTS` and `MAX_BYTES` at a time."""
     batch: list[str] = []
     size = 0
-    for text in (text[:LONGEST_TEXT] for text in texts):
+    for text in (text[:MAX_TEXT_CHARS] for text in texts):
         length = len(text.encode("utf-8", "replace"))
-        if batch and (len(batch) == MOST_TEXTS or size + length > MOST_BYTES):
+        if batch and (len(batch) == MAX_TEXTS or size + length > MAX_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(text)

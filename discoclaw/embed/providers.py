@@ -1,4 +1,4 @@
-"""Which provider the settings ask for, and its door. Nothing is connected or loaded yet."""
+"""Which embedding provider the settings ask for. Nothing is connected or loaded yet."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.core.ports import Embedder
 from discoclaw.embed import local
-from discoclaw.embed.answers import of_ollama, of_openai
-from discoclaw.embed.http import Form, HttpEmbedder
+from discoclaw.embed.http import Api, HttpEmbedder
+from discoclaw.embed.responses import of_ollama, of_openai
 
-OPENAI = Form("openai", "/embeddings", of_openai)
-OLLAMA = Form("ollama", "/api/embed", of_ollama)
+OPENAI = Api("openai", "/embeddings", of_openai)
+OLLAMA = Api("ollama", "/api/embed", of_ollama)
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """What the settings say; "" or None where they say nothing.
+    """What the settings say; "" or None for what they don't set.
 
-    `openai_key` is a key that was perhaps set for something else: it is used for provider openai alone, and
-    chooses that provider only with `auto`.
+    `openai_key` may have been set for another program. So it is used only for provider openai, and it selects
+    that provider only with `auto`.
     """
 
     provider: str = ""
@@ -30,61 +30,63 @@ class EmbeddingConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class _Usual:
-    """A provider's form, and what it is when nothing else is set: address, model and its vectors' length."""
+class _Defaults:
+    """A provider's API, and its default address, default model and that model's vector length."""
 
-    form: Form
+    api: Api
     base_url: str
     model: str
     dims: int
 
 
-_USUAL = {
-    "openai": _Usual(OPENAI, "https://api.openai.com/v1", "text-embedding-3-small", 1536),
-    "ollama": _Usual(OLLAMA, "http://127.0.0.1:11434", "nomic-embed-text", 768),
+_HTTP = {
+    "openai": _Defaults(OPENAI, "https://api.openai.com/v1", "text-embedding-3-small", 1536),
+    "ollama": _Defaults(OLLAMA, "http://127.0.0.1:11434", "nomic-embed-text", 768),
 }
 
 
-def open_embedder(wish: EmbeddingConfig) -> Embedder | None:
-    """The door that is wished for; None when none is. Raises EmbeddingError, which says what to change."""
-    provider = wish.provider.strip().lower()
-    if not provider and wish.auto and wish.openai_key:
+def open_embedder(config: EmbeddingConfig) -> Embedder | None:
+    """The configured provider, or None if there is none. Raises EmbeddingError, which says what to change."""
+    provider = config.provider.strip().lower()
+    if not provider and config.auto and config.openai_key:
         provider = "openai"
     if not provider:
         return None
-    if provider not in (*_USUAL, "local"):
-        raise EmbeddingError(f"EMBEDDING_PROVIDER={wish.provider}: use openai, ollama or local")
+    if provider not in (*_HTTP, "local"):
+        raise EmbeddingError(
+            f"EMBEDDING_PROVIDER={config.provider}: unknown provider; use openai, ollama or local"
+        )
     if provider == "local":
-        return _local(wish)
+        return _local(config)
     if importlib.util.find_spec("numpy") is None:
         raise EmbeddingError("numpy is not installed; run: pip install 'discoclaw[vectors]'")
-    return _over_http(_USUAL[provider], wish)
+    return _over_http(_HTTP[provider], config)
 
 
-def _local(wish: EmbeddingConfig) -> Embedder:
+def _local(config: EmbeddingConfig) -> Embedder:
     if missing := local.missing():
         raise EmbeddingError(
-            f"{', '.join(missing)} not installed; run: pip install 'discoclaw[local-vectors]'"
+            f"provider local needs {', '.join(missing)}; run: pip install 'discoclaw[local-vectors]'"
         )
-    if wish.model not in ("", local.MODEL):
-        raise EmbeddingError(f"EMBEDDING_MODEL={wish.model}: provider local has only {local.MODEL}")
+    if config.model not in ("", local.MODEL):
+        raise EmbeddingError(f"EMBEDDING_MODEL={config.model}: provider local has only {local.MODEL}")
     return local.LocalEmbedder()
 
 
-def _over_http(usual: _Usual, wish: EmbeddingConfig) -> Embedder:
-    """A door to a server. The length of its vectors is known for the usual model at the usual address."""
-    openai = usual.form is OPENAI
-    key = wish.key or (wish.openai_key if openai else None)
-    if openai and key is None and wish.base_url is None:
-        raise EmbeddingError("provider openai needs EMBEDDING_API_KEY or OPENAI_API_KEY")
-    as_usual = wish.base_url is None and wish.model in ("", usual.model)
+def _over_http(default: _Defaults, config: EmbeddingConfig) -> Embedder:
+    """A provider behind a server. The vector length is only known for the default model and address."""
+    openai = default.api is OPENAI
+    key = config.key or (config.openai_key if openai else None)
+    if openai and key is None and config.base_url is None:
+        raise EmbeddingError("provider openai needs a key; set EMBEDDING_API_KEY or OPENAI_API_KEY")
+    is_default = config.base_url is None and config.model in ("", default.model)
     try:
         return HttpEmbedder(
-            usual.form,
-            model=wish.model or usual.model,
-            base_url=wish.base_url or usual.base_url,
+            default.api,
+            model=config.model or default.model,
+            base_url=config.base_url or default.base_url,
             key=key,
-            dims=usual.dims if as_usual else None,
+            dims=default.dims if is_default else None,
         )
     except ValueError as error:
-        raise EmbeddingError(f"EMBEDDING_BASE_URL is no address: {error}") from None
+        raise EmbeddingError(f"EMBEDDING_BASE_URL=…: not an address ({error})") from None

@@ -1,16 +1,16 @@
-"""Text as the numbers a BERT model reads: the uncased WordPiece tokeniser. Pure.
+"""The uncased WordPiece tokeniser: text to the token numbers that a BERT model reads. Pure.
 
-The steps are those of google-research/bert, `tokenization.py`: clean, set Han characters apart, lower-case,
-drop accents, split at white space and punctuation, then cut each word into the longest pieces the vocabulary
-has. A hundred lines here spare a library that brings a client for downloads along.
+The steps are those of google-research/bert, `tokenization.py`: clean, separate Han characters, lower-case,
+drop accents, split at white space and punctuation, then cut each word into the longest pieces that the
+vocabulary has. These 80 lines replace a library that would bring a download client with it.
 """
 
 import unicodedata
 from collections.abc import Mapping
 
 UNKNOWN, BEGIN, END = "[UNK]", "[CLS]", "[SEP]"
-LONGEST_WORD = 100
-"""A longer word is unknown as a whole."""
+MAX_WORD_CHARS = 100
+"""Characters. A longer word is one unknown token, as in the original."""
 
 _HAN = (
     (0x4E00, 0x9FFF),
@@ -26,12 +26,12 @@ _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
 def vocabulary(text: str) -> dict[str, int]:
-    """A vocabulary from its file: one piece on each line, numbered from 0."""
+    """A vocabulary from the text of its file: one piece on each line, numbered from 0."""
     return {piece: number for number, piece in enumerate(text.split("\n")) if piece}
 
 
 def tokens(text: str, vocabulary: Mapping[str, int], *, most: int) -> list[int]:
-    """The numbers of a text's pieces between begin and end mark, at most `most` with them."""
+    """The token numbers of a text between begin and end mark, at most `most` including these two."""
     unknown = vocabulary[UNKNOWN]
     found = [vocabulary[BEGIN]]
     for word in _words(text):
@@ -48,7 +48,10 @@ def _words(text: str) -> list[str]:
 
 
 def _clean(char: str) -> str:
-    """A character as it counts: white space as one space, controls not at all, Han between spaces."""
+    """A character, normalised:
+
+    white space becomes a space, controls vanish, Han gets a space on each side.
+    """
     if char in "\t\n\r" or unicodedata.category(char) == "Zs":
         return " "
     if char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs"):
@@ -57,14 +60,17 @@ def _clean(char: str) -> str:
 
 
 def _apart(char: str) -> str:
-    """Punctuation between spaces, so that it is a word of its own."""
+    """Punctuation with a space on each side, so that it becomes a word of its own."""
     is_mark = char in _ASCII_PUNCTUATION or unicodedata.category(char).startswith("P")
     return f" {char} " if is_mark else char
 
 
 def _pieces(word: str, vocabulary: Mapping[str, int], unknown: int) -> list[int]:
-    """Greedy: the longest piece the word begins with, then the longest of the rest; all of it, or unknown."""
-    if len(word) > LONGEST_WORD:
+    """The pieces of a word, each the longest that fits (greedy).
+
+    One unknown token if any rest doesn't fit.
+    """
+    if len(word) > MAX_WORD_CHARS:
         return [unknown]
     found: list[int] = []
     begin = 0

@@ -1,7 +1,7 @@
-"""A small model whose answers hold no secrets: what the loops are told goes to disk.
+"""A model whose structured answers hold no secrets: the loops write them to disk.
 
-The loops read nothing but what was cleaned as it came in. But who takes a key apart into two messages could
-have it put together by a summary.
+The loops only ever read redacted text. But somebody can send a key in two halves, each harmless alone, and a
+summary could put them together again.
 """
 
 from collections.abc import AsyncGenerator
@@ -22,25 +22,28 @@ class RedactingModel:
         self._redactor = redactor
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """What the model says as it says it; only `structured` is cleaned."""
+        """The other model's stream, unchanged: the loops call only `structured`."""
         return self._model.stream(request)
 
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        """The model's answer, its texts without secrets."""
+        """The model's answer with secrets removed from its texts.
+
+        Raises ModelBadOutput when a secret stands where its replacement isn't allowed, such as in an id.
+        """
         answer = await self._model.structured(
             system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
         )
-        said = answer.model_dump(mode="json")
-        clean = self._redactor.value(said)
-        if clean == said:
+        found = answer.model_dump(mode="json")
+        clean = self._redactor.value(found)
+        if clean == found:
             return answer
         try:
             return shape.model_validate(clean)
         except ValidationError as error:
-            raise ModelBadOutput("the answer holds a secret where it can not be taken out") from error
+            raise ModelBadOutput("the answer holds a secret where it cannot be removed") from error
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Release the other model's connections."""
         await self._model.close()

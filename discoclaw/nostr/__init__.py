@@ -1,1 +1,4 @@
-"""The Nostr door: memory goes out encrypted to relays and comes back; the owner's key configures us."""
+"""The Nostr adapter:
+
+mirrors memory to relays, encrypted, recovers it from them, and takes the owner's configuration.
+"""

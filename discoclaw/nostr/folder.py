@@ -1,11 +1,11 @@
-"""What lies below `data/nostr`: the bot's key, the embedded relay, and how the relays are doing.
+"""The files in `data/nostr`: the bot's key, the embedded relay's database, and the state of the relays.
 
-    key          the secret key, an nsec or an ncryptsec, readable by us alone; only where no setting has one
+    key          the secret key, an nsec or an ncryptsec, readable only by us; used when no setting has a key
     relay/       the embedded relay's events
-    state.json   what a running bot last noted of its relays, for whoever looks from outside
+    state.json   the state of each relay as a running bot last saved it, for the command line
 
-The key is all that is needed to bring everything back, and nothing brings back the key: whoever loses this
-disk needs a copy of it. It is never shown, not in errors either. Blocking.
+The key is all you need to recover the memory, and nothing recovers the key: keep a copy on another disk.
+It is never shown, not even in errors. Everything here blocks.
 """
 
 import json
@@ -19,14 +19,15 @@ from discoclaw.core.errors import MemoryFault, Refused, SettingsError
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import render_json, write_atomic
 from discoclaw.nostr.event import Keys
-from discoclaw.nostr.outgoing.delivery import Standing
+from discoclaw.nostr.outgoing.delivery import RelayStatus
 
 log = logging.getLogger(__name__)
 
-NOTED_EVERY_S: Final = 30.0
-"""So often a running bot notes how its relays are doing."""
-_OLD_MS: Final = 120_000
-_LONGEST_KEY: Final = 1_000
+STATE_INTERVAL_S: Final = 30.0
+"""How often a running bot saves the state of its relays, in seconds."""
+_STALE_MS: Final = 120_000
+"""State older than this is not used: four saves were missed, so the bot was probably killed."""
+_MAX_KEY_BYTES: Final = 1_000
 
 
 def key_path(data_dir: Path) -> Path:
@@ -44,37 +45,37 @@ def state_path(data_dir: Path) -> Path:
 # ---------------------------------------------------------------------- the key
 
 
-def keys_of(data_dir: Path, given: str | None, password: str | None) -> Keys | None:
+def keys_of(data_dir: Path, setting: str | None, password: str | None) -> Keys | None:
     """The bot's keys: those of the setting, else those of the file; None without either.
 
-    Raises SettingsError, naming which of them is none, and MemoryFault when the file can not be read.
+    Raises SettingsError, naming the one that isn't a key, and MemoryFault when the file can't be read.
     """
-    if given is not None:
-        return Keys.parse(given, password)
+    if setting is not None:
+        return Keys.parse(setting, password)
     path = key_path(data_dir)
     try:
-        content = path.read_bytes()[:_LONGEST_KEY]
+        content = path.read_bytes()[:_MAX_KEY_BYTES]
         open_to_others = os.name != "nt" and path.stat().st_mode & 0o077
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise MemoryFault(f"{path} can not be read: {error.strerror or error}") from error
+        raise MemoryFault(f"cannot read the key file {path}: {error.strerror or error}") from error
     if open_to_others:
-        log.warning("%s can be read by others on this machine; `chmod 600` it", path)
+        log.warning("%s can be read by other users of this machine; run `chmod 600` on it", path)
     try:
         return Keys.parse(content.decode("ascii"), password, name=str(path))
     except UnicodeDecodeError:
-        raise SettingsError(f"{path}: it is no key; put a copy of yours there") from None
+        raise SettingsError(f"{path}: not a secret key; replace it with a copy of yours") from None
 
 
 def make_key(path: Path, password: str | None = None) -> Keys:
-    """A new key in a file that nobody else can read, encrypted if there is a password.
+    """Generate a key in a new file that only we can read, encrypted if there is a password.
 
-    Raises Refused when something is there already, and MemoryFault when the disk does not take it.
+    Raises Refused when the file exists, and MemoryFault when it can't be written.
     """
-    there = f"{path} is there already, and may be all that opens what was mirrored; move it away first"
+    exists = f"{path} exists, and may hold the only key to what was mirrored; move it away first"
     if os.path.lexists(path):
-        raise Refused(there)
+        raise Refused(exists)
     keys = Keys.generate()
     text = keys.encrypted(password) if password else keys.nsec()
     try:
@@ -83,39 +84,42 @@ def make_key(path: Path, password: str | None = None) -> Keys:
             path, f"{text}\n".encode("ascii"), still=lambda: not os.path.lexists(path), mode=0o600
         )
     except OSError as error:
-        raise MemoryFault(f"{path} can not be written: {error.strerror or error}") from error
+        raise MemoryFault(f"cannot write the key file {path}: {error.strerror or error}") from error
     if done is None:
-        raise Refused(there)
+        raise Refused(exists)
     return keys
 
 
 # ---------------------------------------------------------------------- how the relays are doing
 
 
-def note_state(path: Path, standings: Iterable[Standing], now_ms: int) -> None:
-    """Note how it stands with each relay. Raises OSError."""
+def save_state(path: Path, statuses: Iterable[RelayStatus], now_ms: int) -> None:
+    """Save the state of each relay. Raises OSError."""
     relays = [
         {
-            "url": one.relay.url,
-            "address": one.relay.address,
-            "connected_since": one.relay.connected_since_ms,
-            "last_eose": one.relay.last_eose_ms,
-            "error": one.trouble or one.relay.last_error,
-            "notice": one.relay.last_notice,
-            "rests_s": round(one.rests_s, 1),
+            "url": one.connection.url,
+            "address": one.connection.address,
+            "connected_since": one.connection.connected_since_ms,
+            "last_eose": one.connection.last_eose_ms,
+            "error": one.last_failure or one.connection.last_error,
+            "notice": one.connection.last_notice,
+            "rests_s": round(one.pause_s, 1),
         }
-        for one in standings
+        for one in statuses
     ]
     write_atomic(path, render_json({"at": now_ms, "relays": relays}))
 
 
 def read_state(path: Path, now_ms: int) -> Mapping[str, Mapping[str, Any]] | None:
-    """What a running bot noted of each relay, by its address; None where none did within two minutes."""
+    """The saved state of each relay, by its URL. None if no bot saved it within the last two minutes.
+
+    A file from the future is not used either: after a clock that was set back it would stay valid for long.
+    """
     try:
         value = json.loads(path.read_bytes())
         at, relays = value["at"], value["relays"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    if not valid_ms(at) or not 0 <= now_ms - at + _OLD_MS <= 2 * _OLD_MS or not isinstance(relays, list):
+    if not valid_ms(at) or not 0 <= now_ms - at + _STALE_MS <= 2 * _STALE_MS or not isinstance(relays, list):
         return None
     return {one["url"]: one for one in relays if isinstance(one, Mapping) and isinstance(one.get("url"), str)}

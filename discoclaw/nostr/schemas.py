@@ -1,15 +1,17 @@
-"""What is published, in the words of two public schemas and ours, and how it is read again.
+"""The event kinds that are published: templates, the codec that signs and reads, and which version counts.
 
-    30078  ledger records, profiles, groups, the index of what is mirrored   NIP-44    (Snowclaw, NIP-78)
-    30093  aman_preference         what a person likes, as text              box       LWW
-    30094  aman_summary            a conversation's rolling summary          box       LWW
-    30095  aman_tool_history       one call of a tool                        box       d unique by content
-    30096  aman_clear_context      summaries and calls until then are hidden box       d unique by content
-    30097  aman_subscription_state what a channel is about                   box       LWW
-    5      requests to delete (NIP-09)
+    30078  ledger records, profiles, groups, the inventory of what is mirrored  NIP-44     (Snowclaw, NIP-78)
+    30093  aman_preference          a person's preferences, as text             secretbox  newest version
+    counts 30094  aman_summary             a conversation's rolling summary            secretbox  newest
+    version counts 30095  aman_tool_history        one tool call                               secretbox
+    `d` unique by content 30096  aman_clear_context       hides earlier summaries and tool calls
+    secretbox  `d` unique by content 30097  aman_subscription_state  a channel's topics
+    secretbox  newest version counts 5      deletion requests (NIP-09)
 
-Fields of ours begin with `x_`. Time is whole seconds, `created_at` is the tag `ts`, and both strictly rise
-for one address, so that no two versions ever tie. Pure; knows nothing about relays or files.
+Our own fields begin with `x_`: readers of both schemas accept unknown fields. Times are in whole seconds. An
+event's `created_at` equals its `ts` tag and strictly rises from version to version of an address. So two
+versions never tie, which matters because NIP-01 and Aman break ties differently (lowest id, highest id).
+Pure: knows nothing about relays or files.
 """
 
 import logging
@@ -17,16 +19,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from discoclaw.core.errors import NostrError, NotOpened
+from discoclaw.core.errors import NostrError, UnreadableContent
+from discoclaw.nostr.encryption import (
+    NIP44,
+    SECRETBOX,
+    SecretBox,
+    canonical,
+    check_length,
+    object_of,
+    padded,
+    sha256,
+)
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.sealed import NIP44, SECRETBOX, Box, canonical, check_length, object_of, padded, sha256
 
 log = logging.getLogger(__name__)
 
 APP: Final = 30078
 PREFERENCE, SUMMARY, TOOL, CLEAR, TOPICS = 30093, 30094, 30095, 30096, 30097
 DELETE: Final = 5
-NAMES_OF: Mapping[int, str] = {
+KIND_NAMES: Mapping[int, str] = {
     PREFERENCE: "aman_preference",
     SUMMARY: "aman_summary",
     TOOL: "aman_tool_history",
@@ -34,12 +45,12 @@ NAMES_OF: Mapping[int, str] = {
     TOPICS: "aman_subscription_state",
 }
 UNIQUE = (TOOL, CLEAR)
-"""Kinds whose address is a hash of what they say: never a second version."""
-OURS = (APP, *NAMES_OF)
-"""The kinds that the bot writes, apart from deletions."""
+"""Kinds whose address is a hash of their payload, so that an address never has a second version."""
+OWN_KINDS = (APP, *KIND_NAMES)
+"""The kinds that the bot writes, apart from deletion requests."""
 VERSION: Final = "1"
 ERASED: Final = "x_erased"
-_TIMES = {
+_TIME_FIELDS = {
     PREFERENCE: "updated_at",
     SUMMARY: "updated_at",
     TOPICS: "updated_at",
@@ -47,18 +58,19 @@ _TIMES = {
     CLEAR: "created_at",
 }
 Address = tuple[int, str]
-"""Kind and `d`."""
-MOST_DELETED: Final = 100
-"""Addresses in one request to delete."""
+"""Kind and `d` tag: together with the author, NIP-01's identity of an addressable event."""
+MAX_DELETIONS: Final = 100
+"""Addresses in one deletion request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to stand under one address, (kind, d).
+class EventTemplate:
+    """An event before it gets its time, encryption and signature: what should be published at one address.
 
-    `body` is the payload in field order; where its schema has a time, that is written when it is signed, and
-    None here (in a kind of `UNIQUE` it is fixed). `at` is the least time (s) it may have. `hk` is the history
-    key of Aman's kinds. `open`: may be published in clear where an admin allows that. `group` is the `h` tag.
+    `body` is the payload in field order. The field that holds the schema's time is None here and filled in
+    when the event is signed, except for the kinds of `UNIQUE`, where it is part of the hashed payload.
+    `at` is the lowest allowed `created_at` (s). `hk` is the history key of Aman's kinds. `plaintext_ok`
+    says that it may be published unencrypted if an admin allows that. `group` is the `h` tag (NIP-29).
     """
 
     kind: int
@@ -66,28 +78,34 @@ class Wanted:
     body: Mapping[str, Any]
     at: int = 0
     hk: str = ""
-    open: bool = False
+    plaintext_ok: bool = False
     group: str = ""
     digest: str = field(init=False)
-    """SHA-256 of all that matters: another one means that a new version is to be published."""
+    """SHA-256 of everything that matters. When it differs from the published one, a new version is due."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", sha256(canonical([self.kind, self.d, self.body, self.group])))
 
 
-def unique(kind: int, hk: str, body: Mapping[str, Any], *, salt: str, at: int, open: bool = False) -> Wanted:
-    """A tool call or a clear marker: its address is the SHA-256 of its payload.
+def unique(
+    kind: int, hk: str, body: Mapping[str, Any], *, salt: str, at: int, plaintext_ok: bool = False
+) -> EventTemplate:
+    """The template of a tool call or clear marker, whose address is the SHA-256 of its payload.
 
-    `salt` is a keyed hash of what it says: without it, whoever sees the address could guess short payloads.
+    `salt` is a keyed hash of the payload. Without it, anybody who sees the address could guess short
+    payloads.
     """
     payload = {**body, "x_salt": salt} if salt else dict(body)
-    return Wanted(kind, f"{hk}:{sha256(canonical(payload))}", payload, at, hk, open)
+    return EventTemplate(kind, f"{hk}:{sha256(canonical(payload))}", payload, at, hk, plaintext_ok)
 
 
-def tombstone(kind: int, d: str) -> Wanted:
-    """What takes the place of something that was erased: nothing but that."""
+def tombstone(kind: int, d: str) -> EventTemplate:
+    """An empty version that replaces erased content.
+
+    A relay that ignores deletions still replaces the event.
+    """
     if kind == APP:
-        return Wanted(APP, d, {ERASED: True})
+        return EventTemplate(APP, d, {ERASED: True})
     hk = d.rpartition(":")[0]
     empty: dict[int, dict[str, Any]] = {
         PREFERENCE: {"preference": "", "updated_at": None},
@@ -103,120 +121,133 @@ def tombstone(kind: int, d: str) -> Wanted:
         CLEAR: {"sender_id": None, "created_at": None},
         TOPICS: {"topics": [], "updated_at": None},
     }
-    return Wanted(kind, d, {"history_key": hk, **empty[kind], ERASED: True}, hk=hk)
+    return EventTemplate(kind, d, {"history_key": hk, **empty[kind], ERASED: True}, hk=hk)
 
 
 @dataclass(frozen=True, slots=True)
-class Pen:
-    """Signs what is wanted. `in_clear`: Aman's kinds that are `open` go out as plain JSON, without `enc`."""
+class Codec:
+    """Turns templates into signed events, and events back into payloads.
+
+    With `allow_plaintext`, templates that are `plaintext_ok` become plain JSON without the `enc` tag.
+    """
 
     keys: Keys
-    box: Box
-    in_clear: bool = False
+    box: SecretBox
+    allow_plaintext: bool = False
 
-    def sign(self, wanted: Wanted, ts: int) -> Event:
-        """The event of this time (s). Raises NostrError; nothing is published then."""
-        if wanted.kind == APP:
-            tags = [["d", wanted.d], *([["h", wanted.group]] if wanted.group else []), ["encrypted", NIP44]]
-            return self.keys.sign(APP, self.keys.seal(check_length(canonical(wanted.body))), tags, ts)
-        if wanted.kind not in NAMES_OF:
-            raise NostrError(f"events of kind {wanted.kind} are none of ours")
+    def encode(self, template: EventTemplate, ts: int) -> Event:
+        """The signed event with this `created_at` (s).
+
+        Raises NostrError, and never falls back to plaintext.
+        """
+        kind, d = template.kind, template.d
+        if kind == APP:
+            tags = [["d", d], *([["h", template.group]] if template.group else []), ["encrypted", NIP44]]
+            return self.keys.sign(APP, self.keys.seal(check_length(canonical(template.body))), tags, ts)
+        if kind not in KIND_NAMES:
+            raise NostrError(f"the bot does not publish events of kind {kind}")
         body = {
-            key: ts if key == _TIMES[wanted.kind] and value is None else value
-            for key, value in wanted.body.items()
+            key: ts if key == _TIME_FIELDS[kind] and value is None else value
+            for key, value in template.body.items()
         }
-        text, clear = check_length(canonical(body)), self.in_clear and wanted.open
-        tags = aman_tags(wanted.kind, wanted.d, wanted.hk, ts, sealed=not clear)
-        return self.keys.sign(wanted.kind, text if clear else self.box.seal(padded(text)), tags, ts)
+        text, plain = check_length(canonical(body)), self.allow_plaintext and template.plaintext_ok
+        tags = aman_tags(kind, d, template.hk, ts, encrypted=not plain)
+        return self.keys.sign(kind, text if plain else self.box.seal(padded(text)), tags, ts)
 
-    def delete(self, gone: Sequence["Gone"], ts: int) -> Event:
-        """A request to delete addresses: every version whose id is known, and all there is until `ts`."""
+    def deletion(self, gone: Sequence["Deletion"], ts: int) -> Event:
+        """A request to delete addresses (NIP-09): all versions whose id is known, and everything up to `ts`.
+
+        Both `e` and `a` tags are needed: some relays ignore `a`, or cut a `d` with colons at the first one.
+        Only the first 100 addresses are named.
+        """
         tags: list[list[str]] = []
-        for one in gone[:MOST_DELETED]:
+        for one in gone[:MAX_DELETIONS]:
             tags += [["e", event_id] for event_id in one.ids]
             tags.append(["a", f"{one.kind}:{self.keys.public}:{one.d}"])
         tags += [["k", str(kind)] for kind in sorted({one.kind for one in gone})]
         return self.keys.sign(DELETE, "", tags, ts)
 
-    def read(self, event: Event) -> dict[str, Any]:
-        """The payload of an event of ours. Raises NotOpened, with the reason."""
+    def decode(self, event: Event) -> dict[str, Any]:
+        """The payload of one of our events. Raises UnreadableContent with the reason."""
         if event.kind == APP:
             if event.tag("encrypted") != NIP44:
-                raise NotOpened("it is not encrypted as ours are")
+                raise UnreadableContent("it is not encrypted with NIP-44")
             return object_of(self.keys.open(event.content))
         check_aman(event)
         enc = event.tag("enc")
         return object_of(event.content if enc is None else self.box.open(event.content))
 
 
-def in_clear(event: Event) -> bool:
-    """Whether an event of ours can be read by anybody: only where an admin allows that."""
-    return event.kind in NAMES_OF and event.tag("enc") is None
+def is_plaintext(event: Event) -> bool:
+    """Whether everybody can read the content of an event of ours."""
+    return event.kind in KIND_NAMES and event.tag("enc") is None
 
 
-def wanted_of(event: Event, body: Mapping[str, Any]) -> Wanted:
-    """What an event of ours was signed from, given its payload: of the same digest."""
-    when = _TIMES.get(event.kind)
+def template_of(event: Event, body: Mapping[str, Any]) -> EventTemplate:
+    """The template from which an event with this payload was made; its digest is the same."""
+    time_field = _TIME_FIELDS.get(event.kind)
     if event.kind in UNIQUE and body.get(ERASED) is not True:
-        when = None  # its time is part of what it says
-    plain = {key: None if key == when else value for key, value in body.items()}
-    return Wanted(
+        time_field = None  # here the time is part of the payload, and of the address
+    plain = {key: None if key == time_field else value for key, value in body.items()}
+    return EventTemplate(
         event.kind, event.d, plain, event.created_at, event.tag("hk") or "", group=event.tag("h") or ""
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """An address that is to be deleted, with the ids of all its versions that we know."""
+class Deletion:
+    """An address to delete, with the ids of all versions that we know."""
 
     kind: int
     d: str
     ids: tuple[str, ...] = ()
 
 
-def aman_tags(kind: int, d: str, hk: str, ts: int, *, sealed: bool) -> list[list[str]]:
-    """The tags of Aman's kinds, in their order; `enc` stands there only if the content is encrypted."""
-    tags = [["d", d], ["k", NAMES_OF[kind]], ["hk", hk], ["v", VERSION], ["ts", str(ts)]]
-    return [*tags, ["enc", SECRETBOX]] if sealed else tags
+def aman_tags(kind: int, d: str, hk: str, ts: int, *, encrypted: bool) -> list[list[str]]:
+    """The tags of Aman's kinds, in Aman's order. `enc` is there only if the content is encrypted."""
+    tags = [["d", d], ["k", KIND_NAMES[kind]], ["hk", hk], ["v", VERSION], ["ts", str(ts)]]
+    return [*tags, ["enc", SECRETBOX]] if encrypted else tags
 
 
 def check_aman(event: Event) -> None:
-    """Raise NotOpened unless an event has every tag its kind needs, and they agree with it."""
+    """Raise UnreadableContent unless an event has all tags of its kind, with consistent values."""
     missing = [name for name in ("d", "k", "hk", "v", "ts") if not event.tag(name)]
     if missing:
-        raise NotOpened(f"it lacks the tag {missing[0]}")
-    if event.tag("k") != NAMES_OF.get(event.kind):
-        raise NotOpened(f"its tag k is not that of kind {event.kind}")
+        raise UnreadableContent(f"the tag {missing[0]} is missing")
+    if event.tag("k") != KIND_NAMES.get(event.kind):
+        raise UnreadableContent(f"the tag k does not match kind {event.kind}")
     if event.tag("v") != VERSION:
-        raise NotOpened(f"it is of version {str(event.tag('v'))[:20]!r}, which this version does not know")
+        raise UnreadableContent(f"unknown schema version {str(event.tag('v'))[:20]!r}; expected {VERSION!r}")
     if event.tag("ts") != str(event.created_at):
-        raise NotOpened("its tag ts is not its time")
+        raise UnreadableContent("the tag ts differs from created_at")
     if event.tag("enc") not in (None, SECRETBOX):
-        raise NotOpened(
-            f"it is encrypted as {str(event.tag('enc'))[:20]!r}, which this version does not know"
-        )
+        raise UnreadableContent(f"unknown encryption {str(event.tag('enc'))[:20]!r}; expected {SECRETBOX!r}")
 
 
 def newest(events: Iterable[Event]) -> dict[Address, Event]:
-    """Of each address the version that holds: the latest; of a tie the lowest id (NIP-01)."""
-    held: dict[Address, Event] = {}
+    """The version that counts at each address:
+
+    the latest one, or of a tie the one with the lowest id (NIP-01).
+    """
+    found: dict[Address, Event] = {}
     for event in events:
         address = (event.kind, event.d)
-        known = held.get(address)
+        known = found.get(address)
         if known is None or supersedes(event, known):
-            held[address] = event
-    return held
+            found[address] = event
+    return found
 
 
-def supersedes(event: Event, held: Event) -> bool:
-    """Whether an event takes the place of another one of its address."""
-    return (-event.created_at, event.id) < (-held.created_at, held.id)
+def supersedes(event: Event, other: Event) -> bool:
+    """Whether an event replaces another one at the same address."""
+    return (-event.created_at, event.id) < (-other.created_at, other.id)
 
 
 def deleted_until(deletions: Iterable[Event]) -> tuple[dict[Address, int], set[str]]:
-    """Until when (s) each address is deleted, and the ids of events that are: of our own requests.
+    """What deletion requests delete: up to which time (s) for each address, and the ids of single events.
 
-    `a` is split at the first two colons only: identifiers of both schemas have colons in them.
+    The requests have to be of one author. `a` is split at the first two colons only: the identifiers of both
+    schemas contain colons.
     """
     until: dict[Address, int] = {}
     ids: set[str] = set()
@@ -245,7 +276,10 @@ def tool_body(
     at: int,
     **extra: Any,
 ) -> dict[str, Any]:
-    """The payload of a tool call, in Aman's order; `sender` and `group` are pseudonyms, `at` is in s."""
+    """The payload of a tool call, in Aman's field order.
+
+    `sender` and `group` are pseudonyms, `at` is in s.
+    """
     return {
         "history_key": hk,
         "tool_name": tool_name,
@@ -259,7 +293,7 @@ def tool_body(
 
 
 def clear_body(hk: str, *, sender: str | None, at: int, **extra: Any) -> dict[str, Any]:
-    """The payload of a clear marker; `at` is in s."""
+    """The payload of a clear marker, in Aman's field order. `at` is in s."""
     return {
         "history_key": hk,
         "sender_id": sender,

@@ -58,7 +58,7 @@ class Turns:
             await self._answer(arrival, reply)
         except ModelError as error:
             log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
-            await _tell(reply, error.told_user, key)
+            await _tell(reply, error.user_message, key)
         except ChatError as error:
             log.warning("%s: the answer could not be delivered: %s", key, error)
         except asyncio.CancelledError:
@@ -66,7 +66,7 @@ class Turns:
             raise
         except Exception:  # a named edge: one turn may fail in any way, and the next one is taken
             log.exception("%s: a turn failed", key)
-            await _tell(reply, ModelError.told_user, key)
+            await _tell(reply, ModelError.user_message, key)
 
     async def _answer(self, arrival: Arrival, reply: Reply) -> None:
         # 0 an interview about the bot's personality goes its own way

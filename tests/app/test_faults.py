@@ -21,7 +21,7 @@ class TestTheModelFails:
     async def test_and_the_person_is_told_why(self, start: Start, kind: type[ModelError]) -> None:
         async with start(Scripted(kind("inner details"), then="now it works")) as world:
             await world.ann.send(world.general, "hello")
-            assert world.answer(world.general) == kind.told_user
+            assert world.answer(world.general) == kind.user_message
             assert "inner details" not in world.answer(world.general)
             await world.ann.send(world.general, "again")
             assert world.answer(world.general) == "now it works"

@@ -311,7 +311,7 @@ class TestFaults:
             await owned(world)
             await begun(world)
             await world.ann.send_dm("A cat called Mog.")
-            assert world.answer(world.ann_dm) == ModelOverloaded.told_user
+            assert world.answer(world.ann_dm) == ModelOverloaded.user_message
             await world.ann.send_dm("Are you there?")
             assert "A cat called Mog.\nAre you there?" in str(model.requests[-1].turns[-1].text)
             assert messages.HATCHED in world.answer(world.ann_dm)

@@ -31,7 +31,7 @@ class Hand:
     async def signs(self, scope: Scope, *, by: Keys = OWNER, **overrides: Any) -> None:
         self.at += 1
         event = by.sign(30078, json.dumps(overrides), [["d", address(scope)]], self.at)
-        await self.events.take(event)
+        await self.events.handle(event)
 
 
 def edit(world: World, overrides: Mapping[str, Any]) -> None:

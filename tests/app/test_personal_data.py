@@ -205,6 +205,6 @@ class TestEveryFile:
                 assert erased.left == ()
             await world.env.advance_time(1)
             await world.settle()
-            await world.mirror.pushed(10)
+            await world.mirror.flush(10)
             assert world.memory.pending_erasures() == []
             assert traces(data, WORD, str(world.ann.id)) == []

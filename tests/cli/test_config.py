@@ -21,7 +21,7 @@ from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.owner import OwnerEvents, Posted
+from discoclaw.nostr.owner import OwnerEvents, PublishResult
 from tests.memory.kit import Clock, fingerprint
 
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
@@ -38,10 +38,10 @@ class Relays:
         self.accepting: tuple[str, ...] = ("wss://one",)
         self.failing: dict[str, str] = {}
 
-    async def publish(self, event: Event) -> Posted:
+    async def publish(self, event: Event) -> PublishResult:
         if self.accepting:
             self.sent.append(event)
-        return Posted(self.accepting, self.failing)
+        return PublishResult(self.accepting, self.failing)
 
 
 class Shell:
@@ -272,7 +272,7 @@ class TestSetBySignature:
         assert CHANNEL not in event.encode()
         assert not shell.file.exists()
         config = LiveConfig(tmp_path / "bot", clock=lambda: event.created_at * 1000, names=NAMES)
-        asyncio.run(OwnerEvents(OWNER.public, BOT, config).take(event))
+        asyncio.run(OwnerEvents(OWNER.public, BOT, config).handle(event))
         assert config.explain(Scope("group", CHANNEL))["context_history"].value == 30
 
     def test_keeps_the_fields_that_are_not_named_and_is_always_the_newest(self, shell: Shell) -> None:
@@ -363,7 +363,7 @@ def test_the_program_has_the_commands() -> None:
 def test_a_failure_of_the_way_is_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     relays = shell.signing()
 
-    async def broken(_: Event) -> Posted:
+    async def broken(_: Event) -> PublishResult:
         raise RelayUnreachable("wss://one: no connection")
 
     monkeypatch.setattr(relays, "publish", broken)

@@ -15,10 +15,10 @@ from discoclaw.cli.common import now_ms
 from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Keys
-from discoclaw.nostr.folder import key_path, note_state, state_path
-from discoclaw.nostr.outgoing.delivery import Standing
-from discoclaw.nostr.outgoing.outbox import Queue
-from discoclaw.nostr.relays.relay import RelayStatus
+from discoclaw.nostr.folder import key_path, save_state, state_path
+from discoclaw.nostr.outgoing.delivery import RelayStatus
+from discoclaw.nostr.outgoing.outbox import QueueStatus
+from discoclaw.nostr.relays.relay import ConnectionStatus
 from tests.cli.shell import Shell
 from tests.servers.nostr_relay import LyingRelay
 
@@ -114,7 +114,7 @@ class TestTheKey:
         path = key_path(nostr.data)
         path.parent.mkdir(parents=True)
         path.write_text("nsec of old\n")
-        assert "is there already" in nostr.fails("new-key")
+        assert "exists, and may hold the only key" in nostr.fails("new-key")
         assert path.read_text() == "nsec of old\n"
 
     def test_with_a_password_only_that_opens_it(self, nostr: Nostr) -> None:
@@ -241,14 +241,16 @@ class TestWhileTheBotRuns:
 
     def test_what_it_noted_is_told(self, nostr: Nostr) -> None:
         connections = nostr.relay.connections
-        relay = RelayStatus("r", nostr.relay.url, nostr.relay.url, 1, now_ms(), "", "be kind", False, 0, {})
-        standing = Standing(relay, Queue(0, None, ()), 0.0, "it sulks")
-        note_state(state_path(nostr.data), [standing], now_ms())
+        relay = ConnectionStatus(
+            "r", nostr.relay.url, nostr.relay.url, 1, now_ms(), "", "be kind", False, 0, {}
+        )
+        status = RelayStatus(relay, QueueStatus(0, None, ()), 0.0, "it sulks")
+        save_state(state_path(nostr.data), [status], now_ms())
         (one,) = nostr.json("status")["relays"]
         assert (one["connected"], one["error"], one["notice"]) == (True, "it sulks", "be kind")
         assert one["last_eose"] is not None
         assert nostr.relay.connections == connections
-        note_state(state_path(nostr.data), [standing], now_ms() - 600_000)
+        save_state(state_path(nostr.data), [status], now_ms() - 600_000)
         assert nostr.json("status")["running"] is False
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.embed.batches import LONGEST_TEXT, MOST_BYTES, MOST_TEXTS, batches
+from discoclaw.embed.batches import MAX_BYTES, MAX_TEXT_CHARS, MAX_TEXTS, batches
 
 
 class TestBatches:
@@ -14,11 +14,11 @@ class TestBatches:
     ) -> None:
         texts = [letter * length for length in lengths]
         found = list(batches(texts))
-        assert [text for batch in found for text in batch] == [text[:LONGEST_TEXT] for text in texts]
+        assert [text for batch in found for text in batch] == [text[:MAX_TEXT_CHARS] for text in texts]
         for batch in found:
-            assert 0 < len(batch) <= MOST_TEXTS
-            assert sum(len(text.encode()) for text in batch) <= MOST_BYTES
+            assert 0 < len(batch) <= MAX_TEXTS
+            assert sum(len(text.encode()) for text in batch) <= MAX_BYTES
 
     def test_are_full_before_another_one_begins(self) -> None:
         assert [len(batch) for batch in batches(["x"] * 129)] == [64, 64, 1]
-        assert [len(batch) for batch in batches(["x" * LONGEST_TEXT] * 13)] == [12, 1]
+        assert [len(batch) for batch in batches(["x" * MAX_TEXT_CHARS] * 13)] == [12, 1]

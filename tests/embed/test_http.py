@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from discoclaw.core.errors import EmbeddingError, EmbeddingRefused, EmbeddingUnavailable
-from discoclaw.embed.http import MOST_ANSWER, HttpEmbedder
+from discoclaw.embed.http import MAX_RESPONSE, HttpEmbedder
 from discoclaw.embed.providers import OLLAMA, OPENAI
 from tests.servers.embeddings_api import Behaviour, Cut, EmbeddingsServer, Raw, Shaped, failure, stall
 
@@ -22,13 +22,13 @@ async def server() -> AsyncIterator[EmbeddingsServer]:
 
 
 @pytest.fixture(params=["openai", "ollama"])
-async def door(request: pytest.FixtureRequest, server: EmbeddingsServer) -> AsyncIterator[HttpEmbedder]:
+async def embedder(request: pytest.FixtureRequest, server: EmbeddingsServer) -> AsyncIterator[HttpEmbedder]:
     if request.param == "openai":
-        door = HttpEmbedder(OPENAI, model="m", base_url=server.openai_url, key=KEY)
+        embedder = HttpEmbedder(OPENAI, model="m", base_url=server.openai_url, key=KEY)
     else:
-        door = HttpEmbedder(OLLAMA, model="m", base_url=server.url, key=KEY)
-    yield door
-    await door.close()
+        embedder = HttpEmbedder(OLLAMA, model="m", base_url=server.url, key=KEY)
+    yield embedder
+    await embedder.close()
 
 
 def floats(vectors: object) -> list[list[float]]:
@@ -36,41 +36,43 @@ def floats(vectors: object) -> list[list[float]]:
 
 
 class TestGoodAnswers:
-    async def test_come_in_the_order_of_the_texts(self, server: EmbeddingsServer, door: HttpEmbedder) -> None:
+    async def test_come_in_the_order_of_the_texts(
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
+    ) -> None:
         texts = ["one", "two words", "three other words"]
-        vectors = await door.embed(texts, timeout_s=5)
+        vectors = await embedder.embed(texts, timeout_s=5)
         assert floats(vectors) == [server.vector(text) for text in texts]
 
     async def test_carry_the_key_and_the_model_and_nothing_else(
-        self, server: EmbeddingsServer, door: HttpEmbedder
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
     ) -> None:
-        await door.embed(["one"], timeout_s=5)
+        await embedder.embed(["one"], timeout_s=5)
         (request,) = server.requests
         assert (request.model, request.texts) == ("m", ["one"])
         assert request.headers["authorization"] == f"Bearer {KEY}"
 
     async def test_without_a_key_no_header_is_sent(self, server: EmbeddingsServer) -> None:
-        door = HttpEmbedder(OLLAMA, model="m", base_url=server.url)
-        await door.embed(["one"], timeout_s=5)
-        await door.close()
+        embedder = HttpEmbedder(OLLAMA, model="m", base_url=server.url)
+        await embedder.embed(["one"], timeout_s=5)
+        await embedder.close()
         assert "authorization" not in server.requests[0].headers
 
     async def test_many_texts_go_in_several_requests(
-        self, server: EmbeddingsServer, door: HttpEmbedder
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
     ) -> None:
         texts = [f"text {number}" for number in range(130)]
-        vectors = await door.embed(texts, timeout_s=10)
+        vectors = await embedder.embed(texts, timeout_s=10)
         assert [len(request.texts) for request in server.requests] == [64, 64, 2]
         assert floats(vectors) == [server.vector(text) for text in texts]
 
     async def test_half_a_character_does_not_break_a_request(
-        self, server: EmbeddingsServer, door: HttpEmbedder
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
     ) -> None:
-        await door.embed(["broken \ud83d heart"], timeout_s=5)
+        await embedder.embed(["broken \ud83d heart"], timeout_s=5)
         assert server.texts == ["broken ? heart"]
 
-    async def test_no_texts_make_no_request(self, server: EmbeddingsServer, door: HttpEmbedder) -> None:
-        assert await door.embed([], timeout_s=5) == []
+    async def test_no_texts_make_no_request(self, server: EmbeddingsServer, embedder: HttpEmbedder) -> None:
+        assert await embedder.embed([], timeout_s=5) == []
         assert server.requests == []
 
 
@@ -101,109 +103,111 @@ NONSENSE: dict[str, Behaviour] = {
     "the same index twice": Raw(
         json.dumps({"data": [{"index": 0, "embedding": [1, 2]}] * 2, "embeddings": "no"}).encode()
     ),
-    "a huge body": Raw(b"[" + b"0," * (MOST_ANSWER // 2 + 10) + b"0]"),
+    "a huge body": Raw(b"[" + b"0," * (MAX_RESPONSE // 2 + 10) + b"0]"),
 }
 
 
 class TestNonsense:
     @pytest.mark.parametrize("behaviour", NONSENSE.values(), ids=NONSENSE.keys())
     async def test_is_refused_and_the_next_answer_counts(
-        self, server: EmbeddingsServer, door: HttpEmbedder, behaviour: Behaviour
+        self, server: EmbeddingsServer, embedder: HttpEmbedder, behaviour: Behaviour
     ) -> None:
         server.script(behaviour)
         with pytest.raises(EmbeddingRefused):
-            await door.embed(["one", "two"], timeout_s=10)
-        assert len(await door.embed(["one", "two"], timeout_s=5)) == 2
+            await embedder.embed(["one", "two"], timeout_s=10)
+        assert len(await embedder.embed(["one", "two"], timeout_s=5)) == 2
 
     async def test_a_length_that_is_known_is_held_against_the_answer(self, server: EmbeddingsServer) -> None:
-        door = HttpEmbedder(OPENAI, model="m", base_url=server.openai_url, dims=1536)
+        embedder = HttpEmbedder(OPENAI, model="m", base_url=server.openai_url, dims=1536)
         with pytest.raises(EmbeddingRefused, match="8 or 1536 numbers"):
-            await door.embed(["one"], timeout_s=5)
-        await door.close()
+            await embedder.embed(["one"], timeout_s=5)
+        await embedder.close()
 
     async def test_requests_of_one_call_agree_on_the_length(
-        self, server: EmbeddingsServer, door: HttpEmbedder
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
     ) -> None:
         server.script(Shaped(lambda vectors: vectors), Shaped(lambda vectors: [[1.0]] * len(vectors)))
         with pytest.raises(EmbeddingRefused, match="differ in length"):
-            await door.embed(["text"] * 70, timeout_s=5)
+            await embedder.embed(["text"] * 70, timeout_s=5)
 
 
 class TestFaults:
     @pytest.mark.parametrize("status", [401, 403])
     async def test_a_refused_key_names_the_setting(
-        self, server: EmbeddingsServer, door: HttpEmbedder, status: int
+        self, server: EmbeddingsServer, embedder: HttpEmbedder, status: int
     ) -> None:
         server.script(failure(status))
         with pytest.raises(EmbeddingError, match="EMBEDDING_API_KEY") as error:
-            await door.embed(["one"], timeout_s=5)
+            await embedder.embed(["one"], timeout_s=5)
         assert not isinstance(error.value, EmbeddingUnavailable | EmbeddingRefused)
 
     @pytest.mark.parametrize("status", [302, 307, 404, 405])
     async def test_a_wrong_address_or_model_names_the_settings(
-        self, server: EmbeddingsServer, door: HttpEmbedder, status: int
+        self, server: EmbeddingsServer, embedder: HttpEmbedder, status: int
     ) -> None:
         server.script(failure(status, location=server.openai_url + "/embeddings"))
         with pytest.raises(EmbeddingError, match="EMBEDDING_MODEL and EMBEDDING_BASE_URL"):
-            await door.embed(["one"], timeout_s=5)
+            await embedder.embed(["one"], timeout_s=5)
         assert len(server.requests) == 1  # nothing goes to where a redirect points
 
     @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
-    async def test_what_may_pass_is_unavailable(
-        self, server: EmbeddingsServer, door: HttpEmbedder, status: int
+    async def test_a_passing_failure_is_unavailable(
+        self, server: EmbeddingsServer, embedder: HttpEmbedder, status: int
     ) -> None:
         server.script(failure(status, retry_after="7"))
         with pytest.raises(EmbeddingUnavailable) as error:
-            await door.embed(["one"], timeout_s=5)
+            await embedder.embed(["one"], timeout_s=5)
         assert error.value.after_s == 7
-        assert len(await door.embed(["one"], timeout_s=5)) == 1
+        assert len(await embedder.embed(["one"], timeout_s=5)) == 1
 
     @pytest.mark.parametrize("header", ["-1", "soon", "Wed, 21 Oct 2026 07:28:00 GMT", "9" * 400, "²"])
-    async def test_a_retry_after_that_is_no_number_is_no_wish(
-        self, server: EmbeddingsServer, door: HttpEmbedder, header: str
+    async def test_a_retry_after_that_is_not_a_number_is_ignored(
+        self, server: EmbeddingsServer, embedder: HttpEmbedder, header: str
     ) -> None:
         server.script(failure(429, retry_after=header))
         with pytest.raises(EmbeddingUnavailable) as error:
-            await door.embed(["one"], timeout_s=5)
+            await embedder.embed(["one"], timeout_s=5)
         assert error.value.after_s == 0
 
     @pytest.mark.parametrize("status", [400, 413, 422])
     async def test_texts_can_be_refused(
-        self, server: EmbeddingsServer, door: HttpEmbedder, status: int
+        self, server: EmbeddingsServer, embedder: HttpEmbedder, status: int
     ) -> None:
         server.script(failure(status))
         with pytest.raises(EmbeddingRefused):
-            await door.embed(["one"], timeout_s=5)
+            await embedder.embed(["one"], timeout_s=5)
 
-    async def test_a_server_that_stalls_is_left(self, server: EmbeddingsServer, door: HttpEmbedder) -> None:
+    async def test_a_server_that_stalls_is_left(
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
+    ) -> None:
         server.script(stall())
-        with pytest.raises(EmbeddingUnavailable, match="no answer within"):
-            await door.embed(["one"], timeout_s=0.05)
-        assert len(await door.embed(["one"], timeout_s=5)) == 1
+        with pytest.raises(EmbeddingUnavailable, match="did not answer within"):
+            await embedder.embed(["one"], timeout_s=0.05)
+        assert len(await embedder.embed(["one"], timeout_s=5)) == 1
 
     async def test_a_connection_that_breaks_is_unavailable(
-        self, server: EmbeddingsServer, door: HttpEmbedder
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
     ) -> None:
         server.script(Cut())
-        with pytest.raises(EmbeddingUnavailable, match="can not be reached"):
-            await door.embed(["one"], timeout_s=5)
+        with pytest.raises(EmbeddingUnavailable, match="cannot be reached"):
+            await embedder.embed(["one"], timeout_s=5)
 
     async def test_a_server_that_is_not_there_is_unavailable(self) -> None:
         async with EmbeddingsServer() as gone:
             url = gone.url
-        door = HttpEmbedder(OLLAMA, model="m", base_url=url)
-        with pytest.raises(EmbeddingUnavailable, match="can not be reached"):
-            await door.embed(["one"], timeout_s=5)
-        await door.close()
+        embedder = HttpEmbedder(OLLAMA, model="m", base_url=url)
+        with pytest.raises(EmbeddingUnavailable, match="cannot be reached"):
+            await embedder.embed(["one"], timeout_s=5)
+        await embedder.close()
 
     async def test_an_answer_packed_small_is_not_unpacked(
-        self, server: EmbeddingsServer, door: HttpEmbedder
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
     ) -> None:
         import gzip
 
         server.script(Raw(gzip.compress(b" " * 50_000_000), headers={"content-encoding": "gzip"}))
         with pytest.raises(EmbeddingRefused):
-            await door.embed(["one"], timeout_s=5)
+            await embedder.embed(["one"], timeout_s=5)
         assert server.requests[0].headers["accept-encoding"] == "identity"
 
     @pytest.mark.parametrize(
@@ -212,35 +216,35 @@ class TestFaults:
     async def test_neither_key_nor_texts_are_in_an_error_or_the_log(
         self,
         server: EmbeddingsServer,
-        door: HttpEmbedder,
+        embedder: HttpEmbedder,
         behaviour: Behaviour,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         caplog.set_level(logging.DEBUG, "discoclaw")
         server.script(behaviour)
         with pytest.raises(EmbeddingError) as error:
-            await door.embed(["my diary"], timeout_s=5)
+            await embedder.embed(["my diary"], timeout_s=5)
         said = f"{error.value!r} {error.value.__cause__!r} {caplog.text}"
         assert KEY not in said
         assert "diary" not in said
 
     async def test_a_password_in_the_address_is_in_no_error(self, server: EmbeddingsServer) -> None:
-        door = HttpEmbedder(OLLAMA, model="m", base_url=server.url.replace("//", "//ann:hunter2@"))
+        embedder = HttpEmbedder(OLLAMA, model="m", base_url=server.url.replace("//", "//ann:hunter2@"))
         server.script(failure(500))
         with pytest.raises(EmbeddingUnavailable) as error:
-            await door.embed(["one"], timeout_s=5)
-        await door.close()
+            await embedder.embed(["one"], timeout_s=5)
+        await embedder.close()
         assert "hunter2" not in str(error.value)
 
-    async def test_who_gives_up_waiting_breaks_nothing(
-        self, server: EmbeddingsServer, door: HttpEmbedder
+    async def test_a_cancelled_caller_breaks_nothing(
+        self, server: EmbeddingsServer, embedder: HttpEmbedder
     ) -> None:
         server.script(stall())
-        task = asyncio.create_task(door.embed(["one"], timeout_s=30))
+        task = asyncio.create_task(embedder.embed(["one"], timeout_s=30))
         await server.wait_for_requests(1)
         task.cancel()
         await asyncio.wait([task])
-        assert len(await door.embed(["one"], timeout_s=5)) == 1
+        assert len(await embedder.embed(["one"], timeout_s=5)) == 1
 
 
 class TestThisMachine:
@@ -261,5 +265,5 @@ class TestThisMachine:
             ("https://api.openai.com/v1", False),
         ],
     )
-    async def test_is_told_by_the_address(self, address: str, here: bool) -> None:
+    async def test_is_recognised_by_the_address(self, address: str, here: bool) -> None:
         assert HttpEmbedder(OPENAI, model="m", base_url=address).stays_here is here

@@ -9,7 +9,7 @@ import pytest
 
 from discoclaw.core.errors import EmbeddingError, EmbeddingUnavailable
 from discoclaw.embed import local
-from discoclaw.embed.local import AT_ONCE, DIMS, LocalEmbedder
+from discoclaw.embed.local import BATCH, DIMS, LocalEmbedder
 from discoclaw.recall.vectors import cosine
 
 installed = pytest.mark.skipif(bool(local.missing()), reason="needs the extra local-vectors")
@@ -37,7 +37,7 @@ class TestTheModel:
         assert cosine(asked, meant) > cosine(asked, other) + 0.1
 
     async def test_a_text_has_the_same_vector_in_whatever_company(self, model: LocalEmbedder) -> None:
-        texts = [f"note {number}, " + "and so on " * number for number in range(2 * AT_ONCE + 1)]
+        texts = [f"note {number}, " + "and so on " * number for number in range(2 * BATCH + 1)]
         together = await model.embed(texts, timeout_s=60)
         for text, vector in zip(texts, together, strict=True):
             (alone,) = await model.embed([text], timeout_s=60)
@@ -47,28 +47,28 @@ class TestTheModel:
         self, model: LocalEmbedder
     ) -> None:
         await model.embed(["warm"], timeout_s=60)
-        catching_up = asyncio.create_task(model.embed(["User likes tea."] * 40 * AT_ONCE, timeout_s=600))
+        catching_up = asyncio.create_task(model.embed(["User likes tea."] * 40 * BATCH, timeout_s=600))
         await asyncio.sleep(0)
         await model.embed(["question"], timeout_s=60)
         assert not catching_up.done()
         catching_up.cancel()
 
-    async def test_who_has_no_time_is_told_so(self, model: LocalEmbedder) -> None:
+    async def test_a_run_that_takes_too_long_is_unavailable(self, model: LocalEmbedder) -> None:
         with pytest.raises(EmbeddingUnavailable):
-            await model.embed(["User likes tea."] * 100 * AT_ONCE, timeout_s=0.001)
+            await model.embed(["User likes tea."] * 100 * BATCH, timeout_s=0.001)
 
-    async def test_weights_that_were_changed_are_not_used(self, tmp_path: Path) -> None:
+    async def test_changed_weights_are_not_used(self, tmp_path: Path) -> None:
         weights = tmp_path / "model.onnx"
         changed = bytearray(local._installed().read_bytes())
         changed[-1] ^= 1
         weights.write_bytes(changed)
         model = LocalEmbedder(weights)
-        with pytest.raises(EmbeddingError, match="not the file this was written with"):
+        with pytest.raises(EmbeddingError, match="its checksum differs"):
             await model.embed(["hello"], timeout_s=60)
         await model.close()
 
     async def test_weights_that_are_gone_are_a_clear_error(self, tmp_path: Path) -> None:
         model = LocalEmbedder(tmp_path / "none.onnx")
-        with pytest.raises(EmbeddingError, match="can not be read"):
+        with pytest.raises(EmbeddingError, match="cannot read the model's file"):
             await model.embed(["hello"], timeout_s=60)
         await model.close()

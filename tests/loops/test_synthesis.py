@@ -13,7 +13,7 @@ from discoclaw.core.item import Facets, Item
 from discoclaw.core.message import Author
 from discoclaw.core.patch import Patch, SourceRef, Upsert
 from discoclaw.core.subject import user_subject
-from discoclaw.models.shapes import checked
+from discoclaw.models.structured import checked
 from tests.loops.builders import hear
 from tests.session.scene import (
     ANN,

@@ -33,7 +33,7 @@ from discoclaw.models.anthropic.errors import (
     translate,
     translated,
 )
-from discoclaw.models.anthropic.provider import AnthropicProvider, Claude
+from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from tests.models.conftest import KEY
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer
@@ -42,7 +42,7 @@ REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/messages")
 OURS = set(ModelError.__subclasses__())
 
 
-async def text_of(model: Claude) -> str:
+async def text_of(model: AnthropicModel) -> str:
     events = model.stream(ModelRequest((), (UserTurn("Hello"),)))
     return "".join([event.text async for event in events if isinstance(event, TextDelta)])
 
@@ -117,50 +117,52 @@ class TestStatuses:
         self, server: MessagesServer, status: int, kind: str, message: str, ours: type[ModelError]
     ) -> None:
         server.script(api.failure(status, kind, message))
-        door = AnthropicProvider(api_key=KEY, base_url=server.base_url, max_retries=0)
+        provider = AnthropicProvider(api_key=KEY, base_url=server.base_url, max_retries=0)
         with pytest.raises(ModelError) as caught:
-            await text_of(door.model("haiku"))
-        await door.close()
+            await text_of(provider.model("haiku"))
+        await provider.close()
         assert type(caught.value) is ours
         assert all(word in str(caught.value) for word in (message, f"HTTP {status}", "req_test"))
 
     async def test_a_page_of_html_is_shown_as_one_short_line(self, server: MessagesServer) -> None:
         server.script(api.raw(b"<html>\n" + b"gateway " * 500, status=502, content_type="text/html"))
-        door = AnthropicProvider(base_url=server.base_url, max_retries=0)
+        provider = AnthropicProvider(base_url=server.base_url, max_retries=0)
         with pytest.raises(ModelUnreachable) as caught:
-            await text_of(door.model("haiku"))
-        await door.close()
+            await text_of(provider.model("haiku"))
+        await provider.close()
         assert len(str(caught.value)) < 500 and "\n" not in str(caught.value)
 
 
 class TestRetries:
     @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
     async def test_a_passing_failure_is_tried_again(
-        self, server: MessagesServer, claude: Claude, status: int
+        self, server: MessagesServer, model: AnthropicModel, status: int
     ) -> None:
         server.script(api.failure(status, retry_after_ms="1"), api.text("here"))
-        assert await text_of(claude) == "here"
+        assert await text_of(model) == "here"
         assert len(server.requests) == 2
 
     async def test_a_limit_that_stays_is_reported_after_the_last_try(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.default = lambda _: api.failure(429, "rate_limit_error", "slow down", retry_after_ms="1")
         with pytest.raises(ModelRateLimited, match="slow down"):
-            await text_of(claude)
+            await text_of(model)
         assert len(server.requests) == 3
 
     async def test_waiting_for_a_retry_counts_against_the_time_limit(
-        self, server: MessagesServer, door: AnthropicProvider
+        self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
         server.script(api.failure(429, retry_after="60"))
         with pytest.raises(ModelTimeout):
-            await text_of(door.model("haiku", total_timeout_s=0.1))
+            await text_of(provider.model("haiku", total_timeout_s=0.1))
 
-    async def test_a_wrong_key_is_not_tried_again(self, server: MessagesServer, claude: Claude) -> None:
+    async def test_a_wrong_key_is_not_tried_again(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
         server.script(api.failure(401, "authentication_error"))
         with pytest.raises(ModelKeyRejected):
-            await text_of(claude)
+            await text_of(model)
         assert len(server.requests) == 1
 
 
@@ -189,23 +191,23 @@ class TestBrokenStreams:
         ],
     )
     async def test_an_error_event_is_told_by_its_type(
-        self, server: MessagesServer, claude: Claude, kind: str, ours: type[ModelError]
+        self, server: MessagesServer, model: AnthropicModel, kind: str, ours: type[ModelError]
     ) -> None:
         server.script(api.error_event(kind, "it went wrong", after=("Hel",)))
         pieces = []
         with pytest.raises(ModelError) as caught:
-            async for event in claude.stream(ModelRequest((), (UserTurn("Hello"),))):
+            async for event in model.stream(ModelRequest((), (UserTurn("Hello"),))):
                 pieces.append(event)
         assert type(caught.value) is ours and "it went wrong" in str(caught.value)
         assert pieces == [TextDelta("Hel")]
 
     @pytest.mark.parametrize("behaviour", [api.cut("Hel", "lo"), api.ended("Hel", "lo"), api.raw(b"")])
     async def test_a_stream_that_ends_too_soon_is_no_short_answer(
-        self, server: MessagesServer, claude: Claude, behaviour: Behaviour
+        self, server: MessagesServer, model: AnthropicModel, behaviour: Behaviour
     ) -> None:
         server.script(behaviour)
         with pytest.raises(ModelUnreachable):
-            await text_of(claude)
+            await text_of(model)
 
     @pytest.mark.parametrize(
         "body",
@@ -217,42 +219,44 @@ class TestBrokenStreams:
         ],
     )
     async def test_a_garbled_stream_is_bad_output(
-        self, server: MessagesServer, claude: Claude, body: bytes
+        self, server: MessagesServer, model: AnthropicModel, body: bytes
     ) -> None:
         server.script(api.raw(body))
         with pytest.raises(ModelBadOutput):
-            await text_of(claude)
+            await text_of(model)
 
     async def test_a_page_instead_of_a_stream_is_an_error(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.raw(b"<html>Please sign in</html>", content_type="text/html"))
         with pytest.raises(ModelError):
-            await text_of(claude)
+            await text_of(model)
 
     async def test_a_tool_input_that_is_no_object_is_bad_output(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         call = api.tool_use(("t", "clock", {}))
         server.script(api.Answer(call.blocks, ((json.dumps([1, 2]),),), stop_reason="tool_use"))
         with pytest.raises(ModelBadOutput, match="list, not an object"):
-            await text_of(claude)
+            await text_of(model)
 
 
 class TestNoConnection:
     async def test_a_refused_connection_is_unreachable_and_the_text_says_so(self) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
-            door = AnthropicProvider(base_url=f"http://127.0.0.1:{unused.getsockname()[1]}", max_retries=0)
+            provider = AnthropicProvider(
+                base_url=f"http://127.0.0.1:{unused.getsockname()[1]}", max_retries=0
+            )
             with pytest.raises(ModelUnreachable, match="ConnectError"):
-                await text_of(door.model("haiku"))
-        await door.close()
+                await text_of(provider.model("haiku"))
+        await provider.close()
 
     async def test_an_address_that_is_none_is_not_found(self) -> None:
-        door = AnthropicProvider(base_url="localhost:11434", max_retries=0)
+        provider = AnthropicProvider(base_url="localhost:11434", max_retries=0)
         with pytest.raises(ModelNotFound):
-            await text_of(door.model("haiku"))
-        await door.close()
+            await text_of(provider.model("haiku"))
+        await provider.close()
 
     def test_an_address_that_can_not_be_read_is_not_found_when_the_door_is_made(self) -> None:
         with pytest.raises(ModelNotFound):
@@ -273,10 +277,10 @@ class TestTheKey:
         self, server: MessagesServer, behaviour: Behaviour
     ) -> None:
         server.script(behaviour)
-        door = AnthropicProvider(api_key=KEY, base_url=server.base_url, max_retries=0)
+        provider = AnthropicProvider(api_key=KEY, base_url=server.base_url, max_retries=0)
         with pytest.raises(ModelError) as caught:
-            await text_of(door.model("haiku"))
-        await door.close()
+            await text_of(provider.model("haiku"))
+        await provider.close()
         logged = "".join(traceback.format_exception(caught.value))
         assert KEY not in logged and KEY[:20] not in str(caught.value)
 

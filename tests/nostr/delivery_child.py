@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from discoclaw.nostr.outgoing.delivery import Delivery
-from discoclaw.nostr.outgoing.outbox import Put
+from discoclaw.nostr.outgoing.outbox import OutboxEntry
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP
 from tests.memory import child
-from tests.nostr.outbox_kit import KEYS, SOON, UNIT, address, now_ms, opened, signed
+from tests.nostr.outbox_kit import KEYS, START_S, UNIT, address, now_ms, opened, signed
 
 NAMES = ("one", "two", "three")
 
@@ -29,8 +29,8 @@ def publish_for_ever(path: str) -> None:
             for name in NAMES:
                 held = outbox.latest(APP, address(name))
                 if held is None or held.digest != str(number):
-                    ts = SOON if held is None else held.ts + 1
-                    made.append(Put(signed(name, ts), str(number)))
+                    ts = START_S if held is None else held.ts + 1
+                    made.append(OutboxEntry(signed(name, ts), str(number)))
             outbox.put(UNIT, made, cursor=number)
             child.say([number, [put.event.id for put in made]])
 
@@ -40,7 +40,7 @@ def deliver(path: str, url: str, count: str) -> None:
 
     async def work() -> None:
         with opened(Path(path)) as outbox:
-            outbox.put(UNIT, [Put(signed(str(number)), "") for number in range(int(count))])
+            outbox.put(UNIT, [OutboxEntry(signed(str(number)), "") for number in range(int(count))])
             relay = Relay(url, KEYS, timeout_s=60)
             relay.start()
             Delivery(outbox, [relay], min_acks=1, clock=now_ms).start()

@@ -1,4 +1,4 @@
-"""What the tests of the mirror share: a house with a real memory, an outbox, and what relays make of it."""
+"""Shared by the tests of the mirror: a real memory with its mirror and outbox, and a relay that stores."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -18,18 +18,18 @@ from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.incoming.sift import Sieve
+from discoclaw.nostr.incoming.selection import EventCollector
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import Mirror
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.views import Views
-from discoclaw.nostr.schemas import DELETE, Pen, Wanted
-from discoclaw.nostr.sealed import Box
+from discoclaw.nostr.schemas import DELETE, Codec, EventTemplate
 from tests.memory.kit import NOW, Clock
 
 KEYS = Keys.parse("2".rjust(64, "0"))
-PEN = Pen(KEYS, Box.of(KEYS))
+CODEC = Codec(KEYS, SecretBox.of(KEYS))
 NAMES = Names(KEYS)
 ANN_ID, BOB_ID = "910000000000000177", "820000000000000288"
 ANN, BOB = f"user-{ANN_ID}", f"user-{BOB_ID}"
@@ -48,7 +48,7 @@ PROFILE = {
 
 
 @dataclass
-class House:
+class MirrorSetup:
     """A memory and its mirror over one data folder; another one over the same folder is a restart."""
 
     root: Path
@@ -98,21 +98,21 @@ class House:
     # ------------------------------------------------------------------ what comes of it
 
     def known(self, unit: str) -> dict[tuple[int, str], Any]:
-        return self.outbox.known(NAMES.mark(unit))
+        return self.outbox.known(NAMES.keyed_hash(unit))
 
     def sent(self) -> list[Event]:
         """Everything a relay has not got yet, in the order in which it is sent; it has it then."""
-        self.outbox.enrol([RELAY])
+        self.outbox.set_relays([RELAY])
         events: list[Event] = []
         while due := self.outbox.due(RELAY, self.clock.now, 1_000):
-            self.outbox.acked(RELAY, [event.id for event in due])
+            self.outbox.mark_acked(RELAY, [event.id for event in due])
             events += due
         return events
 
 
 @contextmanager
-def house(data: Path, clock: Clock | None = None, **options: Any) -> Iterator[House]:
-    """One running house. To be used inside an event loop."""
+def mirror_setup(data: Path, clock: Clock | None = None, **options: Any) -> Iterator[MirrorSetup]:
+    """A running mirror. Use it inside an event loop."""
     clock = clock or Clock()
     root = data / "memory"
     kept = disks(options.pop("store", "files"), root)
@@ -120,7 +120,7 @@ def house(data: Path, clock: Clock | None = None, **options: Any) -> Iterator[Ho
     cursors = Cursors(kept.used.documents(CURSORS))
     memory = Memory(kept, clock=clock, cursors=cursors)
     outbox = options.pop("outbox", Outbox)(root / "outbox" / "outbox.sqlite", clock=clock)
-    pen = options.pop("pen", PEN)
+    codec = options.pop("codec", CODEC)
     redactor: Redactor = options.pop("redactor", PLAIN)
     views = Views(
         memory.disk,
@@ -129,12 +129,12 @@ def house(data: Path, clock: Clock | None = None, **options: Any) -> Iterator[Ho
         redactor=redactor,
         groups=options.pop("groups", None),
     )
-    mirror = Mirror(memory, views, pen, outbox, clock=clock, **{"gap_s": 0.0, **options})
+    mirror = Mirror(memory, views, codec, outbox, clock=clock, **{"gap_s": 0.0, **options})
     memory.join(rolling, mirror)
     memory.open()
     outbox.open()
     try:
-        yield House(root, clock, memory, rolling, outbox, views, mirror)
+        yield MirrorSetup(root, clock, memory, rolling, outbox, views, mirror)
     finally:
         outbox.close()
         memory.close()
@@ -147,28 +147,28 @@ class Relay:
     obeys: bool = True
 
     def __post_init__(self) -> None:
-        self._sieve = Sieve(KEYS.public)
+        self._collector = EventCollector(KEYS.public)
 
     def take(self, events: Iterable[Event]) -> "Relay":
-        self._sieve.take(RELAY, events)
+        self._collector.add(RELAY, events)
         return self
 
     def holds(self) -> dict[tuple[int, str], dict[str, Any]]:
         """What it serves, decrypted, by kind and `d`."""
-        sifted = self._sieve.sifted()
-        events = sifted.held if self.obeys else (*sifted.held, *sifted.deleted)
-        return {(event.kind, event.d): PEN.read(event) for event in events}
+        selection = self._collector.select()
+        events = selection.current if self.obeys else (*selection.current, *selection.deleted)
+        return {(event.kind, event.d): CODEC.decode(event) for event in events}
 
     def says(self) -> str:
         """Every word in what it serves."""
         return json.dumps(list(self.holds().values()), ensure_ascii=False)
 
 
-def by_address(wanted: Iterable[Wanted]) -> dict[tuple[int, str], Wanted]:
+def by_address(wanted: Iterable[EventTemplate]) -> dict[tuple[int, str], EventTemplate]:
     return {(one.kind, one.d): one for one in wanted}
 
 
-def in_clear(event: Event) -> str:
+def visible(event: Event) -> str:
     """All of an event that is not encrypted, as a relay sees it."""
     return json.dumps({**event.to_json(), "content": "", "sig": "", "id": "", "pubkey": ""})
 

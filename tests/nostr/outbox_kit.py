@@ -5,15 +5,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.outgoing.outbox import Outbox, Put
-from discoclaw.nostr.schemas import APP, DELETE, Gone, Pen
-from discoclaw.nostr.sealed import Box
+from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
+from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion
 
 KEYS = Keys.parse("1".rjust(64, "0"))
-PEN = Pen(KEYS, Box.of(KEYS))
+CODEC = Codec(KEYS, SecretBox.of(KEYS))
 UNIT, OTHER = "a" * 32, "b" * 32
-SOON = 1_770_136_175
+START_S = 1_770_136_175
 """In seconds; later than any event that a test makes first."""
 
 
@@ -27,30 +27,30 @@ def address(name: str) -> str:
     return f"discoclaw:ledger:{'c' * 32}:{name}"
 
 
-def signed(name: str, ts: int = SOON, *, content: str = "x") -> Event:
+def signed(name: str, ts: int = START_S, *, content: str = "x") -> Event:
     """A version of a record's event."""
     return KEYS.sign(APP, content, [["d", address(name)], ["encrypted", "nip44"]], ts)
 
 
-def unsigned(name: str, ts: int = SOON) -> Event:
+def unsigned(name: str, ts: int = START_S) -> Event:
     """The same with an id of our own choice, where nobody looks at signatures."""
     tags = (("d", address(name)),)
     return Event(f"{abs(hash((name, ts))):064x}", KEYS.public, ts, APP, tags, "x", "0" * 128)
 
 
-def entry(name: str, ts: int = SOON, *, content: str = "x", gone: bool = False) -> Put:
-    return Put(signed(name, ts, content=content), f"digest of {content}", gone)
+def entry(name: str, ts: int = START_S, *, content: str = "x", tombstone: bool = False) -> OutboxEntry:
+    return OutboxEntry(signed(name, ts, content=content), f"digest of {content}", tombstone)
 
 
-def entries(count: int, *, first: int = 0) -> list[Put]:
+def entries(count: int, *, first: int = 0) -> list[OutboxEntry]:
     """So many events, each of an address of its own."""
     return [entry(f"{number:05}") for number in range(first, first + count)]
 
 
-def deletion(names: Sequence[str], ts: int, ids: Sequence[str] = ()) -> Put:
+def deletion(names: Sequence[str], ts: int, ids: Sequence[str] = ()) -> OutboxEntry:
     """A request to delete records; `ids` are those of versions of the first."""
-    gone = [Gone(APP, address(name), tuple(ids) if name == names[0] else ()) for name in names]
-    return Put(PEN.delete(gone, ts), "")
+    gone = [Deletion(APP, address(name), tuple(ids) if name == names[0] else ()) for name in names]
+    return OutboxEntry(CODEC.deletion(gone, ts), "")
 
 
 def ids(outbox: Outbox, unit: str = UNIT) -> set[str]:

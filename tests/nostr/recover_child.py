@@ -16,13 +16,13 @@ from discoclaw.nostr.event import Event
 from tests.memory.child import say
 from tests.memory.kills import die_at
 from tests.memory.kit import NOW, Clock
-from tests.nostr.lives import Life, Shelf
+from tests.nostr.recovery_kit import BotMemory, StoredRelay
 
 
 def recover(events: list[Event], step: int, data: str) -> list[str]:
-    with Life(Path(data), Clock(NOW + 3_600_000)) as life:
+    with BotMemory(Path(data), Clock(NOW + 3_600_000)) as bot:
         kinds = die_at(step, Path(data))
-        asyncio.run(life.recover(Shelf(*events)))
+        asyncio.run(bot.recover(StoredRelay(*events)))
         return kinds
 
 

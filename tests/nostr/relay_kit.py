@@ -42,7 +42,7 @@ def dumps(value: Any) -> str:
 @contextlib.asynccontextmanager
 async def connected(url: str, *, keys: Keys = ME, **how: Any) -> AsyncIterator[Relay]:
     """A relay that is connected; it tries again at once, and waits for no answer longer than two seconds."""
-    given = {"timeout_s": 2.0, "backoff_s": 0.01, "most_backoff_s": 0.05, **how}
+    given = {"timeout_s": 2.0, "backoff_s": 0.01, "max_backoff_s": 0.05, **how}
     relay = Relay(url, keys, **given)
     relay.start()
     try:

@@ -1,6 +1,6 @@
 """Whatever relays do with events, the same memory comes of them: any order, losses, copies, lies, forgeries.
 
-What is published in two stages of a life, with all older versions, tombstones and requests to delete, has to
+What is published in two stages of a bot, with all older versions, tombstones and requests to delete, has to
 give the memory as it was at the end, as long as one relay has each event that counts.
 """
 
@@ -17,14 +17,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.memory.disk.files import session_name
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.incoming.gather import gather
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.schemas import APP, DELETE, Gone, Pen, Wanted, newest, supersedes
-from discoclaw.nostr.sealed import Box
+from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion, EventTemplate, newest, supersedes
 from tests.memory.kit import NOW, Clock
-from tests.nostr.lives import ANN, BOB, CHANNEL, CLEO, DM, KEYS, NAMES, PEN, Life, Shelf, records_of
+from tests.nostr.recovery_kit import (
+    ANN,
+    BOB,
+    CHANNEL,
+    CLEO,
+    CODEC,
+    DM,
+    KEYS,
+    NAMES,
+    BotMemory,
+    StoredRelay,
+    records_of,
+)
 from tests.nostr.relay_kit import connected, plain
 from tests.servers.nostr_relay import LyingRelay
 from tests.servers.third_party_relay import third_party_relay
@@ -46,23 +58,23 @@ class Lived:
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     async def work() -> Lived:
-        life = Life(tmp_path_factory.mktemp("lived") / "data")
-        with life:
-            await life.live()
-            await life.summarise(THREAD, "This will be cleared.")
-            first = await life.published()
-            life.clock.forward(minutes=10)
-            await life.change(ANN, "said later")
-            await life.summarise(DM, "They talked once more.")
-            async with life.mirrored() as mirror:
-                await life.memory.erase(BOB)
+        bot = BotMemory(tmp_path_factory.mktemp("lived") / "data")
+        with bot:
+            await bot.live()
+            await bot.summarise(THREAD, "This will be cleared.")
+            first = await bot.published()
+            bot.clock.forward(minutes=10)
+            await bot.change(ANN, "said later")
+            await bot.summarise(DM, "They talked once more.")
+            async with bot.mirrored() as mirror:
+                await bot.memory.erase(BOB)
                 await mirror.push()
-            await life.clear(THREAD)
-            await life.change(CLEO, "said at last")
-            await life.show("123", "Ann at work")
-            await life.show("789", "Cleopatra")
-            last = await life.published()
-            files = life.files()
+            await bot.clear(THREAD)
+            await bot.change(CLEO, "said at last")
+            await bot.show("123", "Ann at work")
+            await bot.show("789", "Cleopatra")
+            last = await bot.published()
+            files = bot.files()
             # With Bob the summary of the channel went, and no relay knows how far that had come.
             del files[f"cursors/{session_name(f'summary-{CHANNEL}')}"]
             return Lived(files, list({one.id: one for one in [*first, *last]}.values()), last)
@@ -72,14 +84,14 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
 
 async def memory_of(folder: Path, *relays: Any) -> dict[str, bytes]:
     """What a new disk has after a recovery, but for what only the old disk knew."""
-    with Life(folder / "data", Clock(NOW + 3_600_000)) as life:
-        await life.recover(*relays)
-        return life.files()
+    with BotMemory(folder / "data", Clock(NOW + 3_600_000)) as bot:
+        await bot.recover(*relays)
+        return bot.files()
 
 
-async def understood(*relays: Any) -> object:
+async def content_of(*relays: Any) -> object:
     """What is found, as values that can be compared: the memory before it is written."""
-    found = (await gather(relays, PEN, NAMES)).found
+    found = (await gather(relays, CODEC, NAMES)).content
     ledgers = {subject: ledger.records() for subject, ledger in found.ledgers.items()}
     views = found.views
     calls = {subject: sorted(calls, key=lambda one: one.id) for subject, calls in views.calls.items()}
@@ -90,7 +102,7 @@ async def understood(*relays: Any) -> object:
 class TestTheSameMemory:
     async def test_it_is_the_one_that_was_lost(self, lived: Lived, tmp_path: Path) -> None:
         """Nothing of Bob, the later name, the later summary; and the cleared one stays away."""
-        found = await memory_of(tmp_path, Shelf(*lived.events))
+        found = await memory_of(tmp_path, StoredRelay(*lived.events))
         assert found == lived.files
         assert not any("456" in name for name in found)
         assert f"rolling/{session_name(THREAD)}" not in found
@@ -105,14 +117,14 @@ class TestTheSameMemory:
         places = st.sets(st.integers(0, 2), min_size=0, max_size=3)
         counting = {one.id for one in lived.counting}
         dice = random.Random(data.draw(st.integers(0, 2**32)))
-        shelves: list[list[Event]] = [[], [], []]
+        relays: list[list[Event]] = [[], [], []]
         for one in lived.events:
             for place in data.draw(places) or ({dice.randrange(3)} if one.id in counting else set()):
-                shelves[place] += [one] * dice.choice([1, 1, 2])
-        for shelf in shelves:
-            dice.shuffle(shelf)
-        relays = [Shelf(*shelf, url=f"ws://{number}") for number, shelf in enumerate(shelves)]
-        assert asyncio.run(understood(*relays)) == asyncio.run(understood(Shelf(*lived.counting)))
+                relays[place] += [one] * dice.choice([1, 1, 2])
+        for relay in relays:
+            dice.shuffle(relay)
+        served = [StoredRelay(*relay, url=f"ws://{number}") for number, relay in enumerate(relays)]
+        assert asyncio.run(content_of(*served)) == asyncio.run(content_of(StoredRelay(*lived.counting)))
 
     @PURE
     @given(strange=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from("foeutdg")), max_size=6))
@@ -121,7 +133,9 @@ class TestTheSameMemory:
     ) -> None:
         others = [strange_event(lived, number, how) for number, how in strange]
         mixed = [*others, *lived.events, *others]
-        assert asyncio.run(understood(Shelf(*mixed))) == asyncio.run(understood(Shelf(*lived.counting)))
+        assert asyncio.run(content_of(StoredRelay(*mixed))) == asyncio.run(
+            content_of(StoredRelay(*lived.counting))
+        )
 
 
 def strange_event(lived: Lived, number: int, how: str) -> Event:
@@ -133,22 +147,24 @@ def strange_event(lived: Lived, number: int, how: str) -> Event:
     if how == "o":  # ours, of an older time
         return KEYS.sign(one.kind, one.content, tags, at - 1 - number % 5)
     if how == "e":  # a stranger asks to delete it
-        return Pen(STRANGER, Box.of(STRANGER)).delete([Gone(one.kind, one.d, (one.id,))], at + 1_000)
+        return Codec(STRANGER, SecretBox.of(STRANGER)).deletion(
+            [Deletion(one.kind, one.d, (one.id,))], at + 1_000
+        )
     if how == "u":  # we had deleted what was there before
-        return PEN.delete([Gone(one.kind, one.d, ("0" * 64,))], at - 1)
+        return CODEC.deletion([Deletion(one.kind, one.d, ("0" * 64,))], at - 1)
     if how == "t":  # a tie, of a higher id
         return tie(one, wins=False)
     if how == "d":  # the same with an address of another kind of ours
         return KEYS.sign(1, one.content, tags, at + 1_000)
-    return KEYS.sign(APP, PEN.keys.seal('{"note": 1}'), [["d", "snowclaw:daily:x"]], at + 1_000)
+    return KEYS.sign(APP, CODEC.keys.seal('{"note": 1}'), [["d", "snowclaw:daily:x"]], at + 1_000)
 
 
 def tie(one: Event, *, wins: bool) -> Event:
     """A version of the very second of another one, which says something else, and wins by its id or not."""
     for number in range(1_000):
-        body = dict(PEN.read(one)) | {"x_tie": number}
-        wanted = Wanted(one.kind, one.d, body, hk=one.tag("hk") or "")
-        other = PEN.sign(wanted, one.created_at)
+        body = dict(CODEC.decode(one)) | {"x_tie": number}
+        template = EventTemplate(one.kind, one.d, body, hk=one.tag("hk") or "")
+        other = CODEC.encode(template, one.created_at)
         if supersedes(other, one) is wins:
             return other
     raise AssertionError
@@ -161,8 +177,8 @@ class TestTies:
         for first, second in ((one, lower), (lower, one)):
             held = newest([first, second])
             assert held[APP, one.d] is lower
-            found = await gather([Shelf(first, url="a"), Shelf(second, url="b")], PEN, NAMES)
-            assert [each.event.id for each in found.found.said] == [lower.id]
+            found = await gather([StoredRelay(first, url="a"), StoredRelay(second, url="b")], CODEC, NAMES)
+            assert [each.event.id for each in found.content.usable] == [lower.id]
 
 
 class TestRealRelays:

@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.outgoing.delivery import Delivery
-from discoclaw.nostr.outgoing.outbox import Outbox, Put, Tally
+from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxEntry
 from discoclaw.nostr.outgoing.pace import Pace
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.schemas import PREFERENCE, Pen, Wanted
-from discoclaw.nostr.sealed import Box
+from discoclaw.nostr.schemas import PREFERENCE, Codec, EventTemplate
 from tests.memory.child import full_at
 from tests.nostr.outbox_kit import (
     KEYS,
-    SOON,
+    START_S,
     UNIT,
     deletion,
     deletions,
@@ -63,14 +63,14 @@ async def delivering(
     outbox: Outbox, *urls: str, min_acks: int = 1, pause_s: float = 0.01, timeout_s: float = 30.0
 ) -> AsyncIterator[Delivery]:
     """Deliver to these relays. `pause_s` is the first pause after a failure; pauses stay as short as that."""
-    relays = [Relay(url, KEYS, timeout_s=timeout_s, backoff_s=0.01, most_backoff_s=0.02) for url in urls]
+    relays = [Relay(url, KEYS, timeout_s=timeout_s, backoff_s=0.01, max_backoff_s=0.02) for url in urls]
     delivery = Delivery(
         outbox,
         relays,
         min_acks=min_acks,
         clock=now_ms,
-        pace=lambda: Pace(random=lambda: 0.0, first_pause_s=pause_s, longest_pause_s=2 * pause_s),
-        rest_s=0.01,
+        pace=lambda: Pace(random=lambda: 0.0, first_pause_s=pause_s, max_pause_s=2 * pause_s),
+        pause_s=0.01,
     )
     for relay in relays:
         relay.start()
@@ -111,14 +111,16 @@ class Parked:
 
 class TestInClear:
     async def test_nothing_goes_out_that_anybody_can_read(self, outbox: Outbox, server: LyingRelay) -> None:
-        wanted = Wanted(PREFERENCE, "d:preference", {"preference": "vim", "updated_at": None}, open=True)
-        pen = Pen(KEYS, Box.of(KEYS), in_clear=True)
-        outbox.put(UNIT, [Put(pen.sign(wanted, SOON), "digest")])
+        template = EventTemplate(
+            PREFERENCE, "d:preference", {"preference": "vim", "updated_at": None}, plaintext_ok=True
+        )
+        codec = Codec(KEYS, SecretBox.of(KEYS), allow_plaintext=True)
+        outbox.put(UNIT, [OutboxEntry(codec.encode(template, START_S), "digest")])
         async with delivering(outbox, server.url) as delivery:
-            await delivery.flushed(10)
-            assert await Parked(delivery).now() == {"it is not encrypted (NOSTR_ALLOW_PLAINTEXT=0)": 1}
+            await delivery.drain(10)
+            assert await Parked(delivery).now() == {"not encrypted (NOSTR_ALLOW_PLAINTEXT=0)": 1}
             await delivery.unpark()
-            await delivery.flushed(10)
+            await delivery.drain(10)
         assert sent(server) == []
 
 
@@ -129,38 +131,38 @@ class TestEverythingArrives:
         made = entries(60)
         outbox.put(UNIT, made[:50])
         async with delivering(outbox, server.url) as delivery:
-            assert await delivery.flushed(IN_TIME_S) == Tally(50, everywhere=50, enough=50)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(50, everywhere=50, enough=50)
             outbox.put(UNIT, made[50:])
-            delivery.poke()
+            delivery.wake()
             await server.wait_for_events(60)
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert sent(server) == [one.event.id for one in made]
         assert server.events == [one.event.to_json() for one in made]
 
     async def test_seven_hundred_events(self, outbox: Outbox, server: LyingRelay) -> None:
         outbox.put(UNIT, entries(700))
         async with delivering(outbox, server.url) as delivery:
-            assert await delivery.flushed(60) == Tally(700, everywhere=700, enough=700)
+            assert await delivery.drain(60) == DeliveryProgress(700, everywhere=700, enough=700)
         assert held(server) == ids(outbox)
         assert len(server.sent) == 700
 
     async def test_on_as_many_relays_as_are_wanted(self, outbox: Outbox, server: LyingRelay) -> None:
         outbox.put(UNIT, entries(5))
         async with LyingRelay() as other, delivering(outbox, server.url, other.url, min_acks=2) as delivery:
-            assert await delivery.flushed(IN_TIME_S) == Tally(5, everywhere=5, enough=5)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(5, everywhere=5, enough=5)
             other.lies.refuses = "blocked: no"
             outbox.put(UNIT, entries(6))
-            tally = await delivery.flushed(IN_TIME_S)
-            assert (tally, tally.safe) == (Tally(6, everywhere=5, enough=5), False)
+            progress = await delivery.drain(IN_TIME_S)
+            assert (progress, progress.safe) == (DeliveryProgress(6, everywhere=5, enough=5), False)
 
     async def test_twenty_at_most_are_on_their_way(self, outbox: Outbox, server: LyingRelay) -> None:
         outbox.put(UNIT, entries(30))
         server.lies.silent = True
         async with delivering(outbox, server.url) as delivery:
             await server.wait_for_events(20)
-            (standing,) = await delivery.status()
-            assert standing.relay.in_flight == 20
-            assert standing.queue.depth == 30
+            (status,) = await delivery.status()
+            assert status.connection.in_flight == 20
+            assert status.queue.depth == 30
         assert len(server.sent) == 20
 
     async def test_what_a_relay_has_already_counts(self, outbox: Outbox, server: LyingRelay) -> None:
@@ -170,28 +172,28 @@ class TestEverythingArrives:
             "duplicate: have it" if event["id"] == sent(server)[0] else None
         )
         async with delivering(outbox, server.url) as delivery:
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
 
     async def test_to_a_relay_that_wants_to_know_who_we_are(self, outbox: Outbox, server: LyingRelay) -> None:
         outbox.put(UNIT, entries(30))
         server.lies.auth, server.lies.auth_late = "both", True
         async with delivering(outbox, server.url) as delivery:
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert held(server) == ids(outbox)
 
     async def test_a_superseded_version_is_sent_no_more(self, outbox: Outbox, server: LyingRelay) -> None:
         await server.kill()
         outbox.put(UNIT, [entry("one"), entry("two")])
         async with delivering(outbox, server.url) as delivery:
-            await delivery.flushed(0.02)
-            outbox.put(UNIT, [newer := entry("one", SOON + 1)])
+            await delivery.drain(0.02)
+            outbox.put(UNIT, [newer := entry("one", START_S + 1)])
             await server.revive()
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert set(sent(server)) == {newer.event.id, entry("two").event.id}
 
     async def test_an_empty_outbox_is_flushed(self, outbox: Outbox, server: LyingRelay) -> None:
         async with delivering(outbox, server.url, dead_url()) as delivery:
-            assert await delivery.flushed(IN_TIME_S) == Tally(0, 0, 0)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(0, 0, 0)
             assert all(one.queue.depth == 0 for one in await delivery.status())
 
 
@@ -205,7 +207,7 @@ class TestRefusals:
         outbox.put(UNIT, made)
         server.lies.refuses_if = lambda event: f"{prefix}: no" if event["id"] == unwanted else None
         async with delivering(outbox, server.url) as delivery:
-            assert await delivery.flushed(IN_TIME_S) == Tally(30, everywhere=29, enough=29)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(30, everywhere=29, enough=29)
             assert await Parked(delivery).now() == {f"{prefix}: no": 1}
             assert sent(server).count(unwanted) == 1
 
@@ -215,15 +217,15 @@ class TestRefusals:
         outbox.put(UNIT, entries(2))
         server.lies.refuses = "blocked: not today"
         async with delivering(outbox, server.url) as delivery:
-            await delivery.flushed(IN_TIME_S)
+            await delivery.drain(IN_TIME_S)
             assert await Parked(delivery).now() == {"blocked: not today": 2}
             server.lies.refuses = None
-            outbox.put(UNIT, [entry("00000", SOON + 1)])
-            await delivery.flushed(IN_TIME_S)
-            assert held(server) == {entry("00000", SOON + 1).event.id}
+            outbox.put(UNIT, [entry("00000", START_S + 1)])
+            await delivery.drain(IN_TIME_S)
+            assert held(server) == {entry("00000", START_S + 1).event.id}
             assert await delivery.unpark("ws://nobody.example") == 0
             assert await delivery.unpark(server.url) == 1
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert held(server) == ids(outbox)
 
     @pytest.mark.parametrize("why", ["error: the disk is full", "rate-limited: slow down", ""])
@@ -236,7 +238,7 @@ class TestRefusals:
             await server.wait_for_events(40)
             assert await Parked(delivery).now() == {}
             server.lies.refuses = None
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert held(server) == ids(outbox)
         assert set(sent(server)) == ids(outbox)
 
@@ -247,18 +249,18 @@ class TestRefusals:
         server.lies.refuses_if = lambda event: "error: unknown" if event["id"] == bad else None
         async with delivering(outbox, server.url) as delivery:
             await server.wait_until(lambda relay: len(relay.events) == 59 and sent(relay).count(bad) > 2)
-            (standing,) = await delivery.status()
-            assert (standing.queue.depth, standing.trouble[-14:]) == (1, "error: unknown")
+            (status,) = await delivery.status()
+            assert (status.queue.depth, status.last_failure[-14:]) == (1, "error: unknown")
 
     async def test_a_relay_that_wants_less_is_left_in_peace(self, outbox: Outbox, server: LyingRelay) -> None:
         outbox.put(UNIT, entries(100))
         server.lies.limit_events = 10
         async with delivering(outbox, server.url, pause_s=600) as delivery:
             await server.wait_for_events(20)
-            await delivery.flushed(0.05)
-            (standing,) = await delivery.status()
-            assert standing.rests_s > 0
-            assert "rate-limited" in standing.trouble
+            await delivery.drain(0.05)
+            (status,) = await delivery.status()
+            assert status.pause_s > 0
+            assert "rate-limited" in status.last_failure
         # ten were taken and let ten more go out before the first refusal was read
         assert len(server.sent) <= 30
 
@@ -271,7 +273,7 @@ class TestRefusals:
         server.lies.unnamed = True
         server.lies.refuses_if = lambda event: "invalid: no" if event["id"] == bad else None
         async with delivering(outbox, server.url) as delivery:
-            assert await delivery.flushed(IN_TIME_S) == Tally(30, everywhere=29, enough=29)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(30, everywhere=29, enough=29)
             assert await Parked(delivery).now() == {"invalid: no": 1}
 
     async def test_that_never_come_are_waited_for_only_so_long(
@@ -283,7 +285,7 @@ class TestRefusals:
         async with delivering(outbox, server.url, timeout_s=0.03) as delivery:
             await server.wait_for_events(31)  # they are on their way once more
             server.lies.silent = False
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert set(sent(server)) == ids(outbox)
 
     async def test_of_what_is_larger_than_the_relay_says_it_takes_are_parked(
@@ -301,9 +303,9 @@ class TestRefusals:
 
         server.lies.refuses_if = refuse
         async with delivering(outbox, server.url) as delivery:
-            assert await delivery.flushed(IN_TIME_S) == Tally(11, everywhere=10, enough=10)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(11, everywhere=10, enough=10)
             (reason,) = await Parked(delivery).now()
-            assert "messages of 2000 bytes" in reason
+            assert "messages of at most 2000 bytes" in reason
 
 
 def break_off(server: LyingRelay) -> None:
@@ -321,11 +323,11 @@ class TestRelaysThatGoAway:
             for count in (30, 90, 150):
                 await server.wait_for_events(count)
                 await server.kill()
-                (standing,) = await delivery.status()
-                assert standing.relay.connected_since_ms is None
-                assert standing.queue.depth > 0
+                (status,) = await delivery.status()
+                assert status.connection.connected_since_ms is None
+                assert status.queue.depth > 0
                 await server.revive()
-            assert await delivery.flushed(IN_TIME_S) == Tally(200, everywhere=200, enough=200)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(200, everywhere=200, enough=200)
         assert set(sent(server)) == held(server) == ids(outbox)
         assert len(server.events) == 200
 
@@ -335,12 +337,12 @@ class TestRelaysThatGoAway:
             await late.kill()
             async with delivering(outbox, late.url, server.url) as delivery:
                 await server.wait_for_events(50)
-                tally = await delivery.flushed(0.05)
-                assert tally == Tally(50, everywhere=0, enough=50)
+                progress = await delivery.drain(0.05)
+                assert progress == DeliveryProgress(50, everywhere=0, enough=50)
                 assert [one.queue.depth for one in await delivery.status()] == [50, 0]
-                assert tally.safe
+                assert progress.safe
                 await late.revive()
-                assert (await delivery.flushed(IN_TIME_S)).everywhere == 50
+                assert (await delivery.drain(IN_TIME_S)).everywhere == 50
                 assert held(late) == held(server) == ids(outbox)
 
     async def test_a_dead_one_is_not_looked_after_again_and_again(self, path: Path) -> None:
@@ -351,19 +353,19 @@ class TestRelaysThatGoAway:
                 self.looks += 1
                 return super().due(relay, now_ms, limit)
 
-            def waits(self, relay: str) -> bool:
+            def has_waiting(self, relay: str) -> bool:
                 self.looks += 1
-                return super().waits(relay)
+                return super().has_waiting(relay)
 
         outbox = Counted(path, clock=now_ms)
         outbox.open()
         with contextlib.closing(outbox):
             outbox.put(UNIT, entries(5))
             async with delivering(outbox, dead_url()) as delivery:
-                await delivery.flushed(0.05)
+                await delivery.drain(0.05)
                 for _ in range(1000):
-                    delivery.poke()
-                await delivery.flushed(0.05)
+                    delivery.wake()
+                await delivery.drain(0.05)
             assert outbox.looks < 10
 
     async def test_one_that_broke_off_gets_one_event_at_a_time_to_see_which_it_was(
@@ -375,8 +377,8 @@ class TestRelaysThatGoAway:
             await server.wait_for_events(20)
             await server.drop()
             await server.wait_for_events(21)
-            (standing,) = await delivery.status()
-            assert standing.relay.in_flight == 1
+            (status,) = await delivery.status()
+            assert status.connection.in_flight == 1
         assert len(server.sent) == 21
 
     async def test_an_event_that_breaks_every_connection_goes_last_and_alone(
@@ -396,17 +398,17 @@ class TestRelaysThatGoAway:
         async with delivering(outbox, server.url) as delivery:
             await server.wait_until(lambda relay: len(relay.events) == 39)
             server.lies.refuses_if = None
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
 
     async def test_the_backlog_outlives_a_restart(self, path: Path, server: LyingRelay) -> None:
         with opened(path) as outbox:
             outbox.put(UNIT, entries(20))
             before = ids(outbox)
             async with delivering(outbox, dead_url()) as delivery:
-                assert await delivery.flushed(0.02) == Tally(20, everywhere=0, enough=0)
+                assert await delivery.drain(0.02) == DeliveryProgress(20, everywhere=0, enough=0)
         with opened(path) as outbox:
             async with delivering(outbox, server.url) as delivery:
-                assert (await delivery.flushed(IN_TIME_S)).safe
+                assert (await delivery.drain(IN_TIME_S)).safe
         assert held(server) == before
 
     async def test_what_was_acknowledged_before_a_stop_is_not_sent_again(
@@ -414,9 +416,9 @@ class TestRelaysThatGoAway:
     ) -> None:
         outbox.put(UNIT, entries(5))
         async with delivering(outbox, server.url) as delivery:
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         async with delivering(outbox, server.url) as delivery:
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert len(server.sent) == 5
 
 
@@ -425,10 +427,10 @@ class TestDeletions:
         names = ["one", "two", "three"]
         outbox.put(UNIT, [entry(name) for name in names])
         old = sorted(ids(outbox))
-        graves = [entry(name, SOON + 1, gone=True) for name in names]
-        asked = deletion(names, SOON + 2, old)
-        outbox.put(UNIT, [*graves, asked])
-        reluctant = {one.event.id for one in graves}
+        tombstones = [entry(name, START_S + 1, tombstone=True) for name in names]
+        asked = deletion(names, START_S + 2, old)
+        outbox.put(UNIT, [*tombstones, asked])
+        reluctant = {one.event.id for one in tombstones}
 
         def refuse(event: Any) -> str | None:
             if event["id"] in reluctant:
@@ -438,7 +440,7 @@ class TestDeletions:
 
         server.lies.refuses_if = refuse
         async with delivering(outbox, server.url) as delivery:
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         order = sent(server)
         assert order[-1] == asked.event.id and order.count(asked.event.id) == 1
         assert deletions(outbox) == {asked.event.id}
@@ -447,11 +449,11 @@ class TestDeletions:
     async def test_are_sent_also_where_a_tombstone_was_refused(
         self, outbox: Outbox, server: LyingRelay
     ) -> None:
-        grave, asked = entry("one", SOON, gone=True), deletion(["one"], SOON + 1)
-        outbox.put(UNIT, [grave, asked])
+        tombstone, asked = entry("one", START_S, tombstone=True), deletion(["one"], START_S + 1)
+        outbox.put(UNIT, [tombstone, asked])
         server.lies.refuses_if = lambda event: "blocked: no" if event["kind"] != 5 else None
         async with delivering(outbox, server.url) as delivery:
-            assert await delivery.flushed(IN_TIME_S) == Tally(2, everywhere=1, enough=1)
+            assert await delivery.drain(IN_TIME_S) == DeliveryProgress(2, everywhere=1, enough=1)
         assert held(server) == {asked.event.id}
 
 
@@ -462,14 +464,14 @@ class TestOurOwnFaults:
         outbox.put(UNIT, entries(5))
         with full_at(0):  # nothing at all can be written to any file, not even whom to deliver to
             async with delivering(outbox, server.url) as delivery:
-                await delivery.flushed(0.02)
-        outbox.enrol([server.url])
+                await delivery.drain(0.02)
+        outbox.set_relays([server.url])
         with full_at(0):
             async with delivering(outbox, server.url):
                 await server.wait_for_events(10)
         assert "is full" in caplog.text
         async with delivering(outbox, server.url) as delivery:
-            assert (await delivery.flushed(IN_TIME_S)).safe
+            assert (await delivery.drain(IN_TIME_S)).safe
         assert set(sent(server)) == held(server) == ids(outbox)
 
     async def test_a_bug_of_the_outbox_is_logged_and_it_goes_on(
@@ -478,17 +480,17 @@ class TestOurOwnFaults:
         class Buggy(Outbox):
             failures = iter([True, True])
 
-            def waits(self, relay: str) -> bool:
+            def has_waiting(self, relay: str) -> bool:
                 if next(self.failures, False):
                     raise KeyError("a bug")
-                return super().waits(relay)
+                return super().has_waiting(relay)
 
         outbox = Buggy(path, clock=now_ms)
         outbox.open()
         with contextlib.closing(outbox):
             outbox.put(UNIT, entries(3))
             async with delivering(outbox, server.url) as delivery:
-                assert (await delivery.flushed(IN_TIME_S)).safe
+                assert (await delivery.drain(IN_TIME_S)).safe
         assert caplog.text.count("nothing is sent for") == 2
         assert "a bug" in caplog.text
 
@@ -514,7 +516,7 @@ class TestOurOwnFaults:
         )
         relay.start()
         delivery.start()
-        assert (await delivery.flushed(IN_TIME_S)).safe
+        assert (await delivery.drain(IN_TIME_S)).safe
         await delivery.close()
         await relay.close()
         assert "a bug" in caplog.text
@@ -526,7 +528,7 @@ class TestOurOwnFaults:
         async with delivering(outbox, server.url) as delivery:
             outbox.close()
             with pytest.raises(MemoryFault):
-                await delivery.flushed(0.01)
+                await delivery.drain(0.01)
             with pytest.raises(MemoryFault):
                 await delivery.status()
 
@@ -535,55 +537,55 @@ class TestThePace:
     @settings(max_examples=50, deadline=None)
     @given(st.lists(st.tuples(st.sampled_from(["worked", "failed", "hold", "late"]), st.floats(0, 5))))
     def test_stays_within_its_bounds_and_comes_back(self, acts: list[tuple[str, float]]) -> None:
-        pace, now = Pace(random=random.Random(1).random, first_pause_s=1, longest_pause_s=60), 0.0
+        pace, now = Pace(random=random.Random(1).random, first_pause_s=1, max_pause_s=60), 0.0
         for act, later_s in acts:
             now += later_s
             if act == "worked":
-                pace.worked()
+                pace.succeeded()
             else:
-                moment = pace.moment - (act == "late")
-                assert 0 <= pace.failed(moment, now, hold=act == "hold") <= 60
+                round_ = pace.round - (act == "late")
+                assert 0 <= pace.failed(round_, now, hold=act == "hold") <= 60
             assert 1 <= pace.width <= 20
-            assert 0 <= pace.left_s(now) <= 60
+            assert 0 <= pace.remaining_s(now) <= 60
         for _ in range(len(acts) + 20):
-            pace.worked()
+            pace.succeeded()
         assert pace.width == 20
-        assert pace.left_s(now + 60) == 0
-        assert pace.failed(pace.moment, now + 60, hold=False) <= 1
-        assert pace.left_s(now + 60) == 0  # one failure among successes stops nobody
+        assert pace.remaining_s(now + 60) == 0
+        assert pace.failed(pace.round, now + 60, hold=False) <= 1
+        assert pace.remaining_s(now + 60) == 0  # one failure among successes stops nobody
 
     def test_doubles_its_pauses_up_to_the_longest(self) -> None:
-        pace = Pace(random=lambda: 0.0, first_pause_s=1, longest_pause_s=60)
-        assert [pace.failed(pace.moment, 0, hold=True) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
+        pace = Pace(random=lambda: 0.0, first_pause_s=1, max_pause_s=60)
+        assert [pace.failed(pace.round, 0, hold=True) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
     def test_stops_everything_once_two_failed_and_none_worked(self) -> None:
         pace = Pace(random=lambda: 0.0, first_pause_s=1)
         for _ in range(3):
-            pace.failed(pace.moment, 0, hold=False)
-            assert pace.left_s(0) == 0
-            pace.worked()
-        pace.failed(pace.moment, 0, hold=False)
-        assert pace.failed(pace.moment, 0, hold=False) == pace.left_s(0) == 2
+            pace.failed(pace.round, 0, hold=False)
+            assert pace.remaining_s(0) == 0
+            pace.succeeded()
+        pace.failed(pace.round, 0, hold=False)
+        assert pace.failed(pace.round, 0, hold=False) == pace.remaining_s(0) == 2
 
     def test_counts_what_fails_together_once(self) -> None:
         pace = Pace(random=lambda: 0.0, first_pause_s=1)
-        moment = pace.moment
-        assert [pace.failed(moment, 0, hold=True) for _ in range(20)] == [1] * 20
-        assert (pace.width, pace.left_s(0)) == (10, 1)
+        round_ = pace.round
+        assert [pace.failed(round_, 0, hold=True) for _ in range(20)] == [1] * 20
+        assert (pace.width, pace.remaining_s(0)) == (10, 1)
 
     def test_finds_what_a_relay_bears(self) -> None:
         """One event in ten seconds is taken: after a while about as often it is asked."""
         pace, now, tokens, asked = Pace(random=lambda: 0.0, first_pause_s=1), 0.0, 0.0, 0
         while now < 1000:
-            moment = pace.moment
+            round_ = pace.round
             for _ in range(pace.width):
                 asked += 1
                 if tokens >= 1:
                     tokens -= 1
-                    pace.worked()
+                    pace.succeeded()
                 else:
-                    pace.failed(moment, now, hold=True)
-            wait = max(0.01, pace.left_s(now))
+                    pace.failed(round_, now, hold=True)
+            wait = max(0.01, pace.remaining_s(now))
             now, tokens = now + wait, min(10, tokens + wait / 10)
         assert asked < 500
 
@@ -592,11 +594,11 @@ def test_a_poke_never_blocks(outbox: Outbox) -> None:
     """It is called where a reply is on its way: no loop, no lock, no file."""
     delivery = Delivery(outbox, [Relay(dead_url(), KEYS)], min_acks=1, clock=now_ms)
     outbox.close()
-    delivery.poke()
+    delivery.wake()
 
 
 def test_events_go_out_as_they_were_signed(outbox: Outbox) -> None:
     event = signed("one", content="“…”")
-    outbox.put(UNIT, [Put(event, "")])
+    outbox.put(UNIT, [OutboxEntry(event, "")])
     (out,) = outbox.due("ws://x", now_ms(), 1)
     assert json.loads(out.encode()) == event.to_json()

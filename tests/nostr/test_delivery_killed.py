@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discoclaw.nostr.outgoing.outbox import Tally
+from discoclaw.nostr.outgoing.outbox import DeliveryProgress
 from discoclaw.nostr.schemas import APP
 from tests.memory.kit import REPOSITORY, Doomed
 from tests.nostr.delivery_child import NAMES
-from tests.nostr.outbox_kit import SOON, UNIT, address, ids, opened
+from tests.nostr.outbox_kit import START_S, UNIT, address, ids, opened
 from tests.nostr.test_delivery import IN_TIME_S, delivering, held, sent
 from tests.servers.nostr_relay import LyingRelay
 
@@ -60,7 +60,7 @@ class TestAKilledPublisher:
                         assert row is not None
                         assert (row.digest, row.event_id) == (str(last), versions[-1])
                         assert len(versions) == last + 1  # one for each number, and no other
-                        assert row.ts == SOON + last
+                        assert row.ts == START_S + last
                         assert all(made[place] == versions[number] for number, made in said.items())
         assert len(said) >= ROUNDS
 
@@ -77,10 +77,10 @@ class TestAKilledDelivery:
             await server.wait_until(lambda relay: relay.peers == 0)
             server.lies.refuses_if, server.lies.silent = None, False
             with opened(path) as outbox:
-                waiting = {event.id for event in outbox.due(server.url, SOON * 1000, count)}
+                waiting = {event.id for event in outbox.due(server.url, START_S * 1000, count)}
                 assert set(first[answered:]) <= waiting < ids(outbox)
                 async with delivering(outbox, server.url) as delivery:
-                    assert await delivery.flushed(IN_TIME_S) == Tally(count, count, count)
+                    assert await delivery.drain(IN_TIME_S) == DeliveryProgress(count, count, count)
                 assert held(server) == set(sent(server)) == ids(outbox)
             assert len(server.events) == count
             assert sorted(sent(server)[len(first) :]) == sorted(waiting)

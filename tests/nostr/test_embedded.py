@@ -80,7 +80,7 @@ async def test_what_it_forgets_leaves_no_byte_and_all_else_stays(tmp_path: Path)
         await relay.publish(deletion)
         assert b"canary-" in bytes_below(tmp_path)
 
-        await embedded.forget([gone.id])
+        await embedded.purge([gone.id])
 
         assert embedded.url == url
         await relay.ready(10)
@@ -97,7 +97,7 @@ async def test_many_events_of_one_second_survive_a_forgetting(tmp_path: Path) ->
     embedded = EmbeddedRelay(tmp_path / "relay")
     await embedded.start()
     async with connected(embedded.url) as relay:
-        await embedded.forget([sent[0].id])
+        await embedded.purge([sent[0].id])
         await relay.ready(10)
         assert await held(relay) == ids(sent[1:])
     await embedded.stop()
@@ -153,17 +153,17 @@ async def test_a_database_that_was_cut_short_is_refused_and_kills_nobody(tmp_pat
     with pytest.raises(SettingsError, match="move it away"):
         await embedded.start()
     with pytest.raises(NostrError, match="does not run"):
-        await embedded.forget(["0" * 64])
+        await embedded.purge(["0" * 64])
 
 
 async def test_a_folder_that_can_not_be_used_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "relay").write_text("a file")
-    with pytest.raises(SettingsError, match="can not be used"):
+    with pytest.raises(SettingsError, match="cannot use the relay's folder"):
         await EmbeddedRelay(tmp_path / "relay").start()
     (tmp_path / "other" / "events-1").mkdir(parents=True)
     (tmp_path / "other" / "events-1" / "complete").touch()
     (tmp_path / "other" / "events-1" / "data.mdb").write_bytes(b"garbage" * 1_000)
-    with pytest.raises(SettingsError, match="can not be used"):
+    with pytest.raises(SettingsError, match="cannot use the relay's folder"):
         await EmbeddedRelay(tmp_path / "other").start()
 
 

@@ -15,10 +15,10 @@ from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.names import INDEX, Names
+from discoclaw.nostr.names import INVENTORY, Names
 from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.outgoing.mirror import STEP
-from discoclaw.nostr.outgoing.outbox import Outbox, Put
+from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
 from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY
 from tests.memory.kit import NOW, Clock, remember
 from tests.nostr.mirror_kit import (
@@ -26,50 +26,50 @@ from tests.nostr.mirror_kit import (
     ANN_ID,
     BOB,
     BOB_ID,
+    CODEC,
     DM,
     GROUP,
     NAMES,
-    PEN,
     RELAY,
-    House,
+    MirrorSetup,
     Relay,
-    house,
     is_deletion,
+    mirror_setup,
 )
 
 CANARY = "Kanarie-Ü🐦-4711"
 STATED = Origin("stated")
 
 
-class Stubborn(PersonalData):
-    """A part that the disk does not give away."""
+class Undeletable(PersonalData):
+    """A part whose file cannot be removed."""
 
-    name = "a stubborn part"
+    name = "an undeletable part"
 
     def erase(self, erasure: Erasure) -> Removed:
         return Removed(left=("a file that does not go",))
 
 
-async def fill(home: House) -> None:
+async def fill(setup: MirrorSetup) -> None:
     """Have something of two people everywhere, with older versions, all of it published."""
     for subject, word in ((ANN, CANARY), (BOB, "coffee")):
-        await home.memory.change(subject, f"why {word}", remember(f"User prefers {word}.", "preference"))
-        await home.memory.change(subject, f"why {word}", remember(f"User likes {word}."))
-    home.profile(notes=[f"User likes {CANARY}."])
-    home.profile(BOB_ID, notes=["User likes coffee."])
-    home.tool(content=f"Found: {CANARY}")
-    home.summary(f"They spoke of {CANARY}.", NOW - 9_000)
-    home.summary(f"Ann spoke of {CANARY}.", NOW - 9_000, DM)
-    home.clear(NOW - 60_000, DM)
-    home.group(themes=[f"theme {CANARY}", "cakes"])
+        await setup.memory.change(subject, f"why {word}", remember(f"User prefers {word}.", "preference"))
+        await setup.memory.change(subject, f"why {word}", remember(f"User likes {word}."))
+    setup.profile(notes=[f"User likes {CANARY}."])
+    setup.profile(BOB_ID, notes=["User likes coffee."])
+    setup.tool(content=f"Found: {CANARY}")
+    setup.summary(f"They spoke of {CANARY}.", NOW - 9_000)
+    setup.summary(f"Ann spoke of {CANARY}.", NOW - 9_000, DM)
+    setup.clear(NOW - 60_000, DM)
+    setup.group(themes=[f"theme {CANARY}", "cakes"])
     for user_id, word in ((ANN_ID, CANARY), (BOB_ID, "coffee")):
         people = {PEOPLE: [user_id]}
-        await home.memory.change(GROUP, "why", remember(f"We talk of {word}."), **people)
-    await home.mirror.push()
-    home.clock.now += 60_000
-    await home.memory.change(ANN, "why", remember(f"User has {CANARY}."))
-    home.profile(notes=[f"User has {CANARY}."])
-    await home.mirror.push()
+        await setup.memory.change(GROUP, "why", remember(f"We talk of {word}."), **people)
+    await setup.mirror.push()
+    setup.clock.now += 60_000
+    await setup.memory.change(ANN, "why", remember(f"User has {CANARY}."))
+    setup.profile(notes=[f"User has {CANARY}."])
+    await setup.mirror.push()
 
 
 def opened(path: Path) -> str:
@@ -79,138 +79,138 @@ def opened(path: Path) -> str:
         for (text,) in db.execute("SELECT event FROM events UNION ALL SELECT event FROM quarantine"):
             value = json.loads(text)
             event = Event(**{**value, "tags": tuple(tuple(tag) for tag in value["tags"])})
-            said.append(json.dumps(PEN.read(event), ensure_ascii=False) if event.kind != DELETE else "")
+            said.append(json.dumps(CODEC.decode(event), ensure_ascii=False) if event.kind != DELETE else "")
     db.close()
     return "\n".join(said)
 
 
-def check_erased(home: House, relays: Sequence[Relay]) -> None:
+def check_erased(setup: MirrorSetup, relays: Sequence[Relay]) -> None:
     """Nothing of Ann is left anywhere, and all of Bob is."""
     for relay in relays:
         assert CANARY not in relay.says()
         assert "coffee" in relay.says()
-    assert CANARY not in opened(home.outbox.path)
+    assert CANARY not in opened(setup.outbox.path)
     for unit in (ANN, f"{SESSION}{DM}"):
-        rows = home.known(unit).values()
+        rows = setup.known(unit).values()
         assert rows
-        assert all(row.gone or row.kind == DELETE for row in rows)
-        assert home.outbox.cursor(NAMES.mark(unit)) == 0
-        assert all(not home.outbox.versions(row.kind, row.d) for row in rows)
-    assert home.memory.pending_erasures() == []
+        assert all(row.tombstone or row.kind == DELETE for row in rows)
+        assert setup.outbox.cursor(NAMES.keyed_hash(unit)) == 0
+        assert all(not setup.outbox.versions(row.kind, row.d) for row in rows)
+    assert setup.memory.pending_erasures() == []
 
 
 class TestErasing:
     async def test_nothing_of_the_person_is_left_in_the_outbox_or_on_relays(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
+        with mirror_setup(tmp_path) as setup:
             obeys, ignores = Relay(), Relay(obeys=False)
-            await fill(home)
-            before = home.sent()
-            published = {key: row.event_id for key, row in home.known(ANN).items()}
-            versions = {key: home.outbox.versions(*key) for key in published}
+            await fill(setup)
+            before = setup.sent()
+            published = {key: row.event_id for key, row in setup.known(ANN).items()}
+            versions = {key: setup.outbox.versions(*key) for key in published}
             assert max(map(len, versions.values())) == 2  # an older one of the profile is known by its id
-            await home.memory.erase(ANN)
-            await home.mirror.settle()
-            after = home.sent()
+            await setup.memory.erase(ANN)
+            await setup.mirror.settle()
+            after = setup.sent()
             relays = [obeys.take([*before, *after]), ignores.take([*before, *after])]
-            check_erased(home, relays)
+            check_erased(setup, relays)
             asked = {tag[1] for event in filter(is_deletion, after) for tag in event.tags if tag[0] == "e"}
             assert asked >= {event_id for ids in versions.values() for event_id in ids}
             tombstones = [body for body in ignores.holds().values() if ERASED in body]
             assert len(tombstones) >= len(published) + 3
-            await home.mirror.close()
+            await setup.mirror.close()
 
     async def test_what_still_waits_is_never_sent(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        with house(tmp_path) as home:
-            home.outbox.enrol([RELAY])
-            await fill(home)
-            await home.memory.erase(ANN)
-            await home.mirror.push()
+        with mirror_setup(tmp_path) as setup:
+            setup.outbox.set_relays([RELAY])
+            await fill(setup)
+            await setup.memory.erase(ANN)
+            await setup.mirror.push()
             assert "not on this disk" not in caplog.text  # that is what was asked for
-            assert CANARY not in Relay(obeys=False).take(home.sent()).says()
-            await home.mirror.close()
+            assert CANARY not in Relay(obeys=False).take(setup.sent()).says()
+            await setup.mirror.close()
 
     async def test_a_later_memory_is_published_behind_it_though_the_clock_went_back(
         self, tmp_path: Path
     ) -> None:
-        with house(tmp_path) as home:
+        with mirror_setup(tmp_path) as setup:
             relay = Relay()
-            await fill(home)
-            await home.memory.erase(ANN)
-            await home.mirror.settle()
-            relay.take(home.sent())
-            home.clock.now -= 3_600_000
-            await home.memory.change(ANN, "why", remember("User prefers silence.", "preference"))
-            home.profile(notes=["User is back."])
-            await home.mirror.push()
-            relay.take(home.sent())
+            await fill(setup)
+            await setup.memory.erase(ANN)
+            await setup.mirror.settle()
+            relay.take(setup.sent())
+            setup.clock.now -= 3_600_000
+            await setup.memory.change(ANN, "why", remember("User prefers silence.", "preference"))
+            setup.profile(notes=["User is back."])
+            await setup.mirror.push()
+            relay.take(setup.sent())
             assert "User is back." in relay.says()
             assert "User prefers silence." in relay.says()
             bodies = [
                 body for (_, d), body in relay.holds().items() if d.startswith(NAMES.ledger_prefix(ANN))
             ]
             assert [body["line"] for body in bodies] == [0]
-            await home.mirror.close()
+            await setup.mirror.close()
 
     async def test_the_index_says_nothing_of_it(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
-            await fill(home)
-            before = home.sent()
-            await home.memory.erase(ANN)
-            await home.mirror.settle()
-            held = Relay(obeys=False).take([*before, *home.sent()]).holds()
-            said = json.dumps([body for (_, d), body in held.items() if d.startswith(INDEX)])
-            assert NAMES.mark(ANN) not in said
-            assert NAMES.mark(BOB) in said
-            await home.mirror.close()
+        with mirror_setup(tmp_path) as setup:
+            await fill(setup)
+            before = setup.sent()
+            await setup.memory.erase(ANN)
+            await setup.mirror.settle()
+            held = Relay(obeys=False).take([*before, *setup.sent()]).holds()
+            said = json.dumps([body for (_, d), body in held.items() if d.startswith(INVENTORY)])
+            assert NAMES.keyed_hash(ANN) not in said
+            assert NAMES.keyed_hash(BOB) in said
+            await setup.mirror.close()
 
     async def test_what_a_group_remembers_of_the_person_goes_and_the_rest_stays(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
-            await fill(home)
-            before = home.sent()
-            await home.memory.erase(ANN)
-            await home.mirror.settle()
-            held = Relay().take([*before, *home.sent()]).holds()
+        with mirror_setup(tmp_path) as setup:
+            await fill(setup)
+            before = setup.sent()
+            await setup.memory.erase(ANN)
+            await setup.mirror.settle()
+            held = Relay().take([*before, *setup.sent()]).holds()
             records = [body for (_, d), body in held.items() if d.startswith(NAMES.ledger_prefix(GROUP))]
             said = json.dumps(records)
             assert "We talk of coffee." in said
             assert len([one for one in records if one["record"]["type"] == "commit"]) == 1
-            await home.mirror.close()
+            await setup.mirror.close()
 
     async def test_a_group_that_remembers_nothing_any_more_is_emptied(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
-            home.group(themes=["cakes"])
+        with mirror_setup(tmp_path) as setup:
+            setup.group(themes=["cakes"])
             people = {PEOPLE: [ANN_ID]}
-            await home.memory.change(GROUP, "why", remember("We talk of cakes."), **people)
-            await home.mirror.push()
-            relay = Relay().take(home.sent())
+            await setup.memory.change(GROUP, "why", remember("We talk of cakes."), **people)
+            await setup.mirror.push()
+            relay = Relay().take(setup.sent())
             assert "We talk of cakes." in relay.says()
-            await home.memory.erase(ANN)
-            await home.mirror.settle()
-            relay.take(home.sent())
+            await setup.memory.erase(ANN)
+            await setup.mirror.settle()
+            relay.take(setup.sent())
             assert "cakes" not in relay.says()
-            assert home.outbox.cursor(NAMES.mark(GROUP)) == 0
-            await home.mirror.close()
+            assert setup.outbox.cursor(NAMES.keyed_hash(GROUP)) == 0
+            await setup.mirror.close()
 
     async def test_as_long_as_something_is_left_on_disk_nothing_is_published_again(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        with house(tmp_path) as home:
-            await fill(home)
-            relay = Relay().take(home.sent())
-            home.memory.join(Stubborn())
-            home.clock.now += 1_000
-            erased = await home.memory.erase(ANN)
+        with mirror_setup(tmp_path) as setup:
+            await fill(setup)
+            relay = Relay().take(setup.sent())
+            setup.memory.join(Undeletable())
+            setup.clock.now += 1_000
+            erased = await setup.memory.erase(ANN)
             assert erased.left
-            home.profile(notes=[f"User likes {CANARY}."])
-            await home.mirror.push()
-            relay.take(home.sent())
+            setup.profile(notes=[f"User likes {CANARY}."])
+            await setup.mirror.push()
+            relay.take(setup.sent())
             assert CANARY not in json.dumps(
                 [body for (_, d), body in relay.holds().items() if NAMES.user(ANN_ID)[:32] in d]
             )
-            assert home.memory.pending_erasures(STEP) == [ANN]
-            await home.mirror.close()
+            assert setup.memory.pending_erasures(STEP) == [ANN]
+            await setup.mirror.close()
 
 
 class Killed(NostrError):
@@ -227,7 +227,7 @@ class Mortal(Outbox):
             raise Killed("killed")
         self.acts -= self.acts > 0
 
-    def put(self, unit: str, entries: Sequence[Put], *, cursor: int | None = None) -> None:
+    def put(self, unit: str, entries: Sequence[OutboxEntry], *, cursor: int | None = None) -> None:
         self._live()
         super().put(unit, entries, cursor=cursor)
 
@@ -244,46 +244,46 @@ class TestInterrupted:
     @pytest.mark.parametrize("acts", [0, 1, 2, 3, 5, 7])
     async def test_it_is_finished_by_the_next_start(self, tmp_path: Path, acts: int) -> None:
         relays = [Relay(), Relay(obeys=False)]
-        with house(tmp_path, outbox=Mortal, retry_s=600.0) as home:
-            await fill(home)
+        with mirror_setup(tmp_path, outbox=Mortal, retry_s=600.0) as setup:
+            await fill(setup)
             for relay in relays:
-                relay.take(sent := home.sent())
+                relay.take(sent := setup.sent())
             assert sent is not None
-            home.outbox.acts = acts  # type: ignore[attr-defined]
-            await home.memory.erase(ANN)
-            await home.mirror.settle()
-            assert home.memory.pending_erasures(STEP) == [ANN]
-            await home.mirror.close()
-        with house(tmp_path, Clock(NOW + 120_000)) as later:
+            setup.outbox.acts = acts  # type: ignore[attr-defined]
+            await setup.memory.erase(ANN)
+            await setup.mirror.settle()
+            assert setup.memory.pending_erasures(STEP) == [ANN]
+            await setup.mirror.close()
+        with mirror_setup(tmp_path, Clock(NOW + 120_000)) as later:
             await later.mirror.push()
             sent = later.sent()
             check_erased(later, [relay.take(sent) for relay in relays])
             await later.mirror.close()
 
     async def test_a_step_that_can_not_be_noted_is_done_again(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
-            await fill(home)
-            done = home.memory.finish_step
+        with mirror_setup(tmp_path) as setup:
+            await fill(setup)
+            done = setup.memory.finish_step
 
             async def fails(subject: str, step: str) -> None:
                 raise MemoryFault("the disk is full")
 
-            home.memory.finish_step = fails  # type: ignore[method-assign]
-            await home.memory.erase(ANN)
-            await home.mirror.settle()
-            assert home.memory.pending_erasures(STEP) == [ANN]
-            home.memory.finish_step = done  # type: ignore[method-assign]
-            await home.mirror.push()
-            check_erased(home, [])
-            await home.mirror.close()
+            setup.memory.finish_step = fails  # type: ignore[method-assign]
+            await setup.memory.erase(ANN)
+            await setup.mirror.settle()
+            assert setup.memory.pending_erasures(STEP) == [ANN]
+            setup.memory.finish_step = done  # type: ignore[method-assign]
+            await setup.mirror.push()
+            check_erased(setup, [])
+            await setup.mirror.close()
 
     async def test_a_summary_that_went_along_is_found_by_the_next_start(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
-            await fill(home)
-            relay = Relay().take(home.sent())
-            await home.mirror.close()
-            await home.memory.erase(ANN)
-        with house(tmp_path, Clock(NOW + 120_000)) as later:
+        with mirror_setup(tmp_path) as setup:
+            await fill(setup)
+            relay = Relay().take(setup.sent())
+            await setup.mirror.close()
+            await setup.memory.erase(ANN)
+        with mirror_setup(tmp_path, Clock(NOW + 120_000)) as later:
             await later.mirror.push()
             relay.take(later.sent())
             assert CANARY not in relay.says()
@@ -295,41 +295,41 @@ class TestSwitchedOff:
     """Erased while nothing is mirrored: the step waits, if something is published."""
 
     async def test_the_step_waits_until_it_is_on_again(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
-            await fill(home)
-            relay = Relay().take(home.sent())
-            await home.mirror.close()
-            path = home.outbox.path
+        with mirror_setup(tmp_path) as setup:
+            await fill(setup)
+            relay = Relay().take(setup.sent())
+            await setup.mirror.close()
+            path = setup.outbox.path
         off = Memory(tmp_path / "memory", clock=Clock(NOW + 120_000))
         off.join(RelayCopies(path, off.disk, lambda: NAMES))
         off.open()
         assert (await off.erase(ANN)).todo == (STEP,)
         off.close()
-        with house(tmp_path, Clock(NOW + 180_000)) as on:
+        with mirror_setup(tmp_path, Clock(NOW + 180_000)) as on:
             assert on.memory.pending_erasures(STEP) == [ANN]
             await on.mirror.push()
             check_erased(on, [relay.take(on.sent())])
             await on.mirror.close()
 
     async def test_there_is_none_for_somebody_of_whom_nothing_is_published(self, tmp_path: Path) -> None:
-        with house(tmp_path) as home:
-            path, disk = home.outbox.path, home.memory.disk
+        with mirror_setup(tmp_path) as setup:
+            path, disk = setup.outbox.path, setup.memory.disk
 
             def steps(subject: str, outbox: Path = path, names: Names | None = NAMES) -> Collection[str]:
                 return RelayCopies(outbox, disk, lambda: names).outside(subject)
 
             assert steps(ANN, outbox=tmp_path / "none.sqlite") == ()
-            await home.memory.change(BOB, "why", remember("User likes coffee."))
+            await setup.memory.change(BOB, "why", remember("User likes coffee."))
             assert steps(ANN, names=None) == ()
-            await home.mirror.push()
+            await setup.mirror.push()
             assert steps(ANN) == ()
             assert steps(BOB) == (STEP,)
-            assert steps(ANN, names=None) == (STEP,)
+            assert steps(ANN, names=None) == (STEP,)  # nobody can tell without the key
             assert steps("bot") == ()
-            home.group()
-            await home.mirror.push()
-            assert steps(ANN) == (STEP,)
+            setup.group()
+            await setup.mirror.push()
+            assert steps(ANN) == (STEP,)  # what groups remember may be theirs
             path.rename(path.with_name("moved"))
             path.write_bytes(b"nonsense" * 1_000)
             assert steps(ANN) == (STEP,)
-            await home.mirror.close()
+            await setup.mirror.close()

@@ -11,8 +11,16 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.core.errors import BadEvent, NostrError, NotOpened, SettingsError
-from discoclaw.nostr.event import MOST_BYTES, MOST_PLAIN, Keys, npub_of, npub_of_nsec, public_key, received
+from discoclaw.core.errors import BadEvent, NostrError, SettingsError, UnreadableContent
+from discoclaw.nostr.event import (
+    MAX_EVENT_BYTES,
+    MAX_PLAINTEXT,
+    Keys,
+    npub_of,
+    npub_of_nsec,
+    public_key,
+    verified,
+)
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "nostr.json").read_text(encoding="utf-8"))
 KEYS = Keys.parse(VECTORS["secret_key"])
@@ -50,7 +58,7 @@ class TestEvents:
         assert event.id == id_of(event.to_json())
         public = coincurve.PublicKeyXOnly(bytes.fromhex(event.pubkey))
         assert public.verify(bytes.fromhex(event.sig), bytes.fromhex(event.id))
-        assert received(json.loads(event.encode())) == event
+        assert verified(json.loads(event.encode())) == event
 
     @pytest.mark.parametrize(
         "change",
@@ -74,20 +82,20 @@ class TestEvents:
     def test_that_were_changed_are_refused(self, change: dict[str, Any]) -> None:
         event = KEYS.sign(30078, "text", [["d", "a:b"]], 1_700_000_000)
         with pytest.raises(BadEvent):
-            received({**event.to_json(), **change})
+            verified({**event.to_json(), **change})
 
     @pytest.mark.parametrize("value", [None, [], "text", {}, {"id": "x"}, {"content": "x" * 200_000}])
     def test_are_not_anything_else(self, value: object) -> None:
         with pytest.raises(BadEvent):
-            received(value)
+            verified(value)
 
     def test_larger_than_relays_take_are_not_made(self) -> None:
-        with pytest.raises(NostrError, match=str(MOST_BYTES)):
-            KEYS.sign(30078, "x" * MOST_BYTES, [], 1)
+        with pytest.raises(NostrError, match=str(MAX_EVENT_BYTES)):
+            KEYS.sign(30078, "x" * MAX_EVENT_BYTES, [], 1)
 
     def test_with_the_longest_text_that_is_allowed_still_fit(self) -> None:
-        sealed = KEYS.seal("x" * MOST_PLAIN)
-        assert len(KEYS.sign(30078, sealed, [["d", "x" * 120]], 1).encode()) < MOST_BYTES
+        sealed = KEYS.seal("x" * MAX_PLAINTEXT)
+        assert len(KEYS.sign(30078, sealed, [["d", "x" * 120]], 1).encode()) < MAX_EVENT_BYTES
 
 
 class TestKeys:
@@ -153,9 +161,9 @@ class TestNip44:
     def test_fails_closed(self) -> None:
         payload = KEYS.seal("hello")
         for wrong in (payload[:-4] + "AAAA", "", "hello", payload[:40]):
-            with pytest.raises(NotOpened):
+            with pytest.raises(UnreadableContent):
                 KEYS.open(wrong)
-        with pytest.raises(NotOpened):
+        with pytest.raises(UnreadableContent):
             Keys.generate().open(payload)
         for text in ("", "x" * 70_000, "\ud800"):
             with pytest.raises(NostrError):

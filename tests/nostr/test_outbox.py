@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault, NewerSchema, NostrError
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.outgoing import outbox_rows as rows
-from discoclaw.nostr.outgoing.outbox import Outbox, Put, Row, Tally
-from discoclaw.nostr.outgoing.outbox_rows import MOST_QUARANTINED
+from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxEntry, Row
+from discoclaw.nostr.outgoing.outbox_rows import MAX_QUARANTINED
 from discoclaw.nostr.schemas import APP, DELETE, PREFERENCE
 from tests.memory.kit import NOW, STAMP, Clock
 from tests.nostr.outbox_kit import (
     KEYS,
     OTHER,
-    SOON,
+    START_S,
     UNIT,
     address,
     deletion,
@@ -68,19 +68,19 @@ def depth(outbox: Outbox, relay: str = HERE) -> int:
 class TestWhatIsPublished:
     def test_an_address_has_its_newest_version(self, outbox: Outbox) -> None:
         outbox.put(UNIT, [entry("one"), entry("two")])
-        newer = entry("one", SOON + 1, content="y")
+        newer = entry("one", START_S + 1, content="y")
         outbox.put(UNIT, [newer])
         held = outbox.known(UNIT)
         assert set(held) == {(APP, address("one")), (APP, address("two"))}
         assert held[APP, address("one")] == Row(
-            APP, address("one"), SOON + 1, "digest of y", newer.event.id, False
+            APP, address("one"), START_S + 1, "digest of y", newer.event.id, False
         )
         assert outbox.latest(APP, address("one")) == held[APP, address("one")]
-        assert outbox.last_ts(APP, address("one")) == SOON + 1
+        assert outbox.last_ts(APP, address("one")) == START_S + 1
         assert outbox.last_ts(APP, address("three")) == 0
 
     def test_every_version_is_remembered_by_its_id(self, outbox: Outbox) -> None:
-        versions = [entry("one", SOON + number) for number in range(3)]
+        versions = [entry("one", START_S + number) for number in range(3)]
         for version in versions:
             outbox.put(UNIT, [version])
         outbox.put(UNIT, [entry("two")])
@@ -88,7 +88,7 @@ class TestWhatIsPublished:
 
     def test_what_is_there_already_changes_nothing(self, outbox: Outbox) -> None:
         outbox.put(UNIT, [entry("one")])
-        outbox.acked(HERE, ids(outbox))
+        outbox.mark_acked(HERE, ids(outbox))
         outbox.put(UNIT, [entry("one")])
         assert due(outbox) == []
 
@@ -108,18 +108,18 @@ class TestWhatIsPublished:
         assert [outbox.cursor(unit) for unit in outbox.units()] == [7, 0, 9]
 
     def test_a_request_to_delete_is_its_own_address(self, outbox: Outbox) -> None:
-        first, second = deletion(["one"], SOON), deletion(["one"], SOON + 1)
+        first, second = deletion(["one"], START_S), deletion(["one"], START_S + 1)
         outbox.put(UNIT, [first, second])
         assert set(outbox.known(UNIT)) == {(DELETE, first.event.id), (DELETE, second.event.id)}
 
     def test_an_event_comes_back_as_it_was_signed(self, outbox: Outbox) -> None:
         event = signed("one", content="ciphertext “…” \U0001f600")
-        outbox.put(UNIT, [Put(event, "")])
+        outbox.put(UNIT, [OutboxEntry(event, "")])
         assert outbox.due(HERE, NOW, 1) == [event]
 
     def test_a_restart_finds_everything(self, outbox: Outbox, path: Path, clock: Clock) -> None:
         outbox.put(UNIT, entries(3), cursor=5)
-        outbox.acked(HERE, due(outbox, limit=1))
+        outbox.mark_acked(HERE, due(outbox, limit=1))
         outbox.set_meta("greeting", "hello")
         left = due(outbox)
         outbox.close()
@@ -135,21 +135,21 @@ class TestWhatARelayIsToGet:
         outbox.put(UNIT, made[:3])
         assert due(outbox, limit=2) == [one.event.id for one in made[:2]]
         outbox.put(UNIT, made[3:])
-        outbox.acked(HERE, due(outbox, limit=2))
+        outbox.mark_acked(HERE, due(outbox, limit=2))
         assert due(outbox) == [one.event.id for one in made[2:]]
         assert due(outbox, THERE) == [one.event.id for one in made]
 
     def test_a_new_version_in_place_of_the_old_one(self, outbox: Outbox) -> None:
         outbox.put(UNIT, [entry("one")])
         old = due(outbox)
-        outbox.put(UNIT, [newer := entry("one", SOON + 1)])
-        outbox.acked(HERE, old)  # it was on its way
+        outbox.put(UNIT, [newer := entry("one", START_S + 1)])
+        outbox.mark_acked(HERE, old)  # it was on its way
         assert due(outbox) == [newer.event.id]
 
     def test_what_failed_comes_again_after_its_time_and_behind_what_is_new(self, outbox: Outbox) -> None:
         first, second, third = (one.event.id for one in entries(3))
         outbox.put(UNIT, entries(2))
-        outbox.later(HERE, first, NOW + 1000, "error: busy")
+        outbox.postpone(HERE, first, NOW + 1000, "error: busy")
         assert (due(outbox), outbox.next_due(HERE, NOW)) == ([second], NOW + 1000)
         outbox.put(UNIT, entries(3))
         assert due(outbox, now=NOW + 1000) == [second, third, first]
@@ -159,76 +159,76 @@ class TestWhatARelayIsToGet:
     def test_what_it_refused_only_when_it_is_asked_again(self, outbox: Outbox) -> None:
         outbox.put(UNIT, entries(2))
         first, second = due(outbox)
-        outbox.parked(HERE, first, "blocked: no")
+        outbox.park(HERE, first, "blocked: no")
         assert (due(outbox, now=FAR), due(outbox, THERE)) == ([second], [first, second])
         assert outbox.unpark(THERE) == 0
         assert outbox.unpark("wss://nobody.example") == 0
         assert outbox.unpark(HERE) == 1
         assert due(outbox) == [first, second]
-        outbox.parked(HERE, first, "blocked: no")
-        outbox.parked(THERE, second, "pow: 30")
+        outbox.park(HERE, first, "blocked: no")
+        outbox.park(THERE, second, "pow: 30")
         assert outbox.unpark() == 2
 
     def test_a_newer_version_of_what_it_refused(self, outbox: Outbox) -> None:
         outbox.put(UNIT, [entry("one")])
-        outbox.parked(HERE, *due(outbox), "blocked: no")
-        outbox.put(UNIT, [newer := entry("one", SOON + 1)])
+        outbox.park(HERE, *due(outbox), "blocked: no")
+        outbox.put(UNIT, [newer := entry("one", START_S + 1)])
         assert due(outbox) == [newer.event.id]
         assert outbox.status([HERE]).relays[HERE].parked == ()
 
     def test_a_start_tries_again_at_once(self, outbox: Outbox) -> None:
         outbox.put(UNIT, entries(1))
-        outbox.later(HERE, *due(outbox), FAR, "a clock that went wrong")
+        outbox.postpone(HERE, *due(outbox), FAR, "a clock that went wrong")
         assert due(outbox) == []
-        outbox.enrol([HERE])
+        outbox.set_relays([HERE])
         assert len(due(outbox)) == 1
 
     def test_a_new_relay_gets_the_very_same_events(self, outbox: Outbox) -> None:
-        outbox.enrol([HERE])
+        outbox.set_relays([HERE])
         outbox.put(UNIT, entries(3))
-        outbox.acked(HERE, due(outbox))
-        outbox.enrol([HERE, THERE])
+        outbox.mark_acked(HERE, due(outbox))
+        outbox.set_relays([HERE, THERE])
         assert due(outbox) == []
         assert set(due(outbox, THERE)) == ids(outbox)
 
     def test_nothing_waits_for_a_relay_that_is_left(self, outbox: Outbox) -> None:
-        outbox.enrol([HERE, THERE])
+        outbox.set_relays([HERE, THERE])
         outbox.put(UNIT, entries(2))
-        outbox.acked(THERE, due(outbox, THERE, limit=1))
-        outbox.enrol([HERE])
+        outbox.mark_acked(THERE, due(outbox, THERE, limit=1))
+        outbox.set_relays([HERE])
         outbox.put(UNIT, entries(3))
         with outbox._file.reading() as db:
             assert db.execute("SELECT count(*) FROM deliveries").fetchone() == (4,)
         assert depth(outbox, THERE) == 2  # it is told all the same
-        outbox.enrol([HERE, THERE])
+        outbox.set_relays([HERE, THERE])
         assert due(outbox, THERE) == due(outbox)[1:]
 
     def test_what_a_few_relays_had_that_were_left_is_remembered_and_not_of_ever_more(
         self, outbox: Outbox
     ) -> None:
         outbox.put(UNIT, entries(1))
-        for number in range(rows.MOST_LEFT + 5):
-            outbox.enrol([f"ws://127.0.0.1:{number}"])
-            outbox.acked(f"ws://127.0.0.1:{number}", ids(outbox))
-        outbox.enrol([HERE])
+        for number in range(rows.MAX_FORMER_RELAYS + 5):
+            outbox.set_relays([f"ws://127.0.0.1:{number}"])
+            outbox.mark_acked(f"ws://127.0.0.1:{number}", ids(outbox))
+        outbox.set_relays([HERE])
         with outbox._file.reading() as db:
             for table in ("relays", "deliveries"):
-                assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (rows.MOST_LEFT + 1,)
+                assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (rows.MAX_FORMER_RELAYS + 1,)
 
 
 class TestDeletions:
     def test_wait_for_the_tombstones_of_what_they_delete(self, outbox: Outbox) -> None:
         outbox.put(UNIT, [entry("one"), entry("two"), entry("three")])
-        outbox.acked(HERE, due(outbox))
-        graves = [entry("one", SOON + 1, gone=True), entry("two", SOON + 1, gone=True)]
-        asked = deletion(["one", "two"], SOON + 2)
-        outbox.put(UNIT, [asked, *graves])
-        first, second = (grave.event.id for grave in graves)
+        outbox.mark_acked(HERE, due(outbox))
+        tombstones = [entry("one", START_S + 1, tombstone=True), entry("two", START_S + 1, tombstone=True)]
+        asked = deletion(["one", "two"], START_S + 2)
+        outbox.put(UNIT, [asked, *tombstones])
+        first, second = (tombstone.event.id for tombstone in tombstones)
         assert due(outbox) == [first, second]
-        outbox.acked(HERE, [first])
-        outbox.later(HERE, second, NOW + 1000, "error: busy")
+        outbox.mark_acked(HERE, [first])
+        outbox.postpone(HERE, second, NOW + 1000, "error: busy")
         assert due(outbox) == []
-        outbox.parked(HERE, second, "blocked: no")
+        outbox.park(HERE, second, "blocked: no")
         assert due(outbox) == [asked.event.id]
         assert set(due(outbox, THERE)) == {first, second, entry("three").event.id}
 
@@ -236,54 +236,59 @@ class TestDeletions:
         old = entry("one", content="ciphertext of a secret")
         outbox.put(UNIT, [old, entry("left", content="ciphertext left behind")], cursor=5)
         outbox.put(OTHER, [entry("two")])
-        secret = signed("one", SOON + 5, content="ciphertext nobody reads")
+        secret = signed("one", START_S + 5, content="ciphertext nobody reads")
         outbox.quarantine(secret, "it does not open")
-        outbox.quarantine(KEYS.sign(PREFERENCE, "about them", [["d", "user:abcdef:x"]], SOON), "nor this")
-        outbox.quarantine(KEYS.sign(PREFERENCE, "about others", [["d", "user:012345:x"]], SOON), "nor this")
-        grave, asked = entry("one", SOON + 1, gone=True), deletion(["one"], SOON + 2, [old.event.id])
-        outbox.put(UNIT, [grave, asked])
+        outbox.quarantine(KEYS.sign(PREFERENCE, "about them", [["d", "user:abcdef:x"]], START_S), "nor this")
+        outbox.quarantine(
+            KEYS.sign(PREFERENCE, "about others", [["d", "user:012345:x"]], START_S), "nor this"
+        )
+        tombstone, asked = (
+            entry("one", START_S + 1, tombstone=True),
+            deletion(["one"], START_S + 2, [old.event.id]),
+        )
+        outbox.put(UNIT, [tombstone, asked])
         path.with_name(f"{path.name}.corrupt-20260101-000000").write_bytes(b"whose is it?")
         outbox.forget(UNIT, about=["abcdef", ""])
-        assert ids(outbox) == {grave.event.id, asked.event.id}
-        assert outbox.last_ts(APP, address("one")) == SOON + 1
+        assert ids(outbox) == {tombstone.event.id, asked.event.id}
+        assert outbox.last_ts(APP, address("one")) == START_S + 1
         assert outbox.versions(APP, address("one")) == []
         assert (outbox.cursor(UNIT), outbox.quarantined()) == (0, 1)
-        assert due(outbox) == [entry("two").event.id, grave.event.id]
+        assert due(outbox) == [entry("two").event.id, tombstone.event.id]
         bytes_left = b"".join(file.read_bytes() for file in path.parent.iterdir())
         assert b"ciphertext" not in bytes_left and b"about them" not in bytes_left
         assert b"about others" in bytes_left and b"whose" not in bytes_left
 
     def test_somebody_who_comes_back_publishes_above_their_tombstone(self, outbox: Outbox) -> None:
         outbox.put(UNIT, [entry("one")])
-        outbox.put(UNIT, [entry("one", SOON + 1, gone=True), deletion(["one"], SOON + 1)])
+        outbox.put(UNIT, [entry("one", START_S + 1, tombstone=True), deletion(["one"], START_S + 1)])
         outbox.forget(UNIT)
         with pytest.raises(NostrError):
-            outbox.put(UNIT, [entry("one", SOON + 1, content="y")])
-        outbox.put(UNIT, [entry("one", SOON + 2)])
-        assert not outbox.known(UNIT)[APP, address("one")].gone
+            outbox.put(UNIT, [entry("one", START_S + 1, content="y")])
+        outbox.put(UNIT, [entry("one", START_S + 2)])
+        assert not outbox.known(UNIT)[APP, address("one")].tombstone
 
 
 class TestWhatCameFromRelays:
     def test_is_as_published(self, outbox: Outbox) -> None:
-        outbox.enrol([HERE, THERE])
+        outbox.set_relays([HERE, THERE])
         one, two = signed("one"), signed("two")
         found = {one.id: {HERE, THERE}, two.id: {THERE}}
-        outbox.adopt(UNIT, [(one, "digest"), (two, "")], found, gone={two.id})
+        outbox.adopt(UNIT, [(one, "digest"), (two, "")], found, tombstones={two.id})
         assert (due(outbox), due(outbox, THERE)) == ([two.id], [])
-        assert [row.gone for row in outbox.known(UNIT).values()] == [False, True]
+        assert [row.tombstone for row in outbox.known(UNIT).values()] == [False, True]
         assert outbox.known(UNIT)[APP, address("one")].digest == "digest"
         assert outbox.versions(APP, address("one")) == [one.id]
 
     def test_what_is_newer_here_stays_and_the_older_id_is_remembered(self, outbox: Outbox) -> None:
-        old, new = signed("one"), signed("one", SOON + 1)
-        outbox.put(UNIT, [Put(new, "")])
+        old, new = signed("one"), signed("one", START_S + 1)
+        outbox.put(UNIT, [OutboxEntry(new, "")])
         outbox.adopt(UNIT, [(old, "")], {old.id: {HERE}})
         assert due(outbox) == [new.id]
         assert outbox.versions(APP, address("one")) == [old.id, new.id]
 
     def test_what_is_newer_there_is_taken(self, outbox: Outbox) -> None:
-        old, new = signed("one"), signed("one", SOON + 1)
-        outbox.put(UNIT, [Put(old, "")])
+        old, new = signed("one"), signed("one", START_S + 1)
+        outbox.put(UNIT, [OutboxEntry(old, "")])
         outbox.adopt(UNIT, [(new, "")], {new.id: {HERE}})
         assert (due(outbox), due(outbox, THERE)) == ([], [new.id])
 
@@ -304,31 +309,34 @@ class TestARelayThatLostSomething:
     def test_gets_it_again(self, outbox: Outbox) -> None:
         outbox.put(UNIT, entries(4))
         kept, lost, *_, waiting = due(outbox)
-        outbox.acked(HERE, [one for one in due(outbox) if one != waiting])
-        outbox.parked(HERE, waiting, "blocked: no")
-        outbox.acked(THERE, due(outbox, THERE))
-        assert outbox.missing(HERE, {kept}) == 2
+        outbox.mark_acked(HERE, [one for one in due(outbox) if one != waiting])
+        outbox.park(HERE, waiting, "blocked: no")
+        outbox.mark_acked(THERE, due(outbox, THERE))
+        assert outbox.requeue_missing(HERE, {kept}) == 2
         assert lost in due(outbox) and kept not in due(outbox) and waiting not in due(outbox)
         assert due(outbox, THERE) == []
 
     def test_need_not_get_what_was_deleted(self, outbox: Outbox) -> None:
         old = entry("one")
         outbox.put(UNIT, [old])
-        grave, asked = entry("one", SOON + 1, gone=True), deletion(["one"], SOON + 2, [old.event.id])
-        outbox.put(UNIT, [grave, asked])
-        outbox.acked(HERE, ids(outbox))
-        assert outbox.missing(HERE, set()) == 0
+        tombstone, asked = (
+            entry("one", START_S + 1, tombstone=True),
+            deletion(["one"], START_S + 2, [old.event.id]),
+        )
+        outbox.put(UNIT, [tombstone, asked])
+        outbox.mark_acked(HERE, ids(outbox))
+        assert outbox.requeue_missing(HERE, set()) == 0
 
     def test_but_gets_the_deletion_again_when_that_is_back(self, outbox: Outbox) -> None:
         old = entry("one")
         outbox.put(UNIT, [old])
-        grave = entry("one", SOON + 1, gone=True)
-        asked = deletion(["one"], SOON + 2, [old.event.id, grave.event.id])
-        outbox.put(UNIT, [grave, asked])
-        outbox.acked(HERE, ids(outbox))
-        assert outbox.missing(HERE, {grave.event.id}) == 0
-        assert outbox.missing(HERE, {old.event.id}) == 2
-        assert due(outbox) == [grave.event.id]
+        tombstone = entry("one", START_S + 1, tombstone=True)
+        asked = deletion(["one"], START_S + 2, [old.event.id, tombstone.event.id])
+        outbox.put(UNIT, [tombstone, asked])
+        outbox.mark_acked(HERE, ids(outbox))
+        assert outbox.requeue_missing(HERE, {tombstone.event.id}) == 0
+        assert outbox.requeue_missing(HERE, {old.event.id}) == 2
+        assert due(outbox) == [tombstone.event.id]
 
 
 class TestStatus:
@@ -340,8 +348,8 @@ class TestStatus:
         outbox.put(UNIT, entries(6))
         first, *refused = due(outbox)
         for number, event_id in enumerate(refused[:3]):
-            outbox.parked(HERE, event_id, "blocked: no" if number else "pow: 30")
-        outbox.acked(HERE, [first])
+            outbox.park(HERE, event_id, "blocked: no" if number else "pow: 30")
+        outbox.mark_acked(HERE, [first])
         status = outbox.status([HERE, THERE])
         assert status.events == 6
         here, there = status.relays[HERE], status.relays[THERE]
@@ -355,29 +363,29 @@ class TestStatus:
     def test_a_relay_can_not_make_up_reasons_without_end(self, outbox: Outbox) -> None:
         outbox.put(UNIT, entries(30))
         for number, event_id in enumerate(due(outbox)):
-            outbox.parked(HERE, event_id, f"{number} {'nonsense' * 1000}")
+            outbox.park(HERE, event_id, f"{number} {'nonsense' * 1000}")
         parked = outbox.status([HERE]).relays[HERE].parked
         assert len(parked) == 20 and all(len(reason) <= 200 for reason, _ in parked)
 
-    def test_a_tally_counts_how_many_relays_have_each_event(self, outbox: Outbox) -> None:
+    def test_progress_counts_how_many_relays_have_each_event(self, outbox: Outbox) -> None:
         outbox.put(UNIT, entries(3))
         relays = [HERE, THERE, "wss://third.example"]
         for relay, count in zip(relays, (3, 2, 0), strict=True):
-            outbox.acked(relay, due(outbox, relay)[:count])
-        outbox.parked(THERE, *due(outbox, THERE), "blocked: no")
-        assert outbox.tally(relays, min_acks=1) == Tally(3, everywhere=0, enough=3)
-        assert outbox.tally(relays, min_acks=2) == Tally(3, everywhere=0, enough=2)
-        assert outbox.tally(relays[:2], min_acks=2) == Tally(3, everywhere=2, enough=2)
-        assert not outbox.tally(relays, min_acks=3).safe
-        assert outbox.tally([], min_acks=0).safe
+            outbox.mark_acked(relay, due(outbox, relay)[:count])
+        outbox.park(THERE, *due(outbox, THERE), "blocked: no")
+        assert outbox.progress(relays, min_acks=1) == DeliveryProgress(3, everywhere=0, enough=3)
+        assert outbox.progress(relays, min_acks=2) == DeliveryProgress(3, everywhere=0, enough=2)
+        assert outbox.progress(relays[:2], min_acks=2) == DeliveryProgress(3, everywhere=2, enough=2)
+        assert not outbox.progress(relays, min_acks=3).safe
+        assert outbox.progress([], min_acks=0).safe
 
     def test_another_process_reads_it_while_it_is_written(self, outbox: Outbox, path: Path) -> None:
         outbox.put(UNIT, entries(2), cursor=3)
-        outbox.acked(HERE, due(outbox)[:1])
+        outbox.mark_acked(HERE, due(outbox)[:1])
         looked = Outbox.reading(path)
         with contextlib.closing(looked):
             assert [looked.status([url]).relays[url].depth for url in (HERE, THERE)] == [1, 2]
-            assert looked.tally([HERE, THERE], min_acks=1) == Tally(2, everywhere=0, enough=1)
+            assert looked.progress([HERE, THERE], min_acks=1) == DeliveryProgress(2, everywhere=0, enough=1)
             outbox.put(UNIT, entries(3))
             assert looked.status([HERE]).events == 3
             with pytest.raises(MemoryFault):
@@ -390,26 +398,28 @@ class TestStatus:
             assert looked.status([]).events == 2
 
     def test_there_is_nothing_to_read_before_the_first_start(self, path: Path) -> None:
-        with pytest.raises(MemoryFault, match="nothing was ever queued"):
+        with pytest.raises(MemoryFault, match="nothing was ever mirrored"):
             Outbox.reading(path)
         assert not path.parent.exists()
 
 
 class TestTheIndex:
     def test_counts_records_names_them_by_a_digest_and_has_the_newest_view(self, outbox: Outbox) -> None:
-        def other(kind: int, d: str, ts: int) -> Put:
-            return Put(KEYS.sign(kind, "x", [["d", d]], ts), "")
+        def other(kind: int, d: str, ts: int) -> OutboxEntry:
+            return OutboxEntry(KEYS.sign(kind, "x", [["d", d]], ts), "")
 
-        outbox.put(UNIT, [entry("b"), entry("a"), entry("gone", gone=True), deletion(["gone"], SOON)])
-        outbox.put(UNIT, [other(APP, "snowclaw:memory:npub:x", SOON + 3), other(PREFERENCE, "hk", SOON + 2)])
-        outbox.put("c" * 32, [other(APP, "discoclaw:index:0", SOON)])
+        outbox.put(UNIT, [entry("b"), entry("a"), entry("gone", tombstone=True), deletion(["gone"], START_S)])
+        outbox.put(
+            UNIT, [other(APP, "snowclaw:memory:npub:x", START_S + 3), other(PREFERENCE, "hk", START_S + 2)]
+        )
+        outbox.put("c" * 32, [other(APP, "discoclaw:index:0", START_S)])
         outbox.put(OTHER, [entry("c")])
         digest = hashlib.sha256(f"{address('a')}\n{address('b')}\n".encode()).hexdigest()
-        index = outbox.index()
+        index = outbox.inventory()
         assert set(index) == {UNIT, OTHER}
-        assert (index[UNIT].records, index[UNIT].digest, index[UNIT].newest) == (2, digest, SOON + 3)
+        assert (index[UNIT].records, index[UNIT].digest, index[UNIT].newest) == (2, digest, START_S + 3)
         assert (index[OTHER].records, index[OTHER].newest) == (1, 0)
-        assert outbox.index("b") == {OTHER: index[OTHER]}
+        assert outbox.inventory("b") == {OTHER: index[OTHER]}
 
 
 class TestQuarantineAndNotes:
@@ -418,10 +428,10 @@ class TestQuarantineAndNotes:
         with outbox._file.writing() as db:
             columns = "event_id, kind, d, reason, at_ms, event"
             sql = f"INSERT INTO quarantine ({columns}) VALUES (?, 0, '', '', 0, '')"
-            db.executemany(sql, [(str(number),) for number in range(MOST_QUARANTINED - 1)])
+            db.executemany(sql, [(str(number),) for number in range(MAX_QUARANTINED - 1)])
         for name in ("new", "new", "newer"):
             outbox.quarantine(unsigned(name), "it does not open")
-        assert outbox.quarantined() == MOST_QUARANTINED
+        assert outbox.quarantined() == MAX_QUARANTINED
         with outbox._file.reading() as db:
             (oldest,) = db.execute("SELECT event_id FROM quarantine ORDER BY id").fetchone()
         assert oldest == "1"
@@ -532,7 +542,9 @@ SETTINGS = {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["put", "put", "grave", "ack", "ack", "park", "later", "unpark", "time", "forget"]),
+        st.sampled_from(
+            ["put", "put", "tombstone", "ack", "ack", "park", "later", "unpark", "time", "forget"]
+        ),
         st.sampled_from(["one", "two", "three"]),
         st.sampled_from([HERE, THERE]),
     ),
@@ -572,7 +584,7 @@ class TestAgainstThePlainestOutbox:
             outbox, plain = Outbox(Path(folder) / "o.sqlite", clock=Clock()), Plain()
             outbox.open()
             with contextlib.closing(outbox):
-                outbox.enrol([HERE, THERE])
+                outbox.set_relays([HERE, THERE])
                 with outbox._file.reading() as db:
                     db.execute("PRAGMA synchronous = OFF")
                 for act in acts:
@@ -585,18 +597,18 @@ class TestAgainstThePlainestOutbox:
     def do(self, outbox: Outbox, plain: Plain, act: str, name: str, relay: str) -> None:
         event_id = plain.newest[name][0].id if name in plain.order else "nobody's"
         match act:
-            case "put" | "grave":
+            case "put" | "tombstone":
                 event = unsigned(name, outbox.last_ts(APP, address(name)) + 1)
-                outbox.put(UNIT, [Put(event, "", gone=act == "grave")])
-                plain.put(name, event, act == "grave")
+                outbox.put(UNIT, [OutboxEntry(event, "", tombstone=act == "tombstone")])
+                plain.put(name, event, act == "tombstone")
             case "ack":
-                outbox.acked(relay, [event_id])
+                outbox.mark_acked(relay, [event_id])
                 plain.states[relay, name] = "acked", 0
             case "park":
-                outbox.parked(relay, event_id, "no")
+                outbox.park(relay, event_id, "no")
                 plain.states[relay, name] = "parked", 0
             case "later":
-                outbox.later(relay, event_id, plain.now + 1000, "no")
+                outbox.postpone(relay, event_id, plain.now + 1000, "no")
                 if plain.states.get((relay, name), ("", 0))[0] == "waiting":
                     plain.states[relay, name] = "waiting", plain.now + 1000
             case "unpark":

@@ -21,9 +21,10 @@ from discoclaw.memory.live import SIGNED, LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.owner import MOST_NOTES, OwnerEvents, OwnerNotes, config_event, who_among
+from discoclaw.nostr.owner import OwnerEvents, config_event
+from discoclaw.nostr.owner_notes import MAX_NOTES, OwnerNotes, person_finder
 from discoclaw.nostr.redactor import redactor_of
-from discoclaw.nostr.relays.paging import Fetched
+from discoclaw.nostr.relays.pages import FetchResult
 from discoclaw.nostr.relays.wire import Filter
 from tests.memory.kit import ANN, NOW, Clock, commits_of, heard, remember, texts
 
@@ -62,7 +63,7 @@ class Bot:
         self.config.load()
         notes = OwnerNotes(
             self.memory,
-            who_among(lambda: self.known, NAMES),
+            person_finder(lambda: self.known, NAMES),
             consent=Consent(
                 lambda user_id: self.opted_out.get(user_id, NEVER),
                 lambda user_id: self.memory.erased_at(user_subject(user_id)),
@@ -82,7 +83,7 @@ class Bot:
 
     async def take(self, *events: Event) -> None:
         for event in events:
-            await self.events.take(event)
+            await self.events.handle(event)
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ class TestConfiguration:
         ):
             await bot.take(forged)
         assert await bot.mode() == "mention"
-        assert "an event in the owner's name is dropped" in caplog.text
+        assert "dropped a forged event in the owner's name" in caplog.text
         await bot.take(real)
         assert await bot.mode() == "owner"
 
@@ -168,7 +169,7 @@ class TestConfiguration:
         await bot.take(signed({"respond_mode": "owner", "context_history": 9}))
         await bot.take(signed({"respond_mode": "all", "context_history": 5} | wrong, at=1))
         assert bot.config.policy(HOME, "7") == Policy("owner", 9, 9)
-        assert "has no effect" in caplog.text
+        assert "cannot apply the owner's event" in caplog.text
         await bot.take(signed({"respond_mode": "none"}, at=1))
         assert await bot.mode() == "none"
 
@@ -203,7 +204,7 @@ class TestConfiguration:
 
     async def test_is_not_lost_when_the_bot_is_killed_before_it_was_written_down(self, bot: Bot) -> None:
         event = signed({"respond_mode": "all"})
-        await bot.events._take(event)
+        await bot.events._apply(event)
         assert await bot.mode() == "all"
         bot = bot.restarted()
         assert await bot.mode() == "mention"
@@ -212,23 +213,23 @@ class TestConfiguration:
         bot.memory.close()
 
 
-class Shelf:
+class StoredRelay:
     """A relay that has some events, and tells of more."""
 
     def __init__(self, *events: Event, broken: bool = False) -> None:
         self.events, self.broken = list(events), broken
         self.asked: list[tuple[Filter, ...]] = []
-        self.tell: Callable[[Event], Awaitable[None]] | None = None
+        self.send: Callable[[Event], Awaitable[None]] | None = None
 
-    async def fetch(self, filters: Iterable[Filter]) -> Fetched:
+    async def fetch(self, filters: Iterable[Filter]) -> FetchResult:
         self.asked.append(tuple(filters))
-        return Fetched(complete=not self.broken, reason="no connection" * self.broken, events=self.events)
+        return FetchResult(complete=not self.broken, reason="no connection" * self.broken, events=self.events)
 
     async def subscribe(
         self, filters: Iterable[Filter], handler: Callable[[Event], Awaitable[None]]
     ) -> object:
         self.asked.append(tuple(filters))
-        self.tell = handler
+        self.send = handler
         return self
 
 
@@ -237,24 +238,26 @@ class TestRelays:
         self, bot: Bot, caplog: pytest.LogCaptureFixture
     ) -> None:
         old, new = signed({"respond_mode": "all"}, at=-9), signed({"respond_mode": "owner"})
-        shelves = [
-            Shelf(new, old),
-            Shelf(broken=True),
-            Shelf(old, signed({"respond_mode": "all"}, by=STRANGER)),
+        relays = [
+            StoredRelay(new, old),
+            StoredRelay(broken=True),
+            StoredRelay(old, signed({"respond_mode": "all"}, by=STRANGER)),
         ]
-        assert await bot.events.catch_up(shelves) == 2
+        assert await bot.events.catch_up(relays) == 2
         assert await bot.mode() == "owner"
-        assert shelves[0].asked == [(Filter(kinds=(APP,), authors=(OWNER.public,)),)]
-        assert "could not be fetched completely: no connection" in caplog.text
+        assert relays[0].asked == [(Filter(kinds=(APP,), authors=(OWNER.public,)),)]
+        assert "cannot fetch all events of the owner: no connection" in caplog.text
         assert "owner" in (bot.root / SIGNED).read_text(encoding="utf-8")
 
     async def test_one_that_does_not_answer_holds_back_nothing_that_others_gave(self, bot: Bot) -> None:
-        class Hanging(Shelf):
-            async def fetch(self, filters: Iterable[Filter]) -> Fetched:
+        class Hanging(StoredRelay):
+            async def fetch(self, filters: Iterable[Filter]) -> FetchResult:
                 await asyncio.Event().wait()
                 raise AssertionError
 
-        asking = asyncio.create_task(bot.events.catch_up([Hanging(), Shelf(signed({"respond_mode": "all"}))]))
+        asking = asyncio.create_task(
+            bot.events.catch_up([Hanging(), StoredRelay(signed({"respond_mode": "all"}))])
+        )
         async with asyncio.timeout(10):
             while await bot.mode() != "all":  # noqa: ASYNC110 - nobody tells when it holds
                 await asyncio.sleep(0)
@@ -264,17 +267,17 @@ class TestRelays:
         assert await bot.mode() == "all"
 
     async def test_tell_of_what_comes_later(self, bot: Bot) -> None:
-        shelf = Shelf()
-        await bot.events.follow([shelf])
-        assert shelf.tell is not None
-        await shelf.tell(signed({"respond_mode": "all"}))
+        relay = StoredRelay()
+        await bot.events.follow([relay])
+        assert relay.send is not None
+        await relay.send(signed({"respond_mode": "all"}))
         assert await bot.mode() == "all"
 
     async def test_are_not_asked_without_an_owner(self, tmp_path: Path) -> None:
-        bot, shelf = Bot(tmp_path / "memory", owner=None), Shelf(signed({"respond_mode": "all"}))
-        assert await bot.events.catch_up([shelf]) == 0
-        await bot.events.follow([shelf])
-        assert (shelf.asked, await bot.mode()) == ([], "mention")
+        bot, relay = Bot(tmp_path / "memory", owner=None), StoredRelay(signed({"respond_mode": "all"}))
+        assert await bot.events.catch_up([relay]) == 0
+        await bot.events.follow([relay])
+        assert (relay.asked, await bot.mode()) == ([], "mention")
         bot.memory.close()
 
 
@@ -429,12 +432,12 @@ class TestNotes:
         assert secret not in ledger and BOT.secret_hex() not in ledger
 
     async def test_are_bounded_in_number_and_length(self, bot: Bot, caplog: pytest.LogCaptureFixture) -> None:
-        many = [f"Note {number}." for number in range(MOST_NOTES + 1)]
+        many = [f"Note {number}." for number in range(MAX_NOTES + 1)]
         await bot.take(signed({"notes": ["x" * 1001, "", *many]}, ANNS))
         there = await texts(bot.memory)
-        assert there == many[: MOST_NOTES - 2]
-        assert "more than 200 things at once" in caplog.text
-        assert "is left out" in caplog.text
+        assert there == many[: MAX_NOTES - 2]
+        assert "more than 200 notes" in caplog.text
+        assert "is ignored" in caplog.text
 
     @pytest.mark.parametrize(
         "content",
@@ -453,7 +456,7 @@ class TestNotes:
     ) -> None:
         await bot.take(signed(content if isinstance(content, str) else {"notes": ["A."]} | content, ANNS))
         assert await texts(bot.memory) == []
-        assert "has no effect" in caplog.text
+        assert "cannot apply the owner's event" in caplog.text
 
     async def test_can_not_write_the_bots_own_keys(self, bot: Bot) -> None:
         await bot.take(signed({"preferences": {"soul:identity": "Evil."}}, ANNS))
@@ -461,7 +464,7 @@ class TestNotes:
 
     async def test_without_a_memory_are_left_alone(self, bot: Bot) -> None:
         events = OwnerEvents(OWNER.public, BOT, bot.config)
-        await events.take(signed({"notes": ["A note."]}, ANNS))
+        await events.handle(signed({"notes": ["A note."]}, ANNS))
         assert await texts(bot.memory) == []
 
     def test_a_name_that_fits_several_people_is_nobodys(self) -> None:
@@ -469,9 +472,9 @@ class TestNotes:
             def matches(self, pseudonym: str, user_id: str) -> bool:
                 return True
 
-        assert who_among(lambda: ["1", "2"], Alike(BOT))("a" * 16) is None
-        assert who_among(lambda: ["1"], Alike(BOT))("a" * 16) == "1"
-        assert who_among(lambda: ["1", "2"], Alike(BOT))("2") == "2"
+        assert person_finder(lambda: ["1", "2"], Alike(BOT))("a" * 16) is None
+        assert person_finder(lambda: ["1"], Alike(BOT))("a" * 16) == "1"
+        assert person_finder(lambda: ["1", "2"], Alike(BOT))("2") == "2"
 
 
 class TestTheOwnersHand:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import RelayRefused, RelayUnreachable, SettingsError
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.relays.info import relay_url, shown
+from discoclaw.nostr.relays.address import display_url, relay_url
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.relays.upkeep import Patience
 from discoclaw.nostr.relays.wire import Filter
 from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, dumps, event, events, ids, plain
 from tests.servers.nostr_relay import LyingRelay
@@ -82,7 +82,7 @@ class TestPublishing:
     )
     async def test_a_refusal_tells_its_prefix_and_reason(self, said: str, prefix: str) -> None:
         async with LyingRelay(refuses=said) as server, connected(server.url) as relay:
-            with pytest.raises(RelayRefused, match=said or "does not say why") as refused:
+            with pytest.raises(RelayRefused, match=said or "refused without a reason") as refused:
                 await relay.publish(event())
             assert refused.value.prefix == prefix
 
@@ -95,7 +95,7 @@ class TestPublishing:
     async def test_a_refusal_that_is_only_a_notice_is_repeated_in_the_error(self) -> None:
         lies = {"refuses": "invalid: too much", "notices_instead": True}
         async with LyingRelay(**lies) as server, connected(server.url, timeout_s=0.2) as relay:
-            with pytest.raises(RelayUnreachable, match="it says: invalid: too much"):
+            with pytest.raises(RelayUnreachable, match="its notice: invalid: too much"):
                 await relay.publish(event())
 
     async def test_a_connection_that_breaks_off_ends_the_waiting(self) -> None:
@@ -170,7 +170,7 @@ class TestProvingWhoWeAre:
             fetched = await relay.fetch(MINE)
             assert fetched.complete and ids(fetched.events) == {sent.id}
             assert [proof["kind"] for proof in server.proofs] == [22_242]
-            assert relay.status().proved
+            assert relay.status().authenticated
 
     async def test_a_fetch_alone_proves_it_too(self) -> None:
         async with LyingRelay(auth="read", auth_late=True) as server, connected(server.url) as relay:
@@ -356,7 +356,7 @@ class TestTheConnection:
             with pytest.raises(RelayUnreachable, match=server.url):
                 await relay.ready(0.1)
             fetched = await relay.fetch(MINE)
-            assert not fetched.complete and "can not be reached" in fetched.reason
+            assert not fetched.complete and "cannot be reached" in fetched.reason
             await relay.close()
 
     async def test_one_that_answers_no_ping_is_left_and_tried_again(self) -> None:
@@ -447,7 +447,7 @@ class TestTheConnection:
             assert (await relay.fetch(MINE)).complete
             assert relay.status().last_notice.startswith("[31mbuy nownow")
             assert len(relay.status().last_notice) == 200
-        said = [record.getMessage() for record in caplog.records if "says" in record.getMessage()]
+        said = [record.getMessage() for record in caplog.records if "notice" in record.getMessage()]
         assert len(said) == 1
         assert "\x1b" not in said[0] and "\n" not in said[0]
 
@@ -465,7 +465,7 @@ class TestTheConnection:
         async with _http(web.HTTPForbidden()) as url:
             relay = Relay(url, ME, backoff_s=60)
             relay.start()
-            with pytest.raises(RelayUnreachable, match="answers 403 and opens no websocket"):
+            with pytest.raises(RelayUnreachable, match="answers HTTP 403"):
                 await _failing(relay)
             await relay.close()
 
@@ -493,7 +493,7 @@ class TestTheConnection:
                 status = relay.status()
                 assert (status.name, status.url, status.address) == ("home", "home", server.url)
                 assert (status.connected_since_ms, status.last_eose_ms) == (42_000, 42_000)
-                assert not status.last_error and not status.proved
+                assert not status.last_error and not status.authenticated
             assert relay.status().connected_since_ms is None
 
 
@@ -507,19 +507,19 @@ class TestAddresses:
         ["", "relay.example", "http://a", "wss://", "ws://a:99999", "wss://u:hunter2@", "nsec1hunter2"],
     )
     def test_others_are_refused_without_showing_a_password(self, text: str) -> None:
-        with pytest.raises(SettingsError, match=r"ws://… or wss://… is wanted") as error:
+        with pytest.raises(SettingsError, match=r"use ws://… or wss://…") as error:
             relay_url(text)
         assert "hunter2" not in str(error.value)
 
     def test_credentials_are_shown_nowhere(self) -> None:
         relay = Relay("wss://user:hunter2@relay.example/x?token=hunter2", ME)
-        assert relay.name == relay.url == shown(relay_url(relay.url)) == "wss://relay.example/x"
+        assert relay.name == relay.url == display_url(relay_url(relay.url)) == "wss://relay.example/x"
         assert "hunter2" not in repr(relay.status())
 
 
 @given(st.integers(1, 100), st.floats(0, 1))
 def test_pauses_grow_up_to_a_bound_and_differ_by_chance(failures: int, chance: float) -> None:
-    times = Patience(backoff_s=1.0, most_backoff_s=300.0)
+    times = Timing(backoff_s=1.0, max_backoff_s=300.0)
     whole = min(300.0, 2.0 ** (failures - 1))
     assert whole / 2 <= times.pause_s(failures, chance) <= whole
     assert times.pause_s(failures, 0.0) == whole

@@ -77,4 +77,4 @@ async def test_a_stranger_is_told_that_it_is_one(url: str) -> None:
         assert relay.status().last_notice.startswith("restricted:")
     async with connected(url, timeout_s=4) as relay:
         fetched = await relay.fetch(of(30_405))
-        assert fetched.complete and relay.status().proved
+        assert fetched.complete and relay.status().authenticated

@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.core.errors import NostrError, NotOpened
+from discoclaw.core.errors import NostrError, UnreadableContent
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.schemas import (
     APP,
     CLEAR,
     DELETE,
-    NAMES_OF,
+    KIND_NAMES,
     PREFERENCE,
     SUMMARY,
     TOOL,
-    Gone,
-    Pen,
-    Wanted,
+    Codec,
+    Deletion,
+    EventTemplate,
     clear_body,
     deleted_until,
     newest,
@@ -29,18 +30,17 @@ from discoclaw.nostr.schemas import (
     tool_body,
     unique,
 )
-from discoclaw.nostr.sealed import Box
 from tests.nostr.test_event import KEYS, VECTORS
 
-PEN = Pen(KEYS, Box.of(KEYS))
-CLEAR_PEN = Pen(KEYS, Box.of(KEYS), in_clear=True)
+CODEC = Codec(KEYS, SecretBox.of(KEYS))
+PLAIN_CODEC = Codec(KEYS, SecretBox.of(KEYS), allow_plaintext=True)
 PAYLOADS = {vector["kind"]: vector for vector in VECTORS["payloads"]}
-LIKES = Wanted(
+LIKES = EventTemplate(
     PREFERENCE,
     "hk:preference",
     {"history_key": "hk", "preference": "opt-in", "updated_at": None},
     hk="hk",
-    open=True,
+    plaintext_ok=True,
 )
 
 
@@ -48,12 +48,14 @@ class TestAman:
     @pytest.mark.parametrize("kind", [TOOL, CLEAR])
     def test_an_entry_is_addressed_by_the_sha256_of_its_payload(self, kind: int) -> None:
         vector = PAYLOADS[kind]
-        wanted = unique(kind, "hk", vector["payload"], salt="", at=0, open=True)
+        template = unique(kind, "hk", vector["payload"], salt="", at=0, plaintext_ok=True)
         assert (
-            wanted.d == f"hk:{vector['sha256']}" if "sha256" in vector else wanted.d == vector["tags"][0][1]
+            template.d == f"hk:{vector['sha256']}"
+            if "sha256" in vector
+            else template.d == vector["tags"][0][1]
         )
         when = vector["payload"]["created_at"]
-        event = CLEAR_PEN.sign(wanted, when)
+        event = PLAIN_CODEC.encode(template, when)
         assert event.tags == tuple(tuple(tag) for tag in vector["tags"])
         assert event.id == vector["plain_event_id"]
 
@@ -72,81 +74,81 @@ class TestAman:
         assert list(clear_body("hk", sender=None, at=clear["created_at"]).items()) == list(clear.items())
 
     def test_a_preference_in_clear_is_the_golden_event(self) -> None:
-        assert CLEAR_PEN.sign(LIKES, 1_700_000_000).id == PAYLOADS[PREFERENCE]["plain_event_id"]
+        assert PLAIN_CODEC.encode(LIKES, 1_700_000_000).id == PAYLOADS[PREFERENCE]["plain_event_id"]
 
     def test_nothing_is_in_clear_unless_it_may_be_and_an_admin_allows_it(self) -> None:
-        closed = Wanted(LIKES.kind, LIKES.d, LIKES.body, hk="hk")
-        for pen, wanted in ((PEN, LIKES), (CLEAR_PEN, closed)):
-            event = pen.sign(wanted, 1_700_000_000)
+        closed = EventTemplate(LIKES.kind, LIKES.d, LIKES.body, hk="hk")
+        for codec, template in ((CODEC, LIKES), (PLAIN_CODEC, closed)):
+            event = codec.encode(template, 1_700_000_000)
             assert event.tags[-1] == ("enc", "secretbox-v1")
             assert "opt-in" not in event.content
-            assert pen.read(event) == {
+            assert codec.decode(event) == {
                 "history_key": "hk",
                 "preference": "opt-in",
                 "updated_at": 1_700_000_000,
             }
 
-    @pytest.mark.parametrize("kind", sorted(NAMES_OF))
+    @pytest.mark.parametrize("kind", sorted(KIND_NAMES))
     def test_tags_are_in_order_and_ts_is_the_time(self, kind: int) -> None:
-        event = PEN.sign(tombstone(kind, "hk:x"), 1_700_000_001)
+        event = CODEC.encode(tombstone(kind, "hk:x"), 1_700_000_001)
         assert [tag[0] for tag in event.tags] == ["d", "k", "hk", "v", "ts", "enc"]
         assert [tag[1] for tag in event.tags] == [
             "hk:x",
-            NAMES_OF[kind],
+            KIND_NAMES[kind],
             "hk",
             "1",
             "1700000001",
             "secretbox-v1",
         ]
         assert event.created_at == 1_700_000_001
-        assert PEN.read(event)["x_erased"] is True
+        assert CODEC.decode(event)["x_erased"] is True
 
     @pytest.mark.parametrize("missing", ["d", "k", "hk", "v", "ts"])
     def test_an_event_without_one_of_its_tags_is_refused(self, missing: str) -> None:
-        good = CLEAR_PEN.sign(LIKES, 1_700_000_000)
+        good = PLAIN_CODEC.encode(LIKES, 1_700_000_000)
         event = KEYS.sign(
             good.kind, good.content, [tag for tag in good.tags if tag[0] != missing], good.created_at
         )
-        with pytest.raises(NotOpened, match=f"lacks the tag {missing}"):
-            PEN.read(event)
+        with pytest.raises(UnreadableContent, match=f"the tag {missing} is missing"):
+            CODEC.decode(event)
 
     @pytest.mark.parametrize(
         ("tag", "value", "why"),
         [
-            ("v", "2", "of version '2'"),
-            ("v", "one", "of version 'one'"),
-            ("ts", "1", "not its time"),
-            ("k", "aman_summary", "not that of kind 30093"),
-            ("enc", "rot13", "encrypted as 'rot13'"),
-            ("enc", "secretbox-v1", "does not open"),
+            ("v", "2", "unknown schema version '2'"),
+            ("v", "one", "unknown schema version 'one'"),
+            ("ts", "1", "differs from created_at"),
+            ("k", "aman_summary", "does not match kind 30093"),
+            ("enc", "rot13", "unknown encryption 'rot13'"),
+            ("enc", "secretbox-v1", "cannot be decrypted"),
         ],
     )
     def test_an_event_whose_tags_say_something_else_is_refused(self, tag: str, value: str, why: str) -> None:
-        good = CLEAR_PEN.sign(LIKES, 1_700_000_000)
+        good = PLAIN_CODEC.encode(LIKES, 1_700_000_000)
         tags = [one for one in good.tags if one[0] != tag] + [(tag, value)]
-        with pytest.raises(NotOpened, match=why):
-            PEN.read(KEYS.sign(good.kind, good.content, tags, good.created_at))
+        with pytest.raises(UnreadableContent, match=why):
+            CODEC.decode(KEYS.sign(good.kind, good.content, tags, good.created_at))
 
     def test_what_can_not_be_encrypted_is_not_signed(self) -> None:
         for text in ("x" * 40_001, "\ud800"):
             with pytest.raises(NostrError):
-                PEN.sign(Wanted(SUMMARY, "hk:summary", {"summary": text}, hk="hk"), 1)
+                CODEC.encode(EventTemplate(SUMMARY, "hk:summary", {"summary": text}, hk="hk"), 1)
             with pytest.raises(NostrError):
-                PEN.sign(Wanted(APP, "d", {"text": text}), 1)
+                CODEC.encode(EventTemplate(APP, "d", {"text": text}), 1)
 
 
 class TestSnowclaw:
     def test_a_record_is_encrypted_and_says_so(self) -> None:
-        wanted = Wanted(APP, "snowclaw:memory:npub:abc", {"notes": ["likes tea"]}, group="hq")
-        event = PEN.sign(wanted, 1_700_000_000)
+        template = EventTemplate(APP, "snowclaw:memory:npub:abc", {"notes": ["likes tea"]}, group="hq")
+        event = CODEC.encode(template, 1_700_000_000)
         assert event.tags == (("d", "snowclaw:memory:npub:abc"), ("h", "hq"), ("encrypted", "nip44"))
-        assert PEN.read(event) == {"notes": ["likes tea"]}
-        with pytest.raises(NotOpened):
-            Pen(Keys.generate(), Box.of(KEYS)).read(event)
+        assert CODEC.decode(event) == {"notes": ["likes tea"]}
+        with pytest.raises(UnreadableContent):
+            Codec(Keys.generate(), SecretBox.of(KEYS)).decode(event)
 
     def test_one_in_clear_counts_for_nothing(self) -> None:
-        with pytest.raises(NotOpened, match="not encrypted"):
-            PEN.read(KEYS.sign(APP, '{"notes":["forged"]}', [["d", "x"]], 1))
+        with pytest.raises(UnreadableContent, match="not encrypted"):
+            CODEC.decode(KEYS.sign(APP, '{"notes":["forged"]}', [["d", "x"]], 1))
 
 
 class TestWhichHolds:
@@ -173,8 +175,11 @@ class TestWhichHolds:
             assert newest([one, other])[30078, "d"].id == "aa"
 
     def test_is_nothing_that_we_deleted(self) -> None:
-        gone = [Gone(30093, "user:abc:preference", ("11" * 32,)), Gone(APP, "snowclaw:memory:npub:abc")]
-        until, ids = deleted_until([PEN.delete(gone, 50)])
+        gone = [
+            Deletion(30093, "user:abc:preference", ("11" * 32,)),
+            Deletion(APP, "snowclaw:memory:npub:abc"),
+        ]
+        until, ids = deleted_until([CODEC.deletion(gone, 50)])
         assert until == {(30093, "user:abc:preference"): 50, (APP, "snowclaw:memory:npub:abc"): 50}
         assert ids == {"11" * 32}
 
@@ -187,7 +192,7 @@ class TestWhichHolds:
 class TestDigests:
     def test_change_with_what_is_said_and_not_with_the_time(self) -> None:
         def made(body: dict[str, Any], at: int = 0, group: str = "") -> str:
-            return Wanted(APP, "d", body, at, group=group).digest
+            return EventTemplate(APP, "d", body, at, group=group).digest
 
         assert made({"a": 1}) == made({"a": 1}, at=9)
         assert len({made({"a": 1}), made({"a": 2}), made({"a": 1}, group="h")}) == 3

@@ -20,12 +20,12 @@ from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import PROFILES, ROLLING
 from discoclaw.memory.people.tool_log import LONGEST, call_of
-from discoclaw.nostr.event import MOST_PLAIN
+from discoclaw.nostr.encryption import canonical, sha256
+from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outgoing.ledger_view import split
-from discoclaw.nostr.outgoing.views import NOTHING_SEEN
-from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, Wanted
-from discoclaw.nostr.sealed import canonical, sha256
+from discoclaw.nostr.outgoing.views import NOTHING_PUBLISHED
+from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, EventTemplate
 from tests.memory.kit import NOW, lines_of, remember
 from tests.nostr.mirror_kit import (
     ANN,
@@ -38,9 +38,9 @@ from tests.nostr.mirror_kit import (
     PLACE,
     PROFILE,
     SECOND,
-    House,
+    MirrorSetup,
     by_address,
-    house,
+    mirror_setup,
 )
 
 STATED = Origin("stated")
@@ -48,48 +48,48 @@ U, G = NAMES.user(ANN_ID)[:32], NAMES.channel(CHANNEL_ID)[:32]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[House]:
-    with house(tmp_path, owners=[ANN_ID]) as opened:
+def setup(tmp_path: Path) -> Iterator[MirrorSetup]:
+    with mirror_setup(tmp_path, owners=[ANN_ID]) as opened:
         yield opened
 
 
-async def say(home: House, text: str, kind: str = "fact", subject: str = ANN, **metadata: Any) -> str:
+async def say(setup: MirrorSetup, text: str, kind: str = "fact", subject: str = ANN, **metadata: Any) -> str:
     """Have something remembered; the id of the item."""
-    home.clock.now += 1_000
-    return await home.memory.change(subject, "why", remember(text, kind), **metadata)
+    setup.clock.now += 1_000
+    return await setup.memory.change(subject, "why", remember(text, kind), **metadata)
 
 
-async def mark(home: House, item_id: str, secret: Any, subject: str = ANN) -> None:
-    home.clock.now += 1_000
-    await home.memory.change(
+async def mark(setup: MirrorSetup, item_id: str, secret: Any, subject: str = ANN) -> None:
+    setup.clock.now += 1_000
+    await setup.memory.change(
         subject, "marked", lambda draft: draft.mark(draft.items[item_id], secret, STATED)
     )
 
 
-async def link(home: House, one: str, other: str) -> None:
-    home.clock.now += 1_000
-    await home.memory.change(
+async def link(setup: MirrorSetup, one: str, other: str) -> None:
+    setup.clock.now += 1_000
+    await setup.memory.change(
         ANN, "linked", lambda draft: draft.link(draft.items[one], draft.items[other], STATED)
     )
 
 
-def records(home: House, unit: str = ANN) -> list[Wanted]:
-    return [one for one in home.views.wanted(unit) if one.d.startswith(LEDGER)]
+def records(setup: MirrorSetup, unit: str = ANN) -> list[EventTemplate]:
+    return [one for one in setup.views.templates(unit) if one.d.startswith(LEDGER)]
 
 
-def one_of(home: House, kind: int, unit: str, prefix: str = "") -> Wanted:
-    (found,) = (one for one in home.views.wanted(unit) if one.kind == kind and one.d.startswith(prefix))
+def one_of(setup: MirrorSetup, kind: int, unit: str, prefix: str = "") -> EventTemplate:
+    (found,) = (one for one in setup.views.templates(unit) if one.kind == kind and one.d.startswith(prefix))
     return found
 
 
 class TestLedgers:
-    async def test_every_record_is_one_event_with_its_line(self, home: House) -> None:
-        await say(home, "likes tea")
-        await say(home, "has a 🐈", branch="coding")
-        lines = lines_of(home.memory, ANN).read().splitlines(keepends=True)
-        wanted = records(home)
-        assert len(wanted) == len(lines) == 3
-        for number, (one, line) in enumerate(zip(wanted, lines, strict=True)):
+    async def test_every_record_is_one_event_with_its_line(self, setup: MirrorSetup) -> None:
+        await say(setup, "likes tea")
+        await say(setup, "has a 🐈", branch="coding")
+        lines = lines_of(setup.memory, ANN).read().splitlines(keepends=True)
+        template = records(setup)
+        assert len(template) == len(lines) == 3
+        for number, (one, line) in enumerate(zip(template, lines, strict=True)):
             record = decode_line(line[:-1])
             assert one.d == NAMES.record(ANN, record.id)
             assert list(one.body) == ["subject", "line", "record"]
@@ -97,20 +97,20 @@ class TestLedgers:
             assert encode_line(record_of_json(one.body["record"])) == line
             assert iso_ms(one.at * 1000)[:19] == record.timestamp[:19]
 
-    async def test_a_large_record_is_several_events(self, home: House) -> None:
-        def wish(draft: Draft) -> None:
+    async def test_a_large_record_is_several_events(self, setup: MirrorSetup) -> None:
+        def write(draft: Draft) -> None:
             for number in range(60):
                 remember(f'„{number}“ \\" ' + "日本" * 400)(draft)
 
-        await home.memory.change(ANN, "why", wish)
-        wanted = records(home)
-        assert [one.body["part"] for one in wanted] == list(range(len(wanted)))
-        assert {one.body["parts"] for one in wanted} == {len(wanted)}
-        assert len(wanted) > 3
-        assert all(len(canonical(one.body).encode()) <= MOST_PLAIN for one in wanted)
-        record = record_of_json(json.loads("".join(one.body["text"] for one in wanted)))
-        assert encode_line(record) == lines_of(home.memory, ANN).read()
-        assert [one.d for one in wanted] == [NAMES.record(ANN, record.id, n) for n in range(len(wanted))]
+        await setup.memory.change(ANN, "why", write)
+        template = records(setup)
+        assert [one.body["part"] for one in template] == list(range(len(template)))
+        assert {one.body["parts"] for one in template} == {len(template)}
+        assert len(template) > 3
+        assert all(len(canonical(one.body).encode()) <= MAX_PLAINTEXT for one in template)
+        record = record_of_json(json.loads("".join(one.body["text"] for one in template)))
+        assert encode_line(record) == lines_of(setup.memory, ANN).read()
+        assert [one.d for one in template] == [NAMES.record(ANN, record.id, n) for n in range(len(template))]
 
     @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.integers(1, 40_000))
     @settings(max_examples=30, deadline=None)
@@ -121,26 +121,26 @@ class TestLedgers:
         assert all(0 < len(piece.encode()) <= 18_000 for piece in pieces)
 
     async def test_lines_that_can_not_be_read_are_left_out(
-        self, home: House, caplog: pytest.LogCaptureFixture
+        self, setup: MirrorSetup, caplog: pytest.LogCaptureFixture
     ) -> None:
         for text in ("one", "two", "three"):
-            await say(home, text)
-        log = lines_of(home.memory, ANN)
+            await say(setup, text)
+        log = lines_of(setup.memory, ANN)
         first, _, third = log.read().splitlines(keepends=True)
         log.replace(first + b'{"type": "commit"}\n' + third + b'{"torn')
-        assert [one.body["line"] for one in records(home)] == [0, 2]
-        assert "1 lines can not be read" in caplog.text
-        assert PREFERENCE not in home.views.look(ANN).settled
+        assert [one.body["line"] for one in records(setup)] == [0, 2]
+        assert "1 lines cannot be read" in caplog.text
+        assert PREFERENCE not in setup.views.desired(ANN).complete
 
 
 class TestConfidential:
-    async def test_a_record_says_only_that_it_is_there(self, home: House) -> None:
-        await say(home, "likes tea")
-        item = await say(home, "the code is 4711")
-        await mark(home, item, "confidential")
-        await say(home, "likes cake")
-        loose = [decode_line(line) for line in lines_of(home.memory, ANN).read().splitlines()]
-        tea, code, marked, cake = records(home)
+    async def test_a_record_says_only_that_it_is_there(self, setup: MirrorSetup) -> None:
+        await say(setup, "likes tea")
+        item = await say(setup, "the code is 4711")
+        await mark(setup, item, "confidential")
+        await say(setup, "likes cake")
+        loose = [decode_line(line) for line in lines_of(setup.memory, ANN).read().splitlines()]
+        tea, code, marked, cake = records(setup)
         assert "record" in tea.body
         assert "record" in cake.body
         for number, stub, record in ((1, code, loose[1]), (2, marked, loose[2])):
@@ -153,143 +153,145 @@ class TestConfidential:
                 "parent": record.parent_id,
                 "reason": "confidential",
             }
-        assert "4711" not in json.dumps([one.body for one in home.views.wanted(ANN)])
+        assert "4711" not in json.dumps([one.body for one in setup.views.templates(ANN)])
 
-    async def test_it_stays_so_when_it_is_shared_again_or_removed(self, home: House) -> None:
-        item = await say(home, "the code is 4711")
-        await mark(home, item, "confidential")
-        await mark(home, item, "normal")
-        await home.memory.change(ANN, "why", lambda draft: draft.remove(draft.items[item], STATED))
-        assert all("withheld" in one.body for one in records(home))
-        assert len(records(home)) == 4
+    async def test_it_stays_so_when_it_is_shared_again_or_removed(self, setup: MirrorSetup) -> None:
+        item = await say(setup, "the code is 4711")
+        await mark(setup, item, "confidential")
+        await mark(setup, item, "normal")
+        await setup.memory.change(ANN, "why", lambda draft: draft.remove(draft.items[item], STATED))
+        assert all("withheld" in one.body for one in records(setup))
+        assert len(records(setup)) == 4
 
-    async def test_nothing_that_touches_it_leaves_the_disk(self, home: House) -> None:
-        code = await say(home, "the code is 4711")
-        tea, cake = await say(home, "likes tea"), await say(home, "likes cake")
+    async def test_nothing_that_touches_it_leaves_the_disk(self, setup: MirrorSetup) -> None:
+        code = await say(setup, "the code is 4711")
+        tea, cake = await say(setup, "likes tea"), await say(setup, "likes cake")
         for one, other in ((tea, code), (tea, cake)):
-            await link(home, one, other)
-        await mark(home, code, "confidential")
-        withheld = ["withheld" in one.body for one in records(home)]
+            await link(setup, one, other)
+        await mark(setup, code, "confidential")
+        withheld = ["withheld" in one.body for one in records(setup)]
         assert withheld == [True, False, False, True, False, True]
 
-    async def test_no_view_shows_it_though_a_file_still_does(self, home: House) -> None:
-        item = await say(home, "User prefers vim.", "preference")
-        await say(home, "User likes tea.")
-        home.profile()
-        home.group(themes=["cakes"])
-        home.tool(content="Found: User prefers vim. (fact)")
-        before = one_of(home, TOOL, ANN).d
-        await mark(home, item, "confidential")
-        said = json.dumps([one.body for one in home.views.wanted(ANN)])
+    async def test_no_view_shows_it_though_a_file_still_does(self, setup: MirrorSetup) -> None:
+        item = await say(setup, "User prefers vim.", "preference")
+        await say(setup, "User likes tea.")
+        setup.profile()
+        setup.group(themes=["cakes"])
+        setup.tool(content="Found: User prefers vim. (fact)")
+        before = one_of(setup, TOOL, ANN).d
+        await mark(setup, item, "confidential")
+        said = json.dumps([one.body for one in setup.views.templates(ANN)])
         assert "vim" not in said
         assert "User likes tea." in said
-        assert one_of(home, TOOL, ANN).body["content"] == "(confidential)"
-        assert one_of(home, TOOL, ANN).d != before
+        assert one_of(setup, TOOL, ANN).body["content"] == "(confidential)"
+        assert one_of(setup, TOOL, ANN).d != before
 
-    async def test_nor_the_beginning_of_it_where_an_answer_was_cut_off(self, home: House) -> None:
+    async def test_nor_the_beginning_of_it_where_an_answer_was_cut_off(self, setup: MirrorSetup) -> None:
         text = f"The code is {'4711 ' * 150}"
-        item = await say(home, text)
-        home.tool(content=clip(f"Remembered: {text}", LONGEST))
-        assert "4711" in one_of(home, TOOL, ANN).body["content"]
-        await mark(home, item, "confidential")
-        assert one_of(home, TOOL, ANN).body["content"] == "(confidential)"
+        item = await say(setup, text)
+        setup.tool(content=clip(f"Remembered: {text}", LONGEST))
+        assert "4711" in one_of(setup, TOOL, ANN).body["content"]
+        await mark(setup, item, "confidential")
+        assert one_of(setup, TOOL, ANN).body["content"] == "(confidential)"
 
 
 class TestSecrets:
     async def test_a_record_with_a_key_in_it_is_withheld(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        with house(tmp_path) as home:
-            await say(home, f"my key is {'ab' * 32}")
-            await say(home, "likes tea")
-            key, tea = records(home)
+        with mirror_setup(tmp_path) as setup:
+            await say(setup, f"my key is {'ab' * 32}")
+            await say(setup, "likes tea")
+            key, tea = records(setup)
             assert key.body["reason"] == "secret"
             assert "record" in tea.body  # which has hashes of 64 digits
-            assert "line 1 holds a secret" in caplog.text
+            assert "line 1 contains a secret" in caplog.text
             assert "abab" not in caplog.text
 
     def test_a_view_goes_without_it(self, tmp_path: Path) -> None:
-        with house(tmp_path, redactor=Redactor(own=frozenset({"s3cret" * 6}))) as home:
-            home.profile(notes=["my key: " + "s3cret" * 6], display_names=[["s3cret" * 6, 1]])
-            home.summary(f"They said {'s3cret' * 6}.", NOW)
-            home.group(purpose="s3cret" * 6, themes=["s3cret" * 6])
-            home.tool(content="s3cret" * 6)
-            for unit in home.views.units():
-                said = json.dumps([one.body for one in home.views.wanted(unit)])
+        with mirror_setup(tmp_path, redactor=Redactor(own=frozenset({"s3cret" * 6}))) as setup:
+            setup.profile(notes=["my key: " + "s3cret" * 6], display_names=[["s3cret" * 6, 1]])
+            setup.summary(f"They said {'s3cret' * 6}.", NOW)
+            setup.group(purpose="s3cret" * 6, themes=["s3cret" * 6])
+            setup.tool(content="s3cret" * 6)
+            for unit in setup.views.units():
+                said = json.dumps([one.body for one in setup.views.templates(unit)])
                 assert "s3cret" not in said
                 assert "[REDACTED key]" in said
 
 
 class TestPeople:
-    def test_a_profile_has_snowclaws_shape(self, home: House) -> None:
-        home.profile(is_owner=False, favourite="blue")
-        wanted = one_of(home, APP, ANN)
-        assert wanted.d == f"snowclaw:memory:npub:{U}"
-        assert wanted.body == {
+    def test_a_profile_has_snowclaws_shape(self, setup: MirrorSetup) -> None:
+        setup.profile(is_owner=False, favourite="blue")
+        template = one_of(setup, APP, ANN)
+        assert template.d == f"snowclaw:memory:npub:{U}"
+        assert template.body == {
             **PROFILE,
             "favourite": "blue",
             "is_owner": True,
             "x_discord": ANN_ID,
         }
 
-    def test_who_the_owner_is_says_the_configuration_alone(self, home: House) -> None:
-        home.profile(BOB_ID, is_owner=True)
-        assert one_of(home, APP, f"user-{BOB_ID}").body["is_owner"] is False
+    def test_who_the_owner_is_says_the_configuration_alone(self, setup: MirrorSetup) -> None:
+        setup.profile(BOB_ID, is_owner=True)
+        assert one_of(setup, APP, f"user-{BOB_ID}").body["is_owner"] is False
 
-    def test_a_profile_that_is_too_long_loses_its_oldest_notes(self, home: House) -> None:
+    def test_a_profile_that_is_too_long_loses_its_oldest_notes(self, setup: MirrorSetup) -> None:
         notes = [f"{number} " + "ü" * 990 for number in range(100)]
-        home.profile(notes=notes)
-        body = one_of(home, APP, ANN).body
-        assert len(canonical(body).encode()) <= MOST_PLAIN
+        setup.profile(notes=notes)
+        body = one_of(setup, APP, ANN).body
+        assert len(canonical(body).encode()) <= MAX_PLAINTEXT
         assert 15 < len(body["notes"]) < 25
         assert body["notes"] == notes[-len(body["notes"]) :]
         assert body["preferences"] == PROFILE["preferences"]
 
     def test_a_profile_that_can_not_be_read_is_left_out(
-        self, home: House, caplog: pytest.LogCaptureFixture
+        self, setup: MirrorSetup, caplog: pytest.LogCaptureFixture
     ) -> None:
-        home.memory.disk.documents(PROFILES).write(f"{ANN_ID}.json", b"{nonsense")
-        home.tool()
-        assert [one.kind for one in home.views.wanted(ANN)] == [TOOL]
-        assert f"{ANN_ID}.json is not mirrored" in caplog.text
+        setup.memory.disk.documents(PROFILES).write(f"{ANN_ID}.json", b"{nonsense")
+        setup.tool()
+        assert [one.kind for one in setup.views.templates(ANN)] == [TOOL]
+        assert f"{ANN_ID}.json: " in caplog.text
 
-    async def test_preferences_are_a_sentence_a_line_newest_first(self, home: House) -> None:
-        await say(home, "User prefers vim.", "preference")
-        await say(home, "User lives in Ulm.")
-        secret = await say(home, "User prefers blondes.", "preference")
-        await say(home, "User prefers tabs.", "preference")
-        await mark(home, secret, "confidential")
-        wanted = one_of(home, PREFERENCE, ANN)
-        assert wanted.d == f"user:{U}:preference"
-        assert list(wanted.body.items()) == [
+    async def test_preferences_are_a_sentence_a_line_newest_first(self, setup: MirrorSetup) -> None:
+        await say(setup, "User prefers vim.", "preference")
+        await say(setup, "User lives in Ulm.")
+        secret = await say(setup, "User prefers blondes.", "preference")
+        await say(setup, "User prefers tabs.", "preference")
+        await mark(setup, secret, "confidential")
+        template = one_of(setup, PREFERENCE, ANN)
+        assert template.d == f"user:{U}:preference"
+        assert list(template.body.items()) == [
             ("history_key", f"user:{U}"),
             ("preference", "User prefers tabs.\nUser prefers vim."),
             ("updated_at", None),
         ]
-        assert wanted.open
+        assert template.plaintext_ok
 
-    async def test_what_is_private_is_never_open_and_another_version(self, home: House) -> None:
-        item = await say(home, "User prefers vim.", "preference")
-        before = one_of(home, PREFERENCE, ANN)
-        await mark(home, item, "private")
-        after = one_of(home, PREFERENCE, ANN)
+    async def test_what_is_private_is_never_open_and_another_version(self, setup: MirrorSetup) -> None:
+        item = await say(setup, "User prefers vim.", "preference")
+        before = one_of(setup, PREFERENCE, ANN)
+        await mark(setup, item, "private")
+        after = one_of(setup, PREFERENCE, ANN)
         assert after.body["preference"] == before.body["preference"]
-        assert (before.open, after.open) == (True, False)
+        assert (before.plaintext_ok, after.plaintext_ok) == (True, False)
         assert before.digest != after.digest
 
-    async def test_without_preferences_there_is_none_and_an_older_one_is_gone(self, home: House) -> None:
-        item = await say(home, "User prefers vim.", "preference")
-        await home.memory.change(ANN, "why", lambda draft: draft.remove(draft.items[item], STATED))
-        look = home.views.look(ANN)
-        assert PREFERENCE not in {one.kind for one in look.views}
-        assert PREFERENCE in look.settled
+    async def test_without_preferences_there_is_none_and_an_older_one_is_gone(
+        self, setup: MirrorSetup
+    ) -> None:
+        item = await say(setup, "User prefers vim.", "preference")
+        await setup.memory.change(ANN, "why", lambda draft: draft.remove(draft.items[item], STATED))
+        desired = setup.views.desired(ANN)
+        assert PREFERENCE not in {one.kind for one in desired.views}
+        assert PREFERENCE in desired.complete
 
 
 class TestTools:
-    def test_a_call_has_amans_fields_in_order_and_is_addressed_by_them(self, home: House) -> None:
-        call = home.tool()
-        wanted = one_of(home, TOOL, ANN)
-        assert list(wanted.body.items())[:7] == [
+    def test_a_call_has_amans_fields_in_order_and_is_addressed_by_them(self, setup: MirrorSetup) -> None:
+        call = setup.tool()
+        template = one_of(setup, TOOL, ANN)
+        assert list(template.body.items())[:7] == [
             ("history_key", f"group:{G}"),
             ("tool_name", "weather"),
             ("success", True),
@@ -298,45 +300,47 @@ class TestTools:
             ("group_id", G),
             ("created_at", SECOND),
         ]
-        assert wanted.d == f"group:{G}:{sha256(canonical(wanted.body))}"
-        assert wanted.at == SECOND
-        body = wanted.body
+        assert template.d == f"group:{G}:{sha256(canonical(template.body))}"
+        assert template.at == SECOND
+        body = template.body
         line = {"id": body["x_id"], "at": body["x_ms"], "tool": body["tool_name"], "ok": body["success"]}
         more = {name: body[f"x_{name}"] for name in ("channel", "session", "private")}
         assert call_of({**line, "content": body["content"], **more}) == call
         assert body["x_discord"] == ANN_ID
 
-    def test_short_answers_can_not_be_guessed_from_the_address(self, home: House) -> None:
-        home.tool(content="yes")
-        wanted = one_of(home, TOOL, ANN)
-        plain = {key: value for key, value in wanted.body.items() if key != "x_salt"}
-        assert len(wanted.body["x_salt"]) == 32
-        assert sha256(canonical(plain)) not in wanted.d
+    def test_short_answers_can_not_be_guessed_from_the_address(self, setup: MirrorSetup) -> None:
+        setup.tool(content="yes")
+        template = one_of(setup, TOOL, ANN)
+        plain = {key: value for key, value in template.body.items() if key != "x_salt"}
+        assert len(template.body["x_salt"]) == 32
+        assert sha256(canonical(plain)) not in template.d
 
-    def test_in_a_dm_there_is_no_group(self, home: House) -> None:
-        home.tool(session=DM, channel="66")
-        wanted = one_of(home, TOOL, ANN)
-        assert (wanted.body["history_key"], wanted.body["group_id"]) == (f"user:{U}", None)
-        assert wanted.body["x_channel"] == "66"
+    def test_in_a_dm_there_is_no_group(self, setup: MirrorSetup) -> None:
+        setup.tool(session=DM, channel="66")
+        template = one_of(setup, TOOL, ANN)
+        assert (template.body["history_key"], template.body["group_id"]) == (f"user:{U}", None)
+        assert template.body["x_channel"] == "66"
 
-    def test_what_is_no_longer_in_the_log_is_gone_unless_something_is_unreadable(self, home: House) -> None:
-        assert TOOL not in home.views.look(ANN).settled  # nothing is there of them at all
-        home.profile()
-        assert TOOL in home.views.look(ANN).settled
-        home.tool()
-        log = home.memory.disk.log(f"tools/{ANN}.jsonl")
+    def test_what_is_no_longer_in_the_log_is_gone_unless_something_is_unreadable(
+        self, setup: MirrorSetup
+    ) -> None:
+        assert TOOL not in setup.views.desired(ANN).complete  # nothing is there of them at all
+        setup.profile()
+        assert TOOL in setup.views.desired(ANN).complete
+        setup.tool()
+        log = setup.memory.disk.log(f"tools/{ANN}.jsonl")
         log.replace(log.read() + b"{nonsense\n")
-        look = home.views.look(ANN)
-        assert TOOL not in look.settled
-        assert TOOL in {one.kind for one in look.views}
+        desired = setup.views.desired(ANN)
+        assert TOOL not in desired.complete
+        assert TOOL in {one.kind for one in desired.views}
 
 
 class TestGroups:
-    def test_a_group_has_snowclaws_shape(self, home: House) -> None:
-        home.group(colour="red")
-        wanted = one_of(home, APP, GROUP)
-        assert wanted.d == f"snowclaw:memory:group:{G}"
-        assert wanted.body == {
+    def test_a_group_has_snowclaws_shape(self, setup: MirrorSetup) -> None:
+        setup.group(colour="red")
+        template = one_of(setup, APP, GROUP)
+        assert template.d == f"snowclaw:memory:group:{G}"
+        assert template.body == {
             "purpose": "where we plan the fête",
             "members": [[U, "Ann B."], [NAMES.user(BOB_ID)[:32], "Bob"]],
             "themes": ["cakes"],
@@ -345,30 +349,30 @@ class TestGroups:
             "x_members": [[ANN_ID, "Ann B."], [BOB_ID, "Bob"]],
             "x_discord": CHANNEL_ID,
         }
-        assert wanted.group == ""
+        assert template.group == ""
 
-    def test_its_themes_are_topics(self, home: House) -> None:
-        home.group()
-        wanted = one_of(home, TOPICS, GROUP)
-        assert wanted.d == f"group:{G}:subscription_state"
-        assert wanted.body == {"history_key": f"group:{G}", "topics": ["cakes"], "updated_at": None}
-        home.group(themes=[])
-        look = home.views.look(GROUP)
-        assert [one.kind for one in look.views] == [APP]
-        assert TOPICS in look.settled
+    def test_its_themes_are_topics(self, setup: MirrorSetup) -> None:
+        setup.group()
+        template = one_of(setup, TOPICS, GROUP)
+        assert template.d == f"group:{G}:subscription_state"
+        assert template.body == {"history_key": f"group:{G}", "topics": ["cakes"], "updated_at": None}
+        setup.group(themes=[])
+        desired = setup.views.desired(GROUP)
+        assert [one.kind for one in desired.views] == [APP]
+        assert TOPICS in desired.complete
 
     def test_only_a_mapped_channel_has_an_h_tag(self, tmp_path: Path) -> None:
-        with house(tmp_path, groups={CHANNEL_ID: "inner-circle"}) as home:
-            home.group()
-            assert one_of(home, APP, GROUP).group == "inner-circle"
+        with mirror_setup(tmp_path, groups={CHANNEL_ID: "inner-circle"}) as setup:
+            setup.group()
+            assert one_of(setup, APP, GROUP).group == "inner-circle"
 
 
 class TestConversations:
-    def test_a_summary_has_amans_fields(self, home: House) -> None:
-        home.summary("They planned a fête.", NOW + 5, people=[BOB_ID, ANN_ID])
-        wanted = one_of(home, SUMMARY, f"{SESSION}{PLACE}")
-        assert wanted.d == f"group:{G}:summary"
-        assert list(wanted.body.items()) == [
+    def test_a_summary_has_amans_fields(self, setup: MirrorSetup) -> None:
+        setup.summary("They planned a fête.", NOW + 5, people=[BOB_ID, ANN_ID])
+        template = one_of(setup, SUMMARY, f"{SESSION}{PLACE}")
+        assert template.d == f"group:{G}:summary"
+        assert list(template.body.items()) == [
             ("history_key", f"group:{G}"),
             ("summary", "They planned a fête."),
             ("message_count", 7),
@@ -378,71 +382,73 @@ class TestConversations:
             ("x_up_to", "1468000000000000000"),
             ("x_people", [BOB_ID, ANN_ID]),
         ]
-        assert wanted.at == SECOND
-        assert not wanted.open
+        assert template.at == SECOND
+        assert not template.plaintext_ok
 
-    def test_a_clear_has_amans_fields_and_hides_what_is_older(self, home: House) -> None:
-        home.summary("They planned a fête.", NOW - 1)
-        clear = home.clear(NOW)
-        look = home.views.look(f"{SESSION}{PLACE}")
-        (wanted,) = look.views
-        assert wanted.kind == CLEAR
-        assert list(wanted.body.items())[:3] == [
+    def test_a_clear_has_amans_fields_and_hides_what_is_older(self, setup: MirrorSetup) -> None:
+        setup.summary("They planned a fête.", NOW - 1)
+        clear = setup.clear(NOW)
+        desired = setup.views.desired(f"{SESSION}{PLACE}")
+        (template,) = desired.views
+        assert template.kind == CLEAR
+        assert list(template.body.items())[:3] == [
             ("history_key", f"group:{G}"),
             ("sender_id", U),
             ("created_at", SECOND),
         ]
-        assert wanted.d == f"group:{G}:{sha256(canonical(wanted.body))}"
-        body = wanted.body
+        assert template.d == f"group:{G}:{sha256(canonical(template.body))}"
+        body = template.body
         line = {"id": body["x_id"], "at": body["x_ms"], "session": body["x_session"], "by": body["x_by"]}
         assert clear_of(line) == clear
-        assert {SUMMARY, CLEAR} <= look.settled
+        assert {SUMMARY, CLEAR} <= desired.complete
 
-    def test_a_later_summary_is_dated_behind_the_second_of_the_clear(self, home: House) -> None:
-        home.clear(NOW)
-        home.summary("They began anew.", NOW + 1)
-        assert one_of(home, SUMMARY, f"{SESSION}{PLACE}").at == SECOND + 1
+    def test_a_later_summary_is_dated_behind_the_second_of_the_clear(self, setup: MirrorSetup) -> None:
+        setup.clear(NOW)
+        setup.summary("They began anew.", NOW + 1)
+        assert one_of(setup, SUMMARY, f"{SESSION}{PLACE}").at == SECOND + 1
 
-    def test_a_summary_that_is_not_there_was_removed_only_if_its_cursor_is(self, home: House) -> None:
+    def test_a_summary_that_is_not_there_was_removed_only_if_its_cursor_is(self, setup: MirrorSetup) -> None:
         unit = f"{SESSION}{PLACE}"
-        assert SUMMARY not in home.views.look(unit).settled
-        home.summary("They planned a fête.", NOW)
-        folder = home.memory.disk.documents(ROLLING)
+        assert SUMMARY not in setup.views.desired(unit).complete
+        setup.summary("They planned a fête.", NOW)
+        folder = setup.memory.disk.documents(ROLLING)
         folder.write(session_name(PLACE), b"{nonsense")
-        assert SUMMARY not in home.views.look(unit).settled
+        assert SUMMARY not in setup.views.desired(unit).complete
         folder.remove([session_name(PLACE)])
-        assert SUMMARY in home.views.look(unit).settled
+        assert SUMMARY in setup.views.desired(unit).complete
 
-    def test_what_is_no_conversation_is_left_out(self, home: House, caplog: pytest.LogCaptureFixture) -> None:
-        assert home.views.wanted(f"{SESSION}elsewhere:1") == []
-        assert "no conversation" in caplog.text
+    def test_what_is_no_conversation_is_left_out(
+        self, setup: MirrorSetup, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        assert setup.views.templates(f"{SESSION}elsewhere:1") == []
+        assert "not the session key" in caplog.text
 
 
-async def test_every_unit_on_disk_is_found(home: House) -> None:
-    assert home.views.units() == []
-    await say(home, "likes tea")
-    await say(home, "I am a bot", subject="bot")
-    home.profile(BOB_ID)
-    home.group()
-    home.summary("They planned a fête.", NOW)
-    home.memory.disk.documents(ROLLING).write(f"{session_name(DM)}.corrupt-1", b"x")
-    home.clear(NOW, DM)
+async def test_every_unit_on_disk_is_found(setup: MirrorSetup) -> None:
+    assert setup.views.units() == []
+    await say(setup, "likes tea")
+    await say(setup, "I am a bot", subject="bot")
+    setup.profile(BOB_ID)
+    setup.group()
+    setup.summary("They planned a fête.", NOW)
+    setup.memory.disk.documents(ROLLING).write(f"{session_name(DM)}.corrupt-1", b"x")
+    setup.clear(NOW, DM)
     units = [ANN, "bot", f"user-{BOB_ID}", GROUP, f"{SESSION}{PLACE}", f"{SESSION}{DM}"]
-    assert sorted(home.views.units()) == sorted(units)
+    assert sorted(setup.views.units()) == sorted(units)
 
 
 async def test_both_stores_publish_the_same(tmp_path: Path) -> None:
     published = []
     for store in ("files", "sqlite"):
-        with house(tmp_path / store, store=store) as home:
-            await say(home, "User prefers vim.", "preference")
-            home.profile()
-            home.group()
-            home.summary("They planned a fête.", NOW)
-            home.tool()
-            home.clear(NOW - 60_000, DM)
-            published.append({unit: by_address(home.views.wanted(unit)) for unit in home.views.units()})
-            await home.mirror.close()
+        with mirror_setup(tmp_path / store, store=store) as setup:
+            await say(setup, "User prefers vim.", "preference")
+            setup.profile()
+            setup.group()
+            setup.summary("They planned a fête.", NOW)
+            setup.tool()
+            setup.clear(NOW - 60_000, DM)
+            published.append({unit: by_address(setup.views.templates(unit)) for unit in setup.views.units()})
+            await setup.mirror.close()
     files, sqlite = published
     assert files == sqlite
     assert len(files) == 4
@@ -458,44 +464,44 @@ STEPS = st.lists(
 async def test_what_is_seen_in_steps_adds_up_to_what_is_seen_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]], cut: int
 ) -> None:
-    """Whenever somebody looks, the last look at each address is what a look at everything says."""
-    with house(tmp_path_factory.mktemp("house")) as home:
+    """Whenever somebody looks, the last desired at each address is what a desired at everything says."""
+    with mirror_setup(tmp_path_factory.mktemp("mirror")) as setup:
         items: list[str] = []
-        seen, found = NOTHING_SEEN, dict[tuple[int, str], Wanted]()
+        seen, found = NOTHING_PUBLISHED, dict[tuple[int, str], EventTemplate]()
         for number, (step, which) in enumerate(steps):
-            await _do(home, items, step, number, which)
+            await _do(setup, items, step, number, which)
             if number == cut or which == 0:
-                look = home.views.look(ANN, seen)
-                seen = look.seen
-                found |= by_address(look.wanted)
-        found |= by_address(home.views.look(ANN, seen).wanted)
-        whole = by_address(home.views.wanted(ANN))
+                desired = setup.views.desired(ANN, seen)
+                seen = desired.ledger
+                found |= by_address(desired.templates)
+        found |= by_address(setup.views.desired(ANN, seen).templates)
+        whole = by_address(setup.views.templates(ANN))
         assert {key: one.digest for key, one in found.items() if key[0] == APP} == {
             key: one.digest for key, one in whole.items() if key[0] == APP
         }
-        assert whole == by_address(home.views.wanted(ANN))
+        assert whole == by_address(setup.views.templates(ANN))
 
 
-async def _do(home: House, items: list[str], step: str, number: int, which: int) -> None:
+async def _do(setup: MirrorSetup, items: list[str], step: str, number: int, which: int) -> None:
     item = items[which % len(items)] if items else ""
     if step == "add" or not items:
-        items.append(await say(home, f"text {number}", "preference" if which % 2 else "fact"))
+        items.append(await say(setup, f"text {number}", "preference" if which % 2 else "fact"))
     elif step == "mark":
-        await mark(home, item, ("confidential", "private", "normal")[which % 3])
+        await mark(setup, item, ("confidential", "private", "normal")[which % 3])
     elif step == "change":
-        wish = remember(f"other {number}")
-        await home.memory.change(ANN, "why", lambda draft: wish(draft), by="test")
+        write = remember(f"other {number}")
+        await setup.memory.change(ANN, "why", lambda draft: write(draft), by="test")
     elif step == "link":
         other = items[-1]
         if other != item:
-            await link(home, item, other)
+            await link(setup, item, other)
     else:
-        await home.memory.turn(
+        await setup.memory.turn(
             ANN, lambda branches, now: branches.create(f"b{number}", "", now_ms=now, start=None)
         )
 
 
 def test_a_wanted_is_told_apart_by_all_that_matters() -> None:
-    one = Wanted(APP, "d", {"a": 1})
+    one = EventTemplate(APP, "d", {"a": 1})
     assert one.digest == replace(one, at=5).digest
     assert one.digest != replace(one, body={"a": 2}).digest != replace(one, group="g").digest

@@ -153,7 +153,7 @@ class TestWhenTheModelFails:
         queue = house.discord.add_channel("queue")
         house.brain.answer("crowded", *[FAILED] * 3)
         await house.ask(house.ann, queue, "is it crowded?")
-        await house.answered(queue, ModelOverloaded.told_user)
+        await house.answered(queue, ModelOverloaded.user_message)
         await house.ask(house.ann, queue, "and now?")
         await house.answered(queue, "ok")
 
@@ -162,7 +162,7 @@ class TestWhenTheModelFails:
         bridge = house.discord.add_channel("bridge")
         house.brain.answer("cross", cut("Half of the way is "))
         await house.ask(house.ann, bridge, "how to cross?")
-        await house.answered(bridge, ModelUnreachable.told_user)
+        await house.answered(bridge, ModelUnreachable.user_message)
         assert house.texts(bridge)[0].startswith("Half of the way is")
 
 

@@ -136,7 +136,7 @@ class TestNoModel:
         bot = await house.running(ANTHROPIC_BASE_URL=NOWHERE)
         void = house.discord.add_channel("void")
         await house.ask(house.ann, void, "anybody?")
-        await house.answered(void, ModelUnreachable.told_user)
+        await house.answered(void, ModelUnreachable.user_message)
         assert bot.runs
 
     async def test_no_life_has_printed_the_token(self, house: House) -> None:

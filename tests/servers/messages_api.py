@@ -2,7 +2,7 @@
 
     async with MessagesServer() as server:
         server.script(text("Hel", "lo"), failure(429, "rate_limit_error", retry_after_ms="1"))
-        door = ClaudeDoor(base_url=server.base_url)
+        provider = AnthropicProvider(base_url=server.base_url)
         ...
         assert server.requests[0].body["model"] == "claude-haiku-5-5"
 

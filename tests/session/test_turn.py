@@ -314,7 +314,7 @@ class TestAModelThatFails:
     async def test_the_person_is_told_its_text(self, tmp_path: Path, error: type[ModelError]) -> None:
         home = house(tmp_path, ScriptedModel([error("details for the log")]), summary_every=1)
         reply = await ask(home)
-        assert reply.failed == [error.told_user]
+        assert reply.failed == [error.user_message]
         assert "details" not in "".join(reply.failed)
         assert home.model.summarised == []
 
@@ -322,18 +322,18 @@ class TestAModelThatFails:
         broken = [TextDelta("Half an ans"), ModelUnreachable("gone")]
         reply = await ask(house(tmp_path, ScriptedModel([broken])))
         assert reply.text == "Half an ans"
-        assert reply.failed == [ModelUnreachable.told_user]
+        assert reply.failed == [ModelUnreachable.user_message]
 
     async def test_a_stream_without_an_end_is_said(self, tmp_path: Path) -> None:
         reply = await ask(house(tmp_path, ScriptedModel([[TextDelta("Half")]])))
-        assert reply.failed == [ModelError.told_user]
+        assert reply.failed == [ModelError.user_message]
 
     async def test_an_unexpected_fault_is_said_and_logged(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         home = house(tmp_path, ScriptedModel([ZeroDivisionError("a fault nobody thought of"), "Well."]))
         reply = await ask(home)
-        assert reply.failed == [ModelError.told_user]
+        assert reply.failed == [ModelError.user_message]
         assert "a fault nobody thought of" in caplog.text
         assert (await ask(home)).text == "Well."
 
@@ -430,7 +430,7 @@ class TestTools:
     async def test_a_model_that_fails_after_a_tool_is_said(self, tmp_path: Path) -> None:
         wanted = calls(("memory_store", {"text": "User naps."}))
         home = house(tmp_path, ScriptedModel([wanted, ModelTimeout("slow")]))
-        assert (await ask(home)).failed == [ModelTimeout.told_user]
+        assert (await ask(home)).failed == [ModelTimeout.user_message]
         assert await home.texts(ANN) == ["User naps."]
 
 

@@ -1,5 +1,31 @@
-"""The model's door: Claude over the official SDK, servers that speak its API, and an offline stand-in.
+"""Anthropic's Messages API over the official SDK, and every other server that speaks it (Ollama, llama.cpp).
 
-Imports only core. Nothing of a vendor leaves this room: values are core's, failures are `ModelError`s.
-`door.ClaudeDoor` and `offline.OfflineModel` are the ways in.
+Imports only core and the values of `models`. Nothing of the vendor leaves this package: values are core's,
+failures are `ModelError`s.
 """
+
+from discoclaw.core.errors import ModelNotFound, SettingsError
+from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.config import ModelConfig, Models
+
+__all__ = ["AnthropicProvider", "open_models"]
+
+
+def open_models(config: ModelConfig) -> Models:
+    """All three models over one connection pool. Raises SettingsError without a key and an address."""
+    if config.key is None and config.base_url is None:
+        raise SettingsError(
+            "ANTHROPIC_API_KEY is not set; set it, or ANTHROPIC_BASE_URL for a local model, "
+            "or try `discoclaw demo`, which needs neither"
+        )
+    try:
+        provider = AnthropicProvider(
+            api_key=config.key, base_url=config.base_url, connect_timeout_s=config.connect_timeout_s
+        )
+    except ModelNotFound as error:
+        raise SettingsError(f"ANTHROPIC_BASE_URL=…: not an address ({error})") from None
+    return Models(
+        chat=provider.model(config.chat, total_timeout_s=config.chat_timeout_s),
+        summary=provider.model(config.summary, total_timeout_s=config.loop_timeout_s),
+        facts=provider.model(config.facts, total_timeout_s=config.loop_timeout_s),
+    )

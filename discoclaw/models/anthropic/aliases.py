@@ -1,7 +1,4 @@
-"""Short names of models. Knows nothing about which models an account may use.
-
-A name that is no alias goes to the server as it is, so a local model keeps the name its server gave it.
-"""
+"""Short names of models. Knows nothing about which models an account may use."""
 
 ALIASES = {
     "fast": "claude-haiku-5-5",
@@ -12,5 +9,8 @@ ALIASES = {
 
 
 def resolve(name: str) -> str:
-    """The model id behind an alias; any other name untouched."""
+    """The model id of an alias.
+
+    Any other name is returned as it is: local servers have names of their own.
+    """
     return ALIASES.get(name.strip().lower(), name)

@@ -1,13 +1,13 @@
-"""The vendor's errors become ours here: one table per source, and nothing of the vendor leaves the room.
+"""Translates errors of the SDK into `ModelError`s: one table per source. No vendor class leaves this package.
 
-What can come out of a call, and who raises it:
+A call can raise three kinds of errors:
 
-- the SDK's own classes, one per HTTP status, and one generic class for an `error` event inside a stream
-  that had begun with status 200, where only the body's `error.type` tells what happened;
-- httpx2's errors, which the SDK wraps while it sends (as `APIConnectionError`, the original being the
-  cause) but lets through while a stream is read;
-- ordinary exceptions from the SDK's reading of a stream: it does not validate what a server sends, so a
-  malformed event surfaces as whatever its accumulator trips over.
+- The SDK's own classes: one per HTTP status, and a generic one for an `error` event in a stream that began
+  with status 200. There only the body's `error.type` says what happened.
+- httpx2's errors. While a request is sent, the SDK wraps them (in `APIConnectionError`, with the original as
+  the cause). While a stream is read, they come through unwrapped.
+- Ordinary exceptions while the SDK reads a stream. It doesn't validate what a server sends, so a malformed
+  event surfaces as whatever its accumulator trips over.
 
 Knows nothing about requests or answers.
 """
@@ -61,7 +61,7 @@ SDK_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
     anthropic.APIWebhookValidationError: ModelBadRequest,
 }
 
-# Raised for what the SDK has no class for; a new class that falls to one of these wants a line above.
+# Base classes, raised when the SDK has no class of its own. When a new SDK class lands here, add it above.
 GENERIC_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
     anthropic.InternalServerError: ModelUnreachable,
     anthropic.APIStatusError: ModelUnreachable,
@@ -81,7 +81,8 @@ HTTP_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
     OSError: ModelUnreachable,
 }
 
-# UnicodeEncodeError: what we wanted to send is no text. The others: what came is no answer.
+# UnicodeEncodeError means that our request holds half a surrogate pair; all others, that the answer is
+# garbage.
 GARBLED: Mapping[type[BaseException], type[ModelError]] = {
     UnicodeEncodeError: ModelBadRequest,
     ValueError: ModelBadOutput,
@@ -92,7 +93,7 @@ GARBLED: Mapping[type[BaseException], type[ModelError]] = {
     AssertionError: ModelBadOutput,
 }
 
-# `error.type` of a body; asked only where the class says no more than "failed".
+# By `error.type` of the body, which is used only where the class says no more than "it failed".
 BODY_TYPES: Mapping[str, type[ModelError]] = {
     "invalid_request_error": ModelBadRequest,
     "authentication_error": ModelKeyRejected,
@@ -106,27 +107,39 @@ BODY_TYPES: Mapping[str, type[ModelError]] = {
     "api_error": ModelUnreachable,
 }
 
-# Some rejections share status 400 and differ in words only: Anthropic's two, llama.cpp's, Ollama's.
+# Some rejections share status 400 and differ only in their text: two of Anthropic's, llama.cpp's, Ollama's.
 _TOO_LONG = re.compile(
     r"prompt is too long|exceed\w*[\w\s]*context|context (?:length|size|window)|exceeds? the maximum",
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(r"credit balance|billing", re.IGNORECASE)
 
+USER_MESSAGES: Mapping[type[ModelError], str] = {
+    ModelKeyRejected: (
+        "The model refused my API key, so I can't answer. An admin has to check ANTHROPIC_API_KEY."
+    ),
+    ModelNotFound: (
+        "The server doesn't have the model I'm set up with. "
+        "An admin has to check DISCOCLAW_MODEL and ANTHROPIC_BASE_URL."
+    ),
+}
+"""For people: the errors whose way out is a setting of this provider."""
+
 _MAX_SHOWN = 400
 
 
 def translate(error: BaseException, *, secret: str = "") -> ModelError:
-    """Our error for a vendor's, its text one line for the log in which `secret` does not occur."""
-    return _kind(error)(_describe(error, secret))
+    """The `ModelError` for an error of the SDK. Its text is one line for the log and never holds `secret`."""
+    kind = _kind(error)
+    return kind(_describe(error, secret), user_message=USER_MESSAGES.get(kind))
 
 
 @contextmanager
 def translated(secret: str = "") -> Iterator[None]:
-    """Around every call of the SDK: what it raises leaves as a `ModelError`.
+    """Surrounds every call of the SDK: whatever it raises leaves as a `ModelError`.
 
-    Vendor errors are not kept as a cause: a server may echo the key in a message, and a logged traceback
-    prints causes. What is none of theirs may be a fault of ours, so its traceback is kept.
+    SDK errors are not kept as the cause: a server may echo the key in its message, and a logged traceback
+    prints causes. An ordinary exception may be a bug of ours, so it stays as the cause.
     """
     try:
         yield
@@ -175,7 +188,7 @@ def _describe(error: BaseException, secret: str) -> str:
         words = str(error.api_message or error.message)
     elif isinstance(error, APIConnectionError) and error.__cause__ is not None:
         words = f"{type(error.__cause__).__name__}: {error.__cause__}"
-    # Cleaned before it is clipped: half a key would no longer be recognised.
+    # Redacted before it is clipped: half a key would no longer be recognised.
     if secret:
         words = words.replace(secret, "[key]")
     words = clip(collapse(redact(words).text), _MAX_SHOWN)

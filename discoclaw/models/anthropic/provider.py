@@ -1,7 +1,7 @@
-"""Claude, and every other server that speaks the Messages API (Ollama, llama.cpp, gateways).
+"""Models behind Anthropic's Messages API, at Anthropic or at another server that speaks it.
 
 `AnthropicProvider` owns one connection pool of the official SDK. `provider.model(name)` is a `Model` over it,
-so the chat model and the small one share connections and key. Retries are the SDK's. Knows nothing about
+so the chat model and the small ones share connections and key. The SDK does the retries. Knows nothing about
 prompts, memory or Discord.
 
 Every wait for the server counts against one deadline per call. The deadline is set around each wait and
@@ -28,22 +28,23 @@ from discoclaw.core.text import scrub
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.aliases import resolve
 from discoclaw.models.anthropic.errors import translated
-from discoclaw.models.shapes import MAX_ANSWER, checked
+from discoclaw.models.structured import MAX_ANSWER, checked
 
 log = logging.getLogger(__name__)
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 DUMMY_KEY = "no-key"
-"""Sent where no key is set: the SDK insists on one, and local servers ignore it."""
+"""Sent when no key is set: the SDK insists on one, and local servers ignore it."""
 
 _DRAIN_S = 0.2
+"""How long to wait for the end of a body that is already complete, in seconds."""
 
 
 class AnthropicProvider:
     """One connection pool to one server.
 
-    The SDK would fill every credential and address that is None from the environment, so each is given a
-    value here; which one is for the settings to decide.
+    The SDK fills every credential and address that is None from the environment. So each gets a value here:
+    only `settings.py` reads the environment. Raises ModelNotFound when `base_url` can't be parsed.
     """
 
     def __init__(
@@ -58,31 +59,31 @@ class AnthropicProvider:
         self.secret = api_key or ""
         self.connect_timeout_s = connect_timeout_s
         self.speaks_schema = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
-        """Whether the server is known to keep to a JSON schema; others are also told in words."""
+        """Whether the server is known to enforce a JSON schema; others also get it in the prompt."""
         with translated(self.secret):
             self.sdk = AsyncAnthropic(
                 api_key=key,
                 base_url=base_url or ANTHROPIC_URL,
                 max_retries=max_retries,
-                # ANTHROPIC_CUSTOM_HEADERS is read whatever we pass; it must not replace the key.
+                # The SDK always reads ANTHROPIC_CUSTOM_HEADERS; it must not replace the key.
                 default_headers={"Authorization": f"Bearer {key}"},
-                # Off, or environment variables could have it export prompts.
+                # Off, because environment variables could otherwise make the SDK export prompts.
                 open_telemetry=False,
             )
 
     def model(
         self, name: str, *, total_timeout_s: float = 180.0, temperature: float | None = None
-    ) -> "Claude":
-        """The model `name` (an alias or any id) as a `Model`."""
-        return Claude(self, resolve(name), total_timeout_s=total_timeout_s, temperature=temperature)
+    ) -> "AnthropicModel":
+        """The model `name` (an alias or any id). `total_timeout_s` is for a whole call, retries included."""
+        return AnthropicModel(self, resolve(name), total_timeout_s=total_timeout_s, temperature=temperature)
 
     async def close(self) -> None:
-        """Close all connections; running calls fail. May be called again."""
+        """Close all connections. Running calls fail with ModelUnreachable. May be called again."""
         await self.sdk.close()
 
 
-class Claude:
-    """The port `Model` over one `AnthropicProvider`; made by `AnthropicProvider.model`."""
+class AnthropicModel:
+    """The port `Model` over one `AnthropicProvider`, which makes it."""
 
     def __init__(
         self, provider: AnthropicProvider, name: str, *, total_timeout_s: float, temperature: float | None
@@ -93,7 +94,10 @@ class Claude:
         self._temperature = temperature
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection."""
+        """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.
+
+        Raises ModelError.
+        """
         async with self._ask(
             system=wire.system_param(request.system),
             messages=wire.messages_param(request.turns),
@@ -108,7 +112,10 @@ class Claude:
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        """One answer, read strictly as `shape`; it is streamed only to stop early when it grows too large."""
+        """One answer, read strictly as `shape`. Raises ModelError.
+
+        It is streamed only so that an endless answer can be stopped early.
+        """
         blocks = [SystemBlock(system)]
         if not self._provider.speaks_schema:
             blocks.append(SystemBlock(wire.output_in_words(shape)))
@@ -122,14 +129,14 @@ class Claude:
             while (piece := await answer.piece()) is not None:
                 size += len(piece)
                 if size > MAX_ANSWER:
-                    raise ModelBadOutput(f"the structured answer is over {MAX_ANSWER} characters")
+                    raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
         done = wire.finished(answer.message)
         if done.stop != "end":
             raise ModelBadOutput(f"the structured answer is incomplete (stop: {done.stop})")
         return checked(done.turn.text, shape)
 
     async def close(self) -> None:
-        """Close the provider, and with it every model behind it."""
+        """Close the provider and with it all its models."""
         await self._provider.close()
 
     @asynccontextmanager
@@ -143,11 +150,11 @@ class Claude:
         may_call: bool = True,
         output: OutputConfigParam | None = None,
     ) -> AsyncIterator["_Answer"]:
-        """Send one request; the answer is open inside the block and closed, whatever happens, behind it."""
+        """Send one request. The answer is open inside the block and always closed after it."""
         limit = _Limit(self._total_timeout_s, self._provider.secret)
         extra: dict[str, object] | None = None
         if self._temperature is not None:
-            # Not a parameter of the SDK any more: current models reject it, local ones still want it.
+            # The SDK dropped this parameter: current models reject it, but local servers still use it.
             extra = {"temperature": self._temperature}
         async with contextlib.AsyncExitStack() as stack:
             async with limit.wait():
@@ -168,7 +175,7 @@ class Claude:
 
 
 class _Limit:
-    """The deadline of one call, and the provider through which its failures leave."""
+    """The deadline of one call. Failures inside `wait` leave as `ModelError`s without `secret`."""
 
     def __init__(self, seconds: float, secret: str) -> None:
         self._seconds = seconds
@@ -177,7 +184,7 @@ class _Limit:
 
     @asynccontextmanager
     async def wait(self) -> AsyncIterator[None]:
-        """Around one wait for the server."""
+        """Surrounds one wait for the server."""
         try:
             async with asyncio.timeout_at(self._deadline):
                 with translated(self._secret):
@@ -187,16 +194,17 @@ class _Limit:
 
 
 class _Answer:
-    """A running answer: its pieces of text, then its message."""
+    """An answer while it arrives: pieces of text, then the whole message."""
 
     def __init__(self, stream: AsyncMessageStream[Any], limit: _Limit) -> None:
         self._stream = stream
         self._limit = limit
 
     async def piece(self) -> str | None:
-        """The next piece of text, None when the answer is complete.
+        """The next piece of text, or None when the answer is complete.
 
-        A stream that ends before the server said so is ModelUnreachable: half an answer looks like a whole.
+        Raises ModelUnreachable when the stream ends without the server's end mark: nothing else tells half an
+        answer from a whole one.
         """
         while True:
             async with self._limit.wait():
@@ -211,13 +219,13 @@ class _Answer:
 
     @property
     def message(self) -> Message:
-        """The message as received so far; complete once `piece` returned None."""
+        """The message received so far; complete once `piece` has returned None."""
         return self._stream.current_message_snapshot
 
     async def _drain(self) -> None:
-        """Read to the end of the body, since only then can the connection be used again.
+        """Read to the end of the body: only then can the pool reuse the connection.
 
-        The answer is complete, so whatever goes wrong here costs that connection and nothing else.
+        The answer is complete, so a failure here costs the connection and nothing else.
         """
         with contextlib.suppress(TimeoutError, ModelError):
             async with asyncio.timeout(_DRAIN_S):
@@ -227,7 +235,7 @@ class _Answer:
 
 @contextlib.contextmanager
 def _logged_warnings() -> Iterator[None]:
-    """The SDK warns of models near their end; a warning belongs in the log and must not become an error."""
+    """Log the SDK's warnings about models near their end of life, which a filter could turn into errors."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

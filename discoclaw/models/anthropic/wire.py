@@ -1,7 +1,8 @@
-"""Our values as the Messages API's JSON, and its message as ours. Pure: nothing is sent here.
+"""Core values to the Messages API's JSON, and its message back to core values. Pure: nothing is sent here.
 
-Two rules of the API shape this file: a text block may not be blank, and what the model said in a round of
-tools (thinking with its signature, calls) goes back exactly as it came.
+Two rules of the API shape this file. A text block may not be blank. And what the model wrote before tool
+calls (thinking with its signature, the calls) must be sent back exactly as it came. Format:
+https://docs.anthropic.com/en/api/messages
 """
 
 import json
@@ -34,23 +35,27 @@ from discoclaw.core.text import scrub
 Block = Mapping[str, object]
 
 MAX_TOKENS = 32_000
-"""The longest answer that is ever asked for; every current model can give it."""
+"""Longest answer that is ever requested, in tokens. Every current model supports it."""
 MAX_BREAKPOINTS = 4
-"""Cache breakpoints the API takes in one request."""
+"""Cache breakpoints that the API accepts in one request."""
 
-# A paused turn (server-side tools, which we do not offer) is an incomplete one: never shown as whole.
+# A turn is paused only for server-side tools, which we don't offer. It is incomplete, so it counts as cut
+# off.
 _STOPS: Mapping[str, Literal["end", "length"]] = {"max_tokens": "length", "pause_turn": "length"}
 
 
 @dataclass(frozen=True, slots=True)
-class SdkMessage:
-    """`AssistantTurn.raw` of this room: the content blocks as they came."""
+class ContentBlocks:
+    """`AssistantTurn.raw` of this provider: the content blocks as they came."""
 
     blocks: tuple[Block, ...]
 
 
 def system_param(blocks: Sequence[SystemBlock]) -> list[TextBlockParam]:
-    """The system prompt. The breakpoint of a blank block, which is left out, moves to the block before it."""
+    """The system prompt. A blank block is left out, and its breakpoint moves to the block before it.
+
+    Of more than four breakpoints the last four are kept: they cover the longest prefixes.
+    """
     texts: list[TextBlockParam] = []
     marked: list[TextBlockParam] = []
     for block in blocks:
@@ -72,13 +77,13 @@ def tools_param(tools: Sequence[ToolSpec]) -> list[ToolParam]:
 
 
 def messages_param(turns: Sequence[Turn]) -> list[MessageParam]:
-    """The turns so far; a turn with nothing in it is left out, and two of one role become one message.
+    """The conversation so far. Empty turns are left out, and neighbours of one role become one message.
 
-    The API would unite them itself; some local servers refuse a request whose roles do not alternate.
+    The API merges neighbours itself, but some local servers reject roles that don't alternate.
     """
-    said = [("assistant" if isinstance(turn, AssistantTurn) else "user", _content(turn)) for turn in turns]
-    messages = groupby((one for one in said if one[1]), key=itemgetter(0))
-    # The blocks of `raw` are the provider's own and have no type of ours.
+    roles = [("assistant" if isinstance(turn, AssistantTurn) else "user", _content(turn)) for turn in turns]
+    messages = groupby((one for one in roles if one[1]), key=itemgetter(0))
+    # The blocks of `raw` are the provider's own JSON, for which we have no types.
     return [
         cast(MessageParam, {"role": role, "content": [block for _, content in run for block in content]})
         for role, run in messages
@@ -86,12 +91,12 @@ def messages_param(turns: Sequence[Turn]) -> list[MessageParam]:
 
 
 def output_param(shape: type[BaseModel]) -> OutputConfigParam:
-    """Binds the answer to the JSON schema of `shape`."""
+    """The parameter that makes the server enforce the JSON schema of `shape`."""
     return {"format": {"type": "json_schema", "schema": transform_schema(shape)}}
 
 
 def output_in_words(shape: type[BaseModel]) -> str:
-    """The same as prose, for servers that may not know the parameter."""
+    """The same as text for the prompt, for servers that may ignore the parameter."""
     schema = json.dumps(transform_schema(shape), ensure_ascii=False)
     return (
         "Answer with exactly one JSON object and nothing else: no prose, no code fence. "
@@ -100,15 +105,15 @@ def output_in_words(shape: type[BaseModel]) -> str:
 
 
 def bounded(max_tokens: int) -> int:
-    """`max_tokens` within what may be asked for."""
+    """`max_tokens`, limited to what may be requested."""
     return max(1, min(max_tokens, MAX_TOKENS))
 
 
 def finished(message: Message) -> Finished:
-    """The complete message as our last event.
+    """The complete message as the last event of a stream.
 
-    Raises ModelRefused or ModelTooLong when the model stopped for that, and ModelBadOutput when a call's
-    input is no object.
+    Raises ModelRefused or ModelTooLong when that is why the model stopped, and ModelBadOutput when the input
+    of a tool call isn't an object.
     """
     reason = message.stop_reason
     if reason == "refusal":
@@ -120,12 +125,12 @@ def finished(message: Message) -> Finished:
     stop = _STOPS.get(reason or "", "end")
     blocks = tuple(block.to_dict(mode="json", warnings=False) for block in message.content)
     if stop == "length":
-        # The last call may be cut in the middle of its input, and nobody will answer any of them.
+        # The last call may be cut off in the middle of its input. None is made: the turn ends here.
         blocks = tuple(block for block in blocks if block.get("type") != "tool_use")
     text = "".join(scrub(str(block.get("text", ""))) for block in blocks if block.get("type") == "text")
     calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
     return Finished(
-        AssistantTurn(text, calls, SdkMessage(blocks)), "tools" if calls else stop, _usage(message.usage)
+        AssistantTurn(text, calls, ContentBlocks(blocks)), "tools" if calls else stop, _usage(message.usage)
     )
 
 
@@ -135,7 +140,7 @@ def _content(turn: Turn) -> list[Block]:
             return _text(text)
         case ToolTurn(results):
             return [_result(result) for result in results]
-        case AssistantTurn(raw=SdkMessage(blocks)):
+        case AssistantTurn(raw=ContentBlocks(blocks)):
             return [
                 block for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()
             ]
@@ -165,7 +170,7 @@ def _call(block: Block) -> ToolCall:
 
 
 def _usage(usage: SdkUsage | None) -> Usage:
-    """Local servers leave counts out, and the SDK fills nothing in."""
+    """Token counts, 0 where the server leaves them out, as local ones do. The SDK doesn't fill them in."""
 
     def count(name: str) -> int:
         value = getattr(usage, name, None)

@@ -1,9 +1,9 @@
 """What the offline model understands: simple statements about oneself, read with a table of patterns.
 
-A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind; a withdrawal
-("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Of items
-that are remembered it sees which say the same, which the plain opposite, and which are in the past by their
-own words. Pure text in, plain JSON values out; knows nothing about models or prompts' other parts.
+A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind. A withdrawal
+("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Among
+remembered items it recognises duplicates, plain opposites, and those whose own end date has passed.
+Pure: text in, plain JSON values out. Knows nothing about models or about other parts of a prompt.
 """
 
 import re
@@ -27,7 +27,7 @@ class _Rule:
     pattern: re.Pattern[str]
     text: str
     single: bool = False
-    """A person has one of these at a time, so a new one replaces the old."""
+    """A person has only one of these at a time, so a new one replaces the old one."""
 
 
 def _rule(kind: str, pattern: str, text: str, *, single: bool = False) -> _Rule:
@@ -107,7 +107,7 @@ _MAX_OBJECT = 120
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing said about oneself. `head` is the text before its object: the relation it is about."""
+    """Something a person says about themselves. `head` is the text before the object: the relation."""
 
     kind: str
     text: str
@@ -117,7 +117,7 @@ class Statement:
     changed: bool
 
     def replaces(self, kind: str, text: str) -> bool:
-        """Whether this takes the place of an older item with that kind and text."""
+        """Whether this replaces an older item of that kind and text."""
         old = normalise(text)
         if self.single:
             return old.startswith(normalise(self.head) + " ")
@@ -127,26 +127,27 @@ class Statement:
         if not mine or not theirs:
             return False
         if "prefers" in self.head and "prefers" in old:
-            # "tabs over spaces" has the words of "spaces over tabs"; "light mode" shares one with "dark".
+            # "tabs over spaces" has the same words as "spaces over tabs". "light mode" shares one with "dark
+            # mode", which replaces it only if the person says that something changed.
             return mine <= theirs or theirs <= mine or (self.changed and bool(mine & theirs))
         return mine == theirs
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Something that is no longer so."""
+    """Something that is no longer true."""
 
     verb: frozenset[str]
     object: frozenset[str]
 
     def hits(self, text: str) -> bool:
-        """Whether an item with this text is what was withdrawn."""
+        """Whether an item with this text is withdrawn."""
         words = set(terms(text))
         return self.verb <= words and bool(self.object & words)
 
 
 def read(text: str) -> list[Statement | Withdrawal]:
-    """All that is understood of one message, in its order."""
+    """The statements and withdrawals in a message, in their order."""
     prose = "\n".join(line for line in _without_code(text).splitlines() if not line.lstrip().startswith(">"))
     found: list[Statement | Withdrawal] = []
     for sentence in _SENTENCE_END.split(prose.replace("’", "'")):
@@ -166,27 +167,27 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     known = [_Known(match[1], match[2], match[3]) for match in _ITEM.finditer(existing)]
     deprecations: list[dict[str, Any]] = []
     for source, text in _messages(parts.get(titles.OWN_MESSAGES, "")):
-        for said in read(text):
-            if isinstance(said, Withdrawal):
-                gone = [item for item in known if said.hits(item.text)]
+        for one in read(text):
+            if isinstance(one, Withdrawal):
+                gone = [item for item in known if one.hits(item.text)]
                 deprecations += [{"id": item.id, "reason": collapse(text)[:200]} for item in gone if item.id]
                 known = [item for item in known if item not in gone]
             else:
-                _remember(said, source, known)
+                _remember(one, source, known)
     return {"upserts": [item.upsert for item in known if item.upsert], "deprecations": deprecations}
 
 
-def tidy(prompt: str) -> dict[str, list[dict[str, Any]]]:
+def consolidate(prompt: str) -> dict[str, list[dict[str, Any]]]:
     """The answer to a consolidation prompt: `duplicates`, `contradictions` and `outdated`."""
     parts = titles.sections(prompt)
     listed = _listed(parts.get(titles.TO_TIDY, ""))
     same: dict[str, list[_Listed]] = {}
-    for item in listed:  # what shows no letters at all is like nothing else
+    for item in listed:  # a text without letters ("!!!") is a duplicate of nothing
         same.setdefault(_letters(item.text) or item.id, []).append(item)
     duplicates: list[dict[str, Any]] = []
     single: list[_Listed] = []
     for group in same.values():
-        keep = next((item for item in group if item.stated), group[-1])  # the oldest comes last
+        keep = next((item for item in group if item.stated), group[-1])  # newest first, so the last is oldest
         drop = [item.id for item in group if item is not keep]
         if drop:
             duplicates.append({"keep": keep.id, "drop": drop, "text": None})
@@ -208,12 +209,12 @@ def tidy(prompt: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def suggest(prompt: str) -> dict[str, str]:
-    """The answer to a question of which of two notes holds: `how` and `reason`."""
+    """The answer to the question which of two conflicting notes is right: `how` and `reason`."""
     parts = titles.sections(prompt)
-    held, against = (_listed(parts.get(title, "")) for title in (titles.REMEMBERED, titles.AGAINST))
-    if any(item.stated for item in held) and not any(item.stated for item in against):
+    old, new = (_listed(parts.get(title, "")) for title in (titles.REMEMBERED, titles.AGAINST))
+    if any(item.stated for item in old) and not any(item.stated for item in new):
         return {"how": "keep_old", "reason": "You said the first one yourself."}
-    return {"how": "use_new", "reason": "The newer words usually hold."}
+    return {"how": "use_new", "reason": "The newer note is usually the right one."}
 
 
 def _without_code(text: str) -> str:
@@ -229,8 +230,8 @@ def _clause(clause: str) -> Statement | Withdrawal | None:
     for pattern in _WITHDRAWALS:
         if match := pattern.fullmatch(bare):
             verb, _, rest = match["x"].partition(" ")
-            said = frozenset(terms(rest))
-            return Withdrawal(frozenset(terms(verb)) if said else frozenset(), said or frozenset(terms(verb)))
+            verbs, objects = frozenset(terms(verb)), frozenset(terms(rest))
+            return Withdrawal(verbs, objects) if objects else Withdrawal(frozenset(), verbs)
     for rule in _RULES:
         if match := rule.pattern.fullmatch(bare):
             return _statement(rule, match, changed)
@@ -249,7 +250,7 @@ def _statement(rule: _Rule, match: re.Match[str], changed: bool) -> Statement | 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An item the prompt lists, or one we are about to add or change."""
+    """An item that the prompt lists, or one that is about to be added or changed."""
 
     id: str | None
     kind: str
@@ -257,24 +258,25 @@ class _Known:
     upsert: dict[str, Any] | None = None
 
 
-def _remember(said: Statement, source: dict[str, str], known: list[_Known]) -> None:
-    if any(normalise(item.text).rstrip(".") == normalise(said.text).rstrip(".") for item in known):
+def _remember(statement: Statement, source: dict[str, str], known: list[_Known]) -> None:
+    if any(normalise(item.text).rstrip(".") == normalise(statement.text).rstrip(".") for item in known):
         return
-    old = next((item for item in known if said.replaces(item.kind, item.text)), None)
-    tags = [word for word in _TAG.findall(said.object.lower()) if word not in STOP_WORDS["english"]]
-    upsert: dict[str, Any] = {"kind": said.kind, "text": said.text, "tags": tags[:3], "source": source}
+    old = next((item for item in known if statement.replaces(item.kind, item.text)), None)
+    words = _TAG.findall(statement.object.lower())
+    tags = [word for word in words if word not in STOP_WORDS["english"]][:3]
+    upsert: dict[str, Any] = {"kind": statement.kind, "text": statement.text, "tags": tags, "source": source}
     if old and old.id:
         upsert["id"] = old.id
-    if _PRIVATE.search(said.text):
+    if _PRIVATE.search(statement.text):
         upsert["sensitivity"] = "private"
     if old:
         known.remove(old)
-    known.append(_Known(old.id if old else None, said.kind, said.text, upsert))
+    known.append(_Known(old.id if old else None, statement.kind, statement.text, upsert))
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """An item as the prompts of consolidation list it, newest first."""
+    """An item as a consolidation prompt lists it, newest first."""
 
     id: str
     stated: bool
@@ -295,12 +297,12 @@ def _listed(part: str) -> list[_Listed]:
 
 
 def _letters(text: str) -> str:
-    """A text without case and punctuation; signs that make a name ("C++") stay."""
+    """A text without case and punctuation. Signs that are part of a name ("C++") stay."""
     return " ".join(re.sub(r"[^\w+#@&%$*/-]+", " ", text.casefold()).split())
 
 
 def _opposed(one: str, other: str) -> bool:
-    """Whether two texts, as `_letters` leaves them, say the plain opposite of each other."""
+    """Whether two texts, normalised by `_letters`, are plain opposites."""
     for mine, theirs in ((_LIKES, _HATES), (_HATES, _LIKES), (_HOLDS, _NO_LONGER), (_NO_LONGER, _HOLDS)):
         ours, its = mine.fullmatch(one), theirs.fullmatch(other)
         if ours and its and ours[1] == its[1]:
@@ -314,7 +316,7 @@ _MESSAGE = re.compile(r"^\(discord:([^/\s)]+)/([^)\s]+)\) (.*)$")
 
 
 def _messages(part: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Source and text of each message; lines indented by two spaces continue the one before."""
+    """Source and text of each message. A line indented by two spaces continues the message before it."""
     source: dict[str, str] = {}
     lines: Sequence[str] = ()
     for line in [*part.splitlines(), "(end)"]:

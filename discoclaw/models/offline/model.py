@@ -1,8 +1,7 @@
-"""`OfflineModel`: the port `Model` without a network, a key or a language model.
+"""`OfflineModel`: the port `Model` without a network, a key or a language model. For the demo and for tests.
 
-For the demo and for tests. It is honest about what it is: it repeats what the prompt holds, understands
-simple sentences, and always answers the same to the same. Here are its turns and shapes; what it says is in
-`offline_talk`, what it understands in `offline_facts`.
+It repeats what the prompt holds, understands simple sentences, and gives the same answer to the same prompt.
+This module has its turns and structured answers. What it says is in `talk`, what it understands in `facts`.
 """
 
 import asyncio
@@ -24,9 +23,8 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.ports import Shape
-from discoclaw.models.offline import facts as offline_facts
-from discoclaw.models.offline import talk as offline_talk
-from discoclaw.models.shapes import checked
+from discoclaw.models.offline import facts, talk
+from discoclaw.models.structured import checked
 
 STORE_TOOL = "memory_store"
 
@@ -34,7 +32,7 @@ _WORDS_PER_PIECE = 6
 
 
 class OfflineModel:
-    """`name` is ours in conversations; `pause_s` between two pieces lets a person see them arrive."""
+    """`name` is the bot's name in a conversation. `pause_s` is the pause between two pieces of an answer."""
 
     def __init__(self, *, name: str = "DiscoClaw", pause_s: float = 0.0) -> None:
         self._name = name
@@ -42,8 +40,7 @@ class OfflineModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer in pieces of a few words, or one call of the tool that stores a memory."""
-        call = _wished(request)
-        if call:
+        if call := _store_call(request):
             yield Finished(AssistantTurn("", (call,)), "tools")
             return
         text = self._text(request)
@@ -55,30 +52,30 @@ class OfflineModel:
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        """Fill the shape of an extraction (`upserts`), a summary (`summary`, with what is new for a channel's
-        own memory), a consolidation (`duplicates`) or a suggestion (`how`).
+        """Fill the shape of an extraction, a summary, a consolidation or a suggestion.
 
-        Raises ModelBadOutput for any other.
+        A shape is recognised by a field that only it has, so that this module doesn't import the loops'
+        shapes. Raises ModelBadOutput for any other shape.
         """
         fields = shape.model_fields.keys()
         if "upserts" in fields:
-            found: dict[str, object] = dict(offline_facts.extract(prompt))
+            found: dict[str, object] = dict(facts.extract(prompt))
         elif "summary" in fields:
             found = {
-                "summary": offline_talk.summary(prompt, name=self._name),
-                "themes": offline_talk.themes(prompt, name=self._name),
-                "decisions": offline_talk.decisions(prompt, name=self._name),
+                "summary": talk.summary(prompt, name=self._name),
+                "themes": talk.themes(prompt, name=self._name),
+                "decisions": talk.decisions(prompt, name=self._name),
             }
         elif "duplicates" in fields:
-            found = dict(offline_facts.tidy(prompt))
+            found = dict(facts.consolidate(prompt))
         elif "how" in fields:
-            found = dict(offline_facts.suggest(prompt))
+            found = dict(facts.suggest(prompt))
         else:
-            raise ModelBadOutput(f"offline, there is no way to fill a {shape.__name__}")
+            raise ModelBadOutput(f"the offline model cannot fill a {shape.__name__}")
         return checked(json.dumps({name: value for name, value in found.items() if name in fields}), shape)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to release."""
 
     def _text(self, request: ModelRequest) -> str:
         last = request.turns[-1] if request.turns else UserTurn("")
@@ -88,29 +85,29 @@ class OfflineModel:
                 for result in last.results
             )
         if request.system and request.system[0].text.startswith(titles.HATCHING):
-            return offline_talk.interview(_answers(request.turns))
-        return offline_talk.answer(offline_talk.hear(_asked(request)), name=self._name)
+            return talk.interview(_answers(request.turns))
+        return talk.answer(talk.parse(_last_message(request)), name=self._name)
 
 
-def _asked(request: ModelRequest) -> str:
-    """What the person said last."""
+def _last_message(request: ModelRequest) -> str:
+    """The newest user turn, "" if there is none."""
     return next((turn.text for turn in reversed(request.turns) if isinstance(turn, UserTurn)), "")
 
 
 def _answers(turns: Sequence[Turn]) -> list[str]:
-    """What the person answered, in an interview that we began."""
+    """The person's answers in an interview. The first turn is the request to begin it, not an answer."""
     return [turn.text for turn in turns[1:] if isinstance(turn, UserTurn)]
 
 
-def _wished(request: ModelRequest) -> ToolCall | None:
-    """The call for "remember that …", made once and only when the tool is offered."""
+def _store_call(request: ModelRequest) -> ToolCall | None:
+    """The tool call for "remember that …", made once and only when the tool is offered."""
     offered = any(tool.name == STORE_TOOL for tool in request.tools)
     if not offered or not request.turns or not isinstance(request.turns[-1], UserTurn):
         return None
-    wish = offline_talk.wish(offline_talk.hear(_asked(request)).message)
-    if not wish:
+    text = talk.asked_to_remember(talk.parse(_last_message(request)).message)
+    if not text:
         return None
-    # In the words extraction would use, so that it finds the item again instead of adding another.
-    said = [one for one in offline_facts.read(wish) if isinstance(one, offline_facts.Statement)]
-    stored = {"text": said[0].text, "kind": said[0].kind} if len(said) == 1 else {"text": wish}
+    # The words that extraction would use, so that it later finds this item instead of adding another.
+    read = [one for one in facts.read(text) if isinstance(one, facts.Statement)]
+    stored = {"text": read[0].text, "kind": read[0].kind} if len(read) == 1 else {"text": text}
     return ToolCall(f"offline_{len(request.turns)}", STORE_TOOL, stored)

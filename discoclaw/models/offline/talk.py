@@ -1,7 +1,7 @@
-"""What the offline model says: it answers from the prompt it was given, and from nothing else.
+"""What the offline model says. It answers from the prompt and from nothing else.
 
-Pure: a user turn's text in, an answer's text out. It reads the sections of `core.titles`, lists what is
-remembered, and says plainly when it knows nothing. Knows nothing about streams, tools or shapes.
+Pure: the text of a user turn in, the text of an answer out. It reads the sections that `core.titles` names,
+lists what is remembered, and says so when it knows nothing. Knows nothing about streams, tools or shapes.
 """
 
 import json
@@ -23,7 +23,7 @@ _TITLES = (titles.SENDER, titles.DURABLE, titles.ROLLING, titles.RECENT, titles.
 _NOTE = re.compile(r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?$", re.M)
 _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
 
-# A title counts only where a section begins: at the start, or under a separator.
+# A title counts only where a section begins, at the start or under a separator: people can type titles too.
 _MESSAGE = re.compile(rf"(?:^|(?<=\n---\n)){re.escape(titles.MESSAGE)}")
 
 _ASKS = re.compile(
@@ -49,14 +49,14 @@ _GREETING = re.compile(
     r"^(?:hi|hello|hey|hallo|salut|yo|good (?:morning|afternoon|evening))\b[^?]{0,30}$", _I
 )
 _THANKS = re.compile(r"^(?:thanks|thank you|thx|cheers)\b", _I)
-_WISH = re.compile(
+_REMEMBER = re.compile(
     r"^(?:please,? |can you |could you |hey,? )*remember(?: that|:| this:)? "
     r"(?!(?:when|how|what|who|me)\b)(?P<x>.+)$",
     _I | re.S,
 )
 
 
-# What a channel is to remember, when somebody says it in so many words.
+# Phrases by which people state a channel's topic or a decision.
 _THEME = re.compile(
     r"^(?:(?:our|the|today's) )?topic(?: is|:) (?P<x>.+)$"
     r"|^this channel is (?:about|for) (?P<y>.+)$"
@@ -73,30 +73,30 @@ _GUEST = "(guest)"
 
 
 @dataclass(frozen=True, slots=True)
-class PromptFacts:
-    """A user turn, taken apart: the message and what came with it."""
+class ParsedTurn:
+    """The parts of a user turn: the message, and what the prompt adds to it."""
 
     message: str
     notes: tuple[tuple[str, str, str], ...] = ()
-    """Durable items as kind, text and date."""
+    """Remembered items as kind, text and date."""
     summary: str = ""
     speakers: frozenset[str] = frozenset()
     recent: str = ""
 
 
-def hear(turn: str) -> PromptFacts:
-    """The sections of a user turn. Text without any title is a message."""
+def parse(turn: str) -> ParsedTurn:
+    """Split a user turn into its sections. Text without a title is a message."""
     sections: dict[str, str] = {}
     last = _MESSAGE.search(turn)
     if not last:
-        return PromptFacts(turn.strip())
+        return ParsedTurn(turn.strip())
     before, message = turn[: last.start()], turn[last.end() :]
     for part in re.split(r"(?:^|\n+)---\n", before):
         title = next((title for title in _TITLES if part.lstrip("\n").startswith(title)), None)
         if title:
             sections[title] = part.lstrip("\n").removeprefix(title).strip()
     recent = sections.get(titles.RECENT, "")
-    return PromptFacts(
+    return ParsedTurn(
         message.strip(),
         tuple(
             (match["kind"], match["text"], match["date"] or "")
@@ -108,35 +108,35 @@ def hear(turn: str) -> PromptFacts:
     )
 
 
-def wish(message: str) -> str | None:
-    """What a "remember that …" asks to keep, None for any other message."""
-    match = _WISH.match(_addressed(message))
+def asked_to_remember(message: str) -> str | None:
+    """The text that a "remember that …" asks to store; None for any other message."""
+    match = _REMEMBER.match(_addressed(message))
     return collapse(match["x"]).strip(" .!?") or None if match else None
 
 
-def answer(heard: PromptFacts, *, name: str) -> str:
-    """The whole answer; `name` is our own in the conversation so far."""
-    said = _reply(heard)
-    met = INTRODUCTION.strip("*()") in heard.recent or any(each.startswith(name) for each in heard.speakers)
-    return said if met else f"{INTRODUCTION}\n\n{said}"
+def answer(turn: ParsedTurn, *, name: str) -> str:
+    """The whole answer. `name` is the bot's name, by which it finds out whether it has spoken before."""
+    text = _reply(turn)
+    met = INTRODUCTION.strip("*()") in turn.recent or any(each.startswith(name) for each in turn.speakers)
+    return text if met else f"{INTRODUCTION}\n\n{text}"
 
 
 def interview(answers: Sequence[str]) -> str:
-    """What is said in an interview about who we are to be: two more questions, then a soul of the answers."""
+    """The next line in the interview about the bot's personality: two questions, then a `<soul>` block."""
     if len(answers) == 1:
-        return "That suits me. And **who are you**: what shall I call you, and what do you do?"
+        return "That suits me. And **who are you**: what should I call you, and what do you do?"
     if len(answers) == 2:
-        return "Good to know. Last: **what do we believe in**, what shall I always do, or never?"
-    told = (*answers[:2], answers[-1])
-    identity, user, philosophy = (clip(collapse(answer), 900) or "nothing yet" for answer in told)
+        return "Good to know. Last: **what do we believe in**, and what should I always do, or never?"
+    parts = (*answers[:2], answers[-1])
+    identity, user, philosophy = (clip(collapse(answer), 900) or "nothing yet" for answer in parts)
     soul = {"identity": identity, "user": user, "philosophy": philosophy}
-    return f"Thank you, I am ready.\n<soul>{json.dumps(soul, ensure_ascii=False)}</soul>"
+    return f"Thank you, I'm ready.\n<soul>{json.dumps(soul, ensure_ascii=False)}</soul>"
 
 
 def summary(prompt: str, *, name: str) -> str:
-    """The rolling summary carried on: the previous one, then a sentence for each new message of a person.
+    """The previous summary, followed by a sentence for each new message of a person.
 
-    Over the maximum, the oldest sentences go.
+    When it exceeds the prompt's maximum, the oldest sentences are dropped.
     """
     parts = titles.sections(prompt)
     previous = collapse(parts.get(titles.PREVIOUS_SUMMARY, ""))
@@ -154,17 +154,17 @@ def summary(prompt: str, *, name: str) -> str:
 
 
 def themes(prompt: str, *, name: str) -> list[str]:
-    """What the new messages say a channel is about, but for what is known."""
-    return _said_new(prompt, _THEME, titles.THEMES, name)
+    """The channel's topics that the new messages state and the prompt doesn't list yet."""
+    return _stated(prompt, _THEME, titles.THEMES, name)
 
 
 def decisions(prompt: str, *, name: str) -> list[str]:
-    """What people say in the new messages that they have decided, but for what is known."""
-    return [f"{one[:1].upper()}{one[1:]}." for one in _said_new(prompt, _DECISION, titles.DECISIONS, name)]
+    """The decisions that the new messages state and the prompt doesn't list yet."""
+    return [f"{one[:1].upper()}{one[1:]}." for one in _stated(prompt, _DECISION, titles.DECISIONS, name)]
 
 
-def _said_new(prompt: str, pattern: re.Pattern[str], known_title: str, name: str) -> list[str]:
-    """What sentences of people, but not of guests, say by a pattern; each once."""
+def _stated(prompt: str, pattern: re.Pattern[str], known_title: str, name: str) -> list[str]:
+    """What people's sentences state by a pattern, each once. Guests and the bot decide nothing."""
     parts = titles.sections(prompt)
     known = {_words(line.removeprefix("- ")) for line in parts.get(known_title, "").splitlines()}
     found: dict[tuple[str, ...], str] = {}
@@ -174,32 +174,32 @@ def _said_new(prompt: str, pattern: re.Pattern[str], known_title: str, name: str
         for sentence in re.split(r"(?<=[.!?])\s+", line[2]):
             match = pattern.match(collapse(sentence).rstrip(".!"))
             if match is not None and not sentence.rstrip().endswith("?"):
-                said = next(group for group in match.groups() if group)
-                found.setdefault(_words(said), clip(said, 200))
+                text = next(group for group in match.groups() if group)
+                found.setdefault(_words(text), clip(text, 200))
     return [text for key, text in found.items() if key not in known]
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a text, by which it is known again."""
+    """The words of a text in lower case, to compare it with another."""
     return tuple(re.findall(r"\w+", text.lower()))
 
 
 def _addressed(message: str) -> str:
-    """The message without a mention of us in front."""
+    """The message without a mention at its start."""
     return re.sub(r"^(?:<@!?\d+>|@\S+)[\s,:]*", "", message.strip())
 
 
-def _reply(heard: PromptFacts) -> str:
-    message = _addressed(heard.message)
+def _reply(turn: ParsedTurn) -> str:
+    message = _addressed(turn.message)
     if _CODE.search(message) and not re.match(r"i\b|i'm\b", message, _I):
         return _code(200 if _LONG.search(message) else 100)
     if _ALL.search(message):
-        return _list("Here is what I remember about you:", heard.notes) or _nothing(heard)
+        return _list("Here is what I remember about you:", turn.notes) or _nothing(turn)
     asks = message.endswith("?") or bool(_ASKS.match(message))
     if _PAST.search(message) and (asks or message.lower().startswith(("summar", "please summar"))):
-        return f"So far: {heard.summary}" if heard.summary else "I have no summary of our conversation yet."
+        return f"So far: {turn.summary}" if turn.summary else "I have no summary of our conversation yet."
     if asks:
-        return _list("From what I remember:", _relevant(message, heard.notes)) or _nothing(heard)
+        return _list("From what I remember:", _relevant(message, turn.notes)) or _nothing(turn)
     if _GREETING.match(message):
         return "Hi! Tell me something about yourself, or ask me what I remember about you."
     if _THANKS.match(message):
@@ -208,7 +208,7 @@ def _reply(heard: PromptFacts) -> str:
 
 
 def _relevant(question: str, notes: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """The notes that share a word with the question; all of them when it has none that says anything."""
+    """The notes that share a word with the question, or all notes if the question has only function words."""
     asked = set(terms(question))
     if not asked:
         return list(notes)
@@ -220,29 +220,29 @@ def _list(lead: str, notes: Sequence[tuple[str, str, str]]) -> str:
     return "\n".join([lead, *lines]) if lines else ""
 
 
-def _nothing(heard: PromptFacts) -> str:
-    if not heard.notes:
+def _nothing(turn: ParsedTurn) -> str:
+    if not turn.notes:
         return (
             "I don't remember anything about you yet. Tell me something, for example what you are working on."
         )
-    count = "one thing" if len(heard.notes) == 1 else f"{len(heard.notes)} things"
+    count = "one thing" if len(turn.notes) == 1 else f"{len(turn.notes)} things"
     return f"I don't know that. I do remember {count} about you; ask me what I remember."
 
 
 def _acknowledge(message: str) -> str:
     understood = read(message)
-    kept = [said.text for said in understood if isinstance(said, Statement)]
+    kept = [one.text for one in understood if isinstance(one, Statement)]
     if kept:
         return f"Noted. What I understood: {' '.join(kept)}"
     if understood:
-        return "Noted. I understood that this is no longer so."
+        return "Noted. I understood that this is no longer true."
     return (
-        "I have read that, but offline I only understand simple sentences, such as "
+        "I've read that, but offline I only understand simple sentences, such as "
         "“I prefer tabs over spaces” or “I'm working on a Discord bot”."
     )
 
 
 def _code(lines: int) -> str:
-    """A block long enough to be split over several messages."""
+    """A code block that is long enough to be split over several messages."""
     body = [f'    {number}: "{"=" * (number % 37 + 1)}",' for number in range(1, lines + 1)]
     return "\n".join(["Here is some code:", "```python", "BARS = {", *body, "}", "```", "That is all of it."])

@@ -1,1 +1,1 @@
-"""In: events that relays have become ledgers and files again."""
+"""Incoming: events from relays become ledgers and files again."""

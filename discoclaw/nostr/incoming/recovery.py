@@ -1,15 +1,16 @@
-"""Memory comes back: all that relays have of ours, united with what is on disk.
+"""Recovery: unites everything that relays have of ours with what is on disk.
 
-    1  fetch    from every relay, each to its end: deletions, records, views         (gather)
-    2  sift     what is ours, the newest of each address, nothing that we deleted    (sift)
-    3  open     what can not be opened or understood is kept apart                   (rebuild, read_views)
-    4  write    views, then ledgers; nothing that is here is lost                    (restore_views, restore)
-    5  compare  with the index of what was published: was anything rolled back?      (rollback)
+    1  fetch    from every relay, each to its end: deletion requests, records, views  (gather)
+    2  select   what is ours, the newest at each address, nothing that we deleted     (selection)
+    3  parse    what can't be decrypted or parsed goes to quarantine                  (rebuild, read_views)
+    4  write    views, then ledgers; nothing that is here is lost                     (restore_views, restore)
+    5  compare  with the inventory of what was published: was anything rolled back?   (rollback)
     6  adopt    the outbox learns what is published already, and which relay has it
 
-A relay that can not be reached, or does not end its answer, is no empty relay: that is said, and where none
-can be reached at all, nothing is done. Doing it twice is doing it once; after a kill it is begun anew.
-Views come before the ledgers, since what follows the ledgers reads them. Knows nothing about who asked.
+A relay that can't be reached, or doesn't end its answer, does not count as empty: the report says so. If
+no relay can be reached, nothing is done. Recovery is idempotent, and after a kill it starts again from the
+beginning. Views are written before ledgers because the followers of the ledgers read them. Knows nothing
+about who asked.
 """
 
 import asyncio
@@ -30,71 +31,74 @@ from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.incoming.gather import Gathered, Source, Stage, Tell, gather
-from discoclaw.nostr.incoming.recovered import Recovered
-from discoclaw.nostr.incoming.restore import RestoredLedger, compared, erased_elsewhere, take_ledger
-from discoclaw.nostr.incoming.restore_views import Target, put_views
-from discoclaw.nostr.incoming.rollback import behind, stands
-from discoclaw.nostr.incoming.sift import Opened
+from discoclaw.nostr.incoming.gather import Gathered, OnProgress, ReadableRelay, Stage, gather
+from discoclaw.nostr.incoming.report import RecoveryReport
+from discoclaw.nostr.incoming.restore import RestoredLedger, erased_elsewhere, preview_ledger, restore_ledger
+from discoclaw.nostr.incoming.restore_views import Destination, restore_views
+from discoclaw.nostr.incoming.rollback import served_units, shortfall
+from discoclaw.nostr.incoming.selection import DecryptedEvent
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.mirror import INDEX_UNIT
+from discoclaw.nostr.outgoing.mirror import INVENTORY_UNIT
 from discoclaw.nostr.outgoing.outbox import Outbox
-from discoclaw.nostr.schemas import Address, Pen, wanted_of
+from discoclaw.nostr.schemas import Address, Codec, template_of
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4
-"""Ledgers that are written beside each other: while a disk syncs one, the next is put together."""
+PARALLEL = 4
+"""Ledgers that are written in parallel: while the disk syncs one, the next is assembled."""
 
-GONE = "gone"
-"""The unit of what only says that something is gone, where nobody knows any more whose it was."""
-MOST_QUARANTINED = 1_000
+UNKNOWN_UNIT = "gone"
+"""The unit of tombstones and deletion requests whose unit nobody knows any more."""
+MAX_QUARANTINED = 1_000
 
 
 async def recover(
-    relays: Sequence[Source],
-    pen: Pen,
+    relays: Sequence[ReadableRelay],
+    codec: Codec,
     names: Names,
     memory: Memory,
     outbox: Outbox,
     *,
     clock: Clock,
-    progress: Tell | None = None,
-) -> Recovered:
-    """Bring back what relays have. The memory and the outbox are open, and nobody else uses either yet.
+    progress: OnProgress | None = None,
+) -> RecoveryReport:
+    """Restore what relays have. `memory` and `outbox` are open, and nobody else uses them yet.
 
-    Raises RelayUnreachable when no relay can be read, Refused when nothing may be remembered, and MemoryFault
-    when the disk fails: what was written until then is whole, and the same again goes on.
+    Raises RelayUnreachable when no relay can be read, Refused when memory is off, and MemoryFault when the
+    disk fails: each file is then either complete or untouched, and calling it again continues.
     """
     disk = memory.disk
     _check(disk)
-    gone = await asyncio.to_thread(outbox.gone)
-    found = await _gathered(relays, pen, names, disk, progress, gone)
-    elsewhere = await asyncio.to_thread(erased_elsewhere, memory.ledgers, names, found.addresses_gone)
-    to = Target(disk, memory.erased_at, memory.erased_anybody(), clock())
+    tombstones = await asyncio.to_thread(outbox.tombstones)
+    found = await _gathered(relays, codec, names, disk, progress, tombstones)
+    elsewhere = await asyncio.to_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
+    to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
     files = await _put_views(found, to)
-    stage = Stage("writing", progress, len(found.found.ledgers))
+    stage = Stage("writing", progress, len(found.content.ledgers))
     written: dict[str, RestoredLedger] = {}
-    waiting = iter(sorted(found.found.ledgers))
+    waiting = iter(sorted(found.content.ledgers))
 
     async def write() -> None:
         for subject in waiting:
-            one = await take_ledger(memory, found.found.ledgers[subject], clock())
+            one = await restore_ledger(memory, found.content.ledgers[subject], clock())
             if one.records:
-                files.extend(await _shown(memory, subject))
+                files.extend(await _update_view(memory, subject))
             written[subject] = one
             stage.add(1)
 
-    await _all(write() for _ in range(AT_ONCE))
+    await _all(write() for _ in range(PARALLEL))
     taken = [written[subject] for subject in sorted(written)]
     await in_thread(_adopt, found, names, outbox)
     report = _report(found, names, taken, files, elsewhere, dry=False)
-    log.info("recovered %d records of %d memories and %d files", report.records, report.subjects, len(files))
+    log.info("recovered %d records of %d memories, and %d files", report.records, report.subjects, len(files))
     return report
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all of it beside each other. Raises the first MemoryFault; the others are stopped then."""
+    """Run everything in parallel. Raises the first MemoryFault, after cancelling the rest.
+
+    A TaskGroup alone would raise an ExceptionGroup, which callers of MemoryFault don't catch.
+    """
     faults: list[Exception] = []
     try:
         async with asyncio.TaskGroup() as group:
@@ -107,60 +111,64 @@ async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 async def preview(
-    relays: Sequence[Source],
-    pen: Pen,
+    relays: Sequence[ReadableRelay],
+    codec: Codec,
     names: Names,
     disk: Disk,
     *,
     clock: Clock,
-    progress: Tell | None = None,
-) -> Recovered:
-    """What `recover` would bring back; nothing is written, and a bot may be using the disk.
+    progress: OnProgress | None = None,
+) -> RecoveryReport:
+    """What `recover` would restore.
 
-    Raises as `recover` does.
+    Nothing is written, so a bot may be using the disk. Raises as `recover`.
     """
     _check(disk)
-    found = await _gathered(relays, pen, names, disk, progress)
+    found = await _gathered(relays, codec, names, disk, progress)
     tombstones = Tombstones(disk)
     await asyncio.to_thread(tombstones.load)
-    elsewhere = await asyncio.to_thread(erased_elsewhere, disk.ledgers, names, found.addresses_gone)
-    to = Target(disk, tombstones.erased_at, tombstones.any(), clock(), dry=True)
+    elsewhere = await asyncio.to_thread(erased_elsewhere, disk.ledgers, names, found.deleted_addresses)
+    to = Destination(disk, tombstones.erased_at, tombstones.any(), clock(), dry=True)
     files = await _put_views(found, to)
     taken = []
-    for subject, ledger in sorted(found.found.ledgers.items()):
+    for subject, ledger in sorted(found.content.ledgers.items()):
         here, erased_at = disk.ledgers.log(subject), tombstones.erased_at(subject)
-        taken.append(await asyncio.to_thread(compared, ledger, here, erased_at))
+        taken.append(await asyncio.to_thread(preview_ledger, ledger, here, erased_at))
     return _report(found, names, taken, files, elsewhere, dry=True)
 
 
 def _check(disk: Disk) -> None:
     if not disk.remembers:
         raise Refused(
-            "memory is off (DISCOCLAW_STORE=none), so nothing can be brought back; set another store"
+            "memory is off (DISCOCLAW_STORE=none), so nothing can be restored; set it to files or sqlite"
         )
 
 
 async def _gathered(
-    relays: Sequence[Source],
-    pen: Pen,
+    relays: Sequence[ReadableRelay],
+    codec: Codec,
     names: Names,
     disk: Disk,
-    tell: Tell | None,
-    gone: Sequence[Event] = (),
+    on_progress: OnProgress | None,
+    tombstones: Sequence[Event] = (),
 ) -> Gathered:
     try:
         subjects = [subject for subject, _ in await asyncio.to_thread(disk.ledgers.by_age)]
     except OSError as error:
-        raise MemoryFault(f"nobody's memory can be read: {error}") from error
-    return await gather(relays, pen, names, subjects=subjects, gone=gone, tell=tell)
+        raise MemoryFault(
+            f"cannot list the memories on this disk: {error}; check it and recover again"
+        ) from error
+    return await gather(
+        relays, codec, names, subjects=subjects, tombstones=tombstones, on_progress=on_progress
+    )
 
 
-async def _put_views(found: Gathered, to: Target) -> list[str]:
+async def _put_views(found: Gathered, to: Destination) -> list[str]:
     try:
-        return await in_thread(put_views, found.found.views, to)
+        return await in_thread(restore_views, found.content.views, to)
     except OSError as error:
         raise MemoryFault(
-            f"what relays have can not be written: {error}; make room on the disk and recover again"
+            f"cannot write what relays have: {error}; free some space on the disk and recover again"
         ) from error
 
 
@@ -172,20 +180,20 @@ def _report(
     elsewhere: Mapping[str, tuple[int, int]],
     *,
     dry: bool,
-) -> Recovered:
-    here = found.found
-    times = {one.address: one.event.created_at for one in here.said}
-    mark = lru_cache(maxsize=None)(names.mark)
-    marks = {address: mark(unit) for address, unit in here.units.items() if address in times}
-    return Recovered(
+) -> RecoveryReport:
+    content = found.content
+    times = {one.address: one.event.created_at for one in content.usable}
+    keyed_hash = lru_cache(maxsize=None)(names.keyed_hash)
+    units = {address: keyed_hash(unit) for address, unit in content.units.items() if address in times}
+    return RecoveryReport(
         found.relays,
-        found.sieve.count,
-        len(found.sifted.held),
+        found.collector.count,
+        len(found.selection.current),
         tuple(taken),
         tuple(dict.fromkeys(files)),
-        Counter(one.why for one in here.unread),
+        Counter(one.why for one in content.unreadable),
         elsewhere,
-        behind(here.index, stands(marks, times), here.gone),
+        shortfall(content.inventory, served_units(units, times), content.tombstones),
         dry,
     )
 
@@ -193,8 +201,11 @@ def _report(
 # ---------------------------------------------------------------------- views of ledgers
 
 
-async def _shown(memory: Memory, subject: str) -> list[str]:
-    """Have the file that shows a part of a ledger show what the ledger says now. Raises MemoryFault."""
+async def _update_view(memory: Memory, subject: str) -> list[str]:
+    """Update the profile or group file that shows parts of a ledger.
+
+    Returns changed files. Raises MemoryFault.
+    """
     user_id, channel_id = user_of(subject), group_of(subject)
     key, folder = user_id or channel_id, PROFILES if user_id is not None else GROUPS
     if key is None:
@@ -208,7 +219,9 @@ async def _shown(memory: Memory, subject: str) -> list[str]:
     try:
         changed = await in_thread(_rewritten, memory.disk, folder, f"{key}.json", renewed)
     except OSError as error:
-        raise MemoryFault(f"{folder}/{key}.json can not be written: {error}; recover again") from error
+        raise MemoryFault(
+            f"cannot write {folder}/{key}.json: {error}; check the disk and recover again"
+        ) from error
     return [f"{folder}/{key}.json"] if changed else []
 
 
@@ -227,33 +240,33 @@ def _rewritten(disk: Disk, folder: str, name: str, renewed: Callable[[object], o
 
 
 def _adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
-    """Let the outbox know what relays have, unless it does. Raises MemoryFault."""
-    here = found.found
-    for one in here.unread[:MOST_QUARANTINED]:
+    """Tell the outbox what relays have, so that it isn't signed and published again. Raises MemoryFault."""
+    content = found.content
+    for one in content.unreadable[:MAX_QUARANTINED]:
         outbox.quarantine(one.event, one.why)
-    gone = {one.event.id for one in here.gone}
+    tombstones = {one.event.id for one in content.tombstones}
     older: dict[Address, list[Event]] = {}
-    for event in found.sifted.older:
+    for event in found.selection.older:
         older.setdefault((event.kind, event.d), []).append(event)
-    for unit, said in _by_unit(found).items():
-        mark = names.mark(unit)
-        known = {row.event_id for row in outbox.known(mark).values()}
-        if all(event.id in known for event, _ in said):
+    for unit, events in _by_unit(found).items():
+        unit_hash = names.keyed_hash(unit)
+        known = {row.event_id for row in outbox.known(unit_hash).values()}
+        if all(event.id in known for event, _ in events):
             continue
-        # Whoever deletes an address has to name all its versions that anybody may still have.
-        also = [(old, "") for event, _ in said for old in older.get((event.kind, event.d), ())]
-        relays = {event.id: found.sieve.relays_of(event.id) for event, _ in said}
-        outbox.adopt(mark, [*said, *also], relays, gone=gone)
+        # A later deletion request has to name all versions that any relay may still have.
+        also = [(old, "") for event, _ in events for old in older.get((event.kind, event.d), ())]
+        relays = {event.id: found.collector.relays_of(event.id) for event, _ in events}
+        outbox.adopt(unit_hash, [*events, *also], relays, tombstones=tombstones)
 
 
 def _by_unit(found: Gathered) -> dict[str, list[tuple[Event, str]]]:
-    """What is published, with its digests, by unit."""
-    here, units = found.found, {INDEX_UNIT: [_digested(one) for one in found.found.index]}
-    for one in (*here.said, *here.gone):
-        units.setdefault(here.units.get(one.address, GONE), []).append(_digested(one))
-    units.setdefault(GONE, []).extend((event, "") for event in found.sifted.deletions)
+    """What is published, by unit, with the digests of the templates."""
+    content, units = found.content, {INVENTORY_UNIT: [_with_digest(one) for one in found.content.inventory]}
+    for one in (*content.usable, *content.tombstones):
+        units.setdefault(content.units.get(one.address, UNKNOWN_UNIT), []).append(_with_digest(one))
+    units.setdefault(UNKNOWN_UNIT, []).extend((event, "") for event in found.selection.deletions)
     return units
 
 
-def _digested(one: Opened) -> tuple[Event, str]:
-    return one.event, wanted_of(one.event, one.body).digest
+def _with_digest(one: DecryptedEvent) -> tuple[Event, str]:
+    return one.event, template_of(one.event, one.body).digest

@@ -1,15 +1,16 @@
-"""What was found beside the ledgers, brought onto the disk: profiles, groups, summaries, tool calls, clears.
+"""Restores views to files on disk: profiles, groups, summaries, tool calls, clears, choices.
 
-None of these has a history, so each has its own rule by which nothing newer that is here gets lost:
+These have no history, so each kind has a rule that keeps everything newer on this disk:
 
-    profile, group   names, members and purpose of both together; what is here comes first
-    summary          the one that was made later; with it goes how far it has come, and whose words are in it
-    tool calls       added, each once; what is older than 30 days stays out
-    clears           added, each once; what they hide stays out
-    choices          of people of whom none is here
+    profile, group   united; names, members and purpose on this disk come first
+    summary          the later one, with its two cursors: how far it goes, and whose words are in it
+    tool calls       added, each once, if they are not older than 30 days
+    clears           added, each once; what they hide is not restored
+    choices          only those of people without a choice on this disk
 
-A file that can not be read is kept aside as `<name>.corrupt-<time>`. What tells of somebody who was erased
-here stays out. Blocking; writes each file whole or not at all, so doing it again after a kill ends the same.
+A file that can't be read is set aside as `<name>.corrupt-<time>`. What is about somebody who was erased
+here is not restored. Blocking. Each file is written completely or not at all, so repeating this after a
+kill has the same result.
 """
 
 import json
@@ -31,12 +32,12 @@ from discoclaw.memory.people.tool_log import Call
 
 T = TypeVar("T")
 ErasedAt = Callable[[str], int]
-"""When (ms) a subject was last erased; -1 when never."""
+"""When (ms) a subject was last erased; -1 if never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dated(Generic[T]):
-    """A file as it was published, and when (s)."""
+    """A published file's value, and the time (s) of its event."""
 
     value: T
     at: int
@@ -44,7 +45,7 @@ class Dated(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A conversation's summary as its file has it, and its two cursors, as far as they were published."""
+    """A conversation's summary as in its file, with its two cursors as far as they were published."""
 
     text: str
     updated_at: int
@@ -53,9 +54,11 @@ class Summary:
 
 
 @dataclass(slots=True)
-class Views:
-    """What was found: profiles by user id, groups by channel id, summaries by session key, calls by
-    subject, choices by user id."""
+class RecoveredViews:
+    """What was found: profiles by user id, groups by channel id, summaries by session key.
+
+    Calls are by subject, choices by user id.
+    """
 
     profiles: dict[str, Dated[Profile]] = field(default_factory=dict)
     groups: dict[str, Dated[Group]] = field(default_factory=dict)
@@ -66,8 +69,10 @@ class Views:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where it goes. `any_erased`: somebody was erased here, so what is of nobody knows whom may be theirs.
+class Destination:
+    """Where views are written.
+
+    `any_erased`: somebody was erased here, so a summary without authors may be theirs.
 
     With `dry` nothing is written.
     """
@@ -79,30 +84,30 @@ class Target:
     dry: bool = False
 
 
-def put_views(views: Views, to: Target) -> list[str]:
-    """Bring all of it onto the disk; the names of the files that changed. Raises OSError and MemoryFault."""
+def restore_views(views: RecoveredViews, to: Destination) -> list[str]:
+    """Write all views. Returns the names of changed files. Raises OSError and MemoryFault."""
     cleared = clear_lines.newest([*clear_lines.read(to.disk.log(clear_lines.FILE)), *views.clears])
-    written = _put_clears(views, to)
+    written = _restore_clears(views, to)
     if choices.add_missing(views.choices, to.disk.documents(""), dry=to.dry):
         written.append(choices.FILE)
     for session, summary in sorted(views.summaries.items()):
         if not clear_lines.hidden(cleared, session, summary.updated_at):
-            written += _put_summary(session, summary, to)
+            written += _restore_summary(session, summary, to)
     for user_id, profile in sorted(views.profiles.items()):
-        written += _put_profile(user_id, profile.value, to)
+        written += _restore_profile(user_id, profile.value, to)
     for channel_id, group in sorted(views.groups.items()):
-        written += _put_group(channel_id, group, to)
+        written += _restore_group(channel_id, group, to)
     for subject, calls in sorted(views.calls.items()):
         shown = [one for one in calls if not clear_lines.hidden(cleared, one.session, one.at)]
-        written += _put_calls(subject, shown, to)
+        written += _restore_calls(subject, shown, to)
     return written
 
 
 # ---------------------------------------------------------------------- lines
 
 
-def _put_clears(views: Views, to: Target) -> list[str]:
-    kept = [one for one in views.clears if not _of_erased(one, to)]
+def _restore_clears(views: RecoveredViews, to: Destination) -> list[str]:
+    kept = [one for one in views.clears if not _clear_is_of_erased(one, to)]
     kept.sort(key=lambda one: (one.at, one.id))
     lines = to.disk.log(clear_lines.FILE)
     known = {one.id for one in clear_lines.read(lines)}
@@ -113,13 +118,13 @@ def _put_clears(views: Views, to: Target) -> list[str]:
     return [clear_lines.FILE]
 
 
-def _of_erased(clear: Clear, to: Target) -> bool:
-    """Whether a clear tells of somebody who was erased since."""
+def _clear_is_of_erased(clear: Clear, to: Destination) -> bool:
+    """Whether a clear is about somebody who was erased since."""
     people = {one for one in (clear.by, person_of(clear.session)) if one is not None}
     return any(to.erased_at(user_subject(one)) >= clear.at for one in people)
 
 
-def _put_calls(subject: str, calls: list[Call], to: Target) -> list[str]:
+def _restore_calls(subject: str, calls: list[Call], to: Destination) -> list[str]:
     since = max(to.now_ms - tool_log.KEPT_MS, to.erased_at(subject) + 1)
     kept = [one for one in calls if one.at >= since]
     lines = tool_log.log_of(to.disk, subject)
@@ -134,17 +139,17 @@ def _put_calls(subject: str, calls: list[Call], to: Target) -> list[str]:
 # ---------------------------------------------------------------------- summaries
 
 
-def _put_summary(session: str, summary: Summary, to: Target) -> list[str]:
-    if _tells_of_erased(session, summary, to):
+def _restore_summary(session: str, summary: Summary, to: Destination) -> list[str]:
+    if _is_of_erased(session, summary, to):
         return []
     name, rolling = session_name(session), to.disk.documents(ROLLING)
     here = _summary_here(rolling, name, to)
     if here is not None and here.updated_at > summary.updated_at:
         return []
     written = []
-    # Whose words are in it first: an erasing must never find a summary without that.
+    # Its authors first: an erasure that finds a summary without them could not tell whose words are in it.
     for prefix, cursor in (("people", summary.people), ("summary", summary.seen)):
-        if cursor is not None and _put_cursor(session_name(f"{prefix}-{session}"), cursor, to):
+        if cursor is not None and _restore_cursor(session_name(f"{prefix}-{session}"), cursor, to):
             written.append(f"{CURSORS}/{session_name(f'{prefix}-{session}')}")
     if here is None or here.updated_at < summary.updated_at:
         content = render_json({"summary": summary.text, "updatedAt": summary.updated_at})
@@ -152,7 +157,7 @@ def _put_summary(session: str, summary: Summary, to: Target) -> list[str]:
     return written
 
 
-def _tells_of_erased(session: str, summary: Summary, to: Target) -> bool:
+def _is_of_erased(session: str, summary: Summary, to: Destination) -> bool:
     person = person_of(session)
     people = {person} if person is not None else people_of(summary.people or {})
     if not people:
@@ -160,18 +165,21 @@ def _tells_of_erased(session: str, summary: Summary, to: Target) -> bool:
     return any(to.erased_at(user_subject(one)) >= summary.updated_at for one in people)
 
 
-def _summary_here(rolling: Documents, name: str, to: Target) -> Summary | None:
+def _summary_here(rolling: Documents, name: str, to: Destination) -> Summary | None:
     def read(value: Any) -> Summary:
         text, at = value["summary"], value["updatedAt"]
         if not isinstance(text, str) or not valid_ms(at):
-            raise ValueError("it is no summary")
+            raise ValueError("not a summary")
         return Summary(text, at)
 
     return _here(rolling, name, read, to)
 
 
-def _put_cursor(name: str, cursor: Mapping[str, Any], to: Target) -> bool:
-    """Bring a cursor onto the disk, unless what is here has come further; people are added up."""
+def _restore_cursor(name: str, cursor: Mapping[str, Any], to: Destination) -> bool:
+    """Write a cursor, unless the one on disk is further.
+
+    Lists of people are united. Returns whether it changed.
+    """
     folder = to.disk.documents(CURSORS)
     here = _here(folder, name, dict, to) or {}
     value = dict(cursor)
@@ -190,19 +198,19 @@ def _up_to(cursor: Mapping[str, Any]) -> int:
 # ---------------------------------------------------------------------- profiles and groups
 
 
-def _put_profile(user_id: str, found: Profile, to: Target) -> list[str]:
+def _restore_profile(user_id: str, found: Profile, to: Destination) -> list[str]:
     if (found.first_seen + 1) * 1000 <= to.erased_at(user_subject(user_id)):
         return []
     folder, name = to.disk.documents(PROFILES), f"{user_id}.json"
     here = _here(folder, name, Profile.from_json, to)
-    whole = found if here is None else united_profile(here, found)
-    return _write(folder, name, render_json(whole.to_json()), to) if whole != here else []
+    result = found if here is None else united_profile(here, found)
+    return _write(folder, name, render_json(result.to_json()), to) if result != here else []
 
 
 def united_profile(here: Profile, found: Profile) -> Profile:
-    """Both together: every name once for each time that it was a new one, first_seen the earlier one.
+    """Both profiles together: names by time, without repetitions in a row, and the earlier `first_seen`.
 
-    Notes and preferences are those that are here; the ledger says them anew.
+    Notes and preferences are those on this disk: they are a view of the ledger, which is restored later.
     """
     names: list[tuple[str, int]] = []
     for name, at in sorted({*here.display_names, *found.display_names}, key=lambda one: (one[1], one[0])):
@@ -218,20 +226,22 @@ def united_profile(here: Profile, found: Profile) -> Profile:
     )
 
 
-def _put_group(channel_id: str, found: Dated[Group], to: Target) -> list[str]:
+def _restore_group(channel_id: str, found: Dated[Group], to: Destination) -> list[str]:
     folder, name, group = to.disk.documents(GROUPS), f"{channel_id}.json", found.value
     for user_id, _ in group.members:
         if to.erased_at(user_subject(user_id)) >= found.at * 1000:
             group = group.without(user_id)
     here = _here(folder, name, Group.from_json, to)
-    whole = group if here is None else united_group(here, group)
-    return _write(folder, name, render_json(whole.to_json()), to) if whole != here else []
+    result = group if here is None else united_group(here, group)
+    return _write(folder, name, render_json(result.to_json()), to) if result != here else []
 
 
 def united_group(here: Group, found: Group) -> Group:
-    """Both together. Who spoke last stands at the end, so whoever is only found stands first.
+    """Both groups together.
 
-    Themes and decisions are those that are here; the ledger says them anew.
+    Members are ordered by when they spoke last, so members that are new here come first.
+
+    Themes and decisions are those on this disk: they are a view of the ledger, which is restored later.
     """
     known = {user_id for user_id, _ in here.members}
     members = [*(one for one in found.members if one[0] not in known), *here.members]
@@ -243,8 +253,11 @@ def united_group(here: Group, found: Group) -> Group:
 # ---------------------------------------------------------------------- files
 
 
-def _here(folder: Documents, name: str, read: Callable[[Any], T], to: Target) -> T | None:
-    """What a file here says; None when there is none. One that can not be read is kept aside, and is none."""
+def _here(folder: Documents, name: str, read: Callable[[Any], T], to: Destination) -> T | None:
+    """The value in a file on disk; None if there is none.
+
+    An unreadable file is set aside and counts as none.
+    """
     try:
         content = folder.read(name)
     except FileNotFoundError:
@@ -257,7 +270,7 @@ def _here(folder: Documents, name: str, read: Callable[[Any], T], to: Target) ->
         return None
 
 
-def _write(folder: Documents, name: str, content: bytes, to: Target) -> list[str]:
+def _write(folder: Documents, name: str, content: bytes, to: Destination) -> list[str]:
     if not to.dry:
         folder.write(name, content)
     return [f"{folder.folder.name}/{name}"]

@@ -1,24 +1,27 @@
-"""Whether relays have less than they once had, as the index of what was published tells.
+"""Rollback detection: whether relays have less than was published, according to the inventory.
 
-A relay that forgets, lies, or was put back to an older state serves events that are all genuine and yet not
-all there are. The index, signed like everything else, says of each unit how many records were published, the
-SHA-256 of their addresses, and the time of its newest view. An index that is older than what was served says
-less, and nothing is missed then; what was erased since is not missed either. Pure.
+A relay that forgets, lies, or was restored from a backup serves genuine events, but not all of them. The
+signed inventory says for each unit how many records were published, the SHA-256 of their addresses, and
+the time of the newest view. An inventory that is older than the served events lists less, so nothing
+counts as missing then. What was erased since doesn't either. Pure.
 """
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.nostr.incoming.sift import Opened
+from discoclaw.nostr.incoming.selection import DecryptedEvent
 from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.schemas import APP, Address
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """What is missing: `missing` of the `records` that the index knows of so many `memories`; and of how many
-    memories or conversations the views are `older` than those that were published."""
+class Shortfall:
+    """What the inventory lists and no relay serves.
+
+    `missing` of `records` in `memories` subjects; and the number of units whose views are `older` than
+    published.
+    """
 
     missing: int = 0
     records: int = 0
@@ -28,37 +31,36 @@ class Gap:
     def __bool__(self) -> bool:
         return self.missing > 0 or self.older > 0
 
-    def told(self, relays: Sequence[str]) -> list[str]:
-        """Sentences about it."""
-        one = len(relays) == 1
-        who = relays[0] if one else "every relay"
-        found = []
+    def warnings(self, relays: Sequence[str]) -> list[str]:
+        """Sentences about it. `relays` are URLs."""
+        who = relays[0] if len(relays) == 1 else "every relay"
+        lines = []
         if self.missing:
-            whose = "1 memory" if self.memories == 1 else f"{self.memories:,} memories"
-            found.append(
-                f"{who} misses {self.missing:,} of {self.records:,} records of {whose} that were published; "
-                "they may come from another relay, or it was rolled back"
+            memories = "1 memory" if self.memories == 1 else f"{self.memories:,} memories"
+            lines.append(
+                f"{who} lacks {self.missing:,} of {self.records:,} published records of {memories}; it "
+                "may have been rolled back, so recover again with another relay"
             )
         if self.older:
-            found.append(f"{who} has older versions of {self.older:,} views than were published")
-        return found
+            lines.append(f"{who} has older versions of {self.older:,} views than were published")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """What was served of a unit: the addresses of its records, and the time (s) of its newest view."""
+class ServedUnit:
+    """What relays serve of a unit: the addresses of its records, and the time (s) of its newest view."""
 
     records: frozenset[str] = frozenset()
     newest: int = 0
 
     @property
     def digest(self) -> str:
-        """As the index has it."""
+        """The digest of the records as the inventory has it."""
         return hashlib.sha256("".join(f"{d}\n" for d in sorted(self.records)).encode()).hexdigest()
 
 
-def stands(units: Mapping[Address, str], times: Mapping[Address, int]) -> dict[str, Stand]:
-    """What was served of each unit. `units` has the unit's mark of each address, `times` its time (s)."""
+def served_units(units: Mapping[Address, str], times: Mapping[Address, int]) -> dict[str, ServedUnit]:
+    """What relays serve of each unit. By address, `units` has the unit's hash and `times` the time (s)."""
     records: dict[str, set[str]] = {}
     newest: dict[str, int] = {}
     for (kind, d), unit in units.items():
@@ -67,31 +69,37 @@ def stands(units: Mapping[Address, str], times: Mapping[Address, int]) -> dict[s
         else:
             newest[unit] = max(times[kind, d], newest.get(unit, 0))
     return {
-        unit: Stand(frozenset(records.get(unit, ())), newest.get(unit, 0)) for unit in {*records, *newest}
+        unit: ServedUnit(frozenset(records.get(unit, ())), newest.get(unit, 0))
+        for unit in {*records, *newest}
     }
 
 
-def behind(index: Iterable[Opened], there: Mapping[str, Stand], gone: Collection[Opened]) -> Gap:
-    """What the index knows and nobody served. `gone` are the tombstones that were served."""
+def shortfall(
+    inventory: Iterable[DecryptedEvent],
+    served: Mapping[str, ServedUnit],
+    tombstones: Collection[DecryptedEvent],
+) -> Shortfall:
+    """What the inventory lists and no relay served. `tombstones` are those that were served."""
     missing = records = memories = older = 0
-    for shard in index:
-        later = [one for one in gone if one.event.created_at >= shard.event.created_at]
+    for shard in inventory:
+        later = [one for one in tombstones if one.event.created_at >= shard.event.created_at]
         erased = sum(one.event.d.startswith(LEDGER) for one in later)
         for unit, count, digest, newest in _entries(shard):
-            stand = there.get(unit, Stand())
-            lack = max(0, count - len(stand.records))
-            if not lack and count == len(stand.records) and digest != stand.digest:
-                lack = 1  # at the least: others came in their place
-            forgiven = min(lack, erased)
-            lack, erased = lack - forgiven, erased - forgiven
+            here = served.get(unit, ServedUnit())
+            lack = max(0, count - len(here.records))
+            if not lack and count == len(here.records) and digest != here.digest:
+                lack = 1  # at least one: others came in its place
+            # A tombstone doesn't say to which unit it belonged, so each one explains one missing record.
+            explained = min(lack, erased)
+            lack, erased = lack - explained, erased - explained
             if lack:
                 missing, records, memories = missing + lack, records + count, memories + 1
-            older += newest > stand.newest and not later
-    return Gap(missing, records, memories, older)
+            older += newest > here.newest and not later
+    return Shortfall(missing, records, memories, older)
 
 
-def _entries(shard: Opened) -> Iterator[tuple[str, int, str, int]]:
-    """Mark, number of records, digest and newest time of each unit; what is none of that is left out."""
+def _entries(shard: DecryptedEvent) -> Iterator[tuple[str, int, str, int]]:
+    """Hash, number of records, digest and newest time of each unit. Malformed entries are left out."""
     units = shard.body.get("units")
     for unit, entry in units.items() if isinstance(units, Mapping) else ():
         match entry:

@@ -1,6 +1,6 @@
-"""Which unit an address belongs to, where the event under it does not say so: by trying everybody we know.
+"""Finds the unit of an address when its event doesn't name it, by computing the addresses of all known units.
 
-A tombstone says nothing at all, and what is only for others to read names nobody. Pure.
+Pseudonyms can't be reversed, a tombstone has no content, and views for other readers name nobody. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,8 +14,8 @@ from discoclaw.nostr.schemas import APP, PREFERENCE, SUMMARY, TOPICS, Address
 _CHANNEL = "discord:channel:"
 
 
-class UnitsOf:
-    """Knows the addresses that the units of these subjects and conversations (session keys) may have."""
+class UnitLookup:
+    """Knows the addresses that units of these subjects and conversations (session keys) can have."""
 
     def __init__(self, names: Names, subjects: Iterable[str], sessions: Iterable[str] = ()) -> None:
         self._names = names
@@ -27,7 +27,7 @@ class UnitsOf:
             self._add_session(session)
 
     def __call__(self, address: Address) -> str | None:
-        """The unit of an address, if it is one of them."""
+        """The unit of an address; None if it belongs to none of them."""
         kind, d = address
         if kind == APP and d.startswith(LEDGER):
             return self._ledgers.get(d[: d.find(":", len(LEDGER)) + 1])
@@ -49,12 +49,12 @@ class UnitsOf:
         try:
             self._others[SUMMARY, f"{self._names.history_key(session)}:summary"] = f"{SESSION}{session}"
         except NostrError:
-            return  # a conversation that is not mirrored
+            return  # this conversation is not mirrored
 
 
-def completed(
-    units: Mapping[Address, str], addresses: Iterable[Address], known: UnitsOf
+def with_units(
+    units: Mapping[Address, str], addresses: Iterable[Address], known: UnitLookup
 ) -> dict[Address, str]:
-    """The units of all these addresses, as far as they are known."""
+    """The units of these addresses, as far as they are known."""
     found = {address: units.get(address) or known(address) for address in addresses}
     return {address: unit for address, unit in found.items() if unit is not None}

@@ -1,1 +1,1 @@
-"""Out: what is on disk becomes signed events, which wait for relays and are delivered."""
+"""Outgoing: what is on disk becomes signed events, which wait in the outbox and are delivered to relays."""

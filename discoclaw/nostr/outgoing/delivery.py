@@ -1,17 +1,17 @@
-"""Delivery: what waits in the outbox goes to every relay, until each has it or says that it never will.
+"""Delivery: sends what waits in the outbox to every relay, until each has it or refuses it permanently.
 
-Each relay has a courier of its own, and none waits for another. What a relay says of an event:
+Each relay has a sender of its own, and none waits for another. What happens after a relay's answer:
 
-    it has it                                           acked
+    accepted                                            acknowledged
     rate-limited, auth-required                         nothing is sent for a while; then it goes on
-    error, other words without meaning, no answer       that event later; if nothing else works, all of them
-    the connection broke off                            when it is back; what may be the cause goes alone
+    error, other reasons, no answer in time             this event later; everything, if nothing else succeeds
+    the connection is lost                              when it is back; a suspected cause is sent alone
     pow, blocked, invalid, restricted, too large, …     parked with the reason; only `unpark`, or a newer
-                                                        version of the event, has it tried again
+                                                        version of the event, tries it again
 
-There is no last try. Only what is on its way is in RAM; the outbox has everything else, so a process that
-is killed sends, at worst, the same event once more. Nobody who speaks to a person waits for any of this.
-Knows nothing about what events mean.
+There is no last try. Only events in flight are in memory; the outbox has everything else, so after a kill, at
+worst, the same event is sent again. No conversation ever waits for this. Knows nothing about what events
+mean.
 """
 
 import asyncio
@@ -20,32 +20,37 @@ import random as dice
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from discoclaw.core.errors import MemoryFault, RelayError, RelayRefused, RelayUnreachable
 from discoclaw.core.ports import Clock
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.outgoing.outbox import Outbox, Queue, Tally
+from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, QueueStatus
 from discoclaw.nostr.outgoing.pace import Pace
-from discoclaw.nostr.relays.relay import RelayStatus
-from discoclaw.nostr.schemas import in_clear
+from discoclaw.nostr.relays.relay import ConnectionStatus
+from discoclaw.nostr.schemas import is_plaintext
 
 log = logging.getLogger(__name__)
 
-FOR_ALL: Final = frozenset({"rate-limited", "auth-required"})
-FOR_GOOD: Final = frozenset({"pow", "blocked", "invalid", "restricted", "mute", "replaced", "deleted"})
-"""Words before a relay's reason (NIP-01, NIP-42, and those of relays that were met): it wants nothing at all
-for now; it will never want this event."""
-QUIET_S: Final = 60.0
-"""Between two troubles of a relay in the log."""
-REST_S: Final = 1.0
-LONGEST_REST_S: Final = 600.0
-"""Between two tries to use an outbox that fails."""
+PAUSE_PREFIXES: Final = frozenset({"rate-limited", "auth-required"})
+"""Reasons that concern everything we send, for now (NIP-01, NIP-42)."""
+PERMANENT_PREFIXES: Final = frozenset(
+    {"pow", "blocked", "invalid", "restricted", "mute", "replaced", "deleted"}
+)
+"""Reasons for which a relay will never accept an event:
+
+those of NIP-01, and of relays that we tested against.
+"""
+LOG_INTERVAL_S: Final = 60.0
+"""Least time between two failures of a relay in the log."""
+OUTBOX_PAUSE_S: Final = 1.0
+MAX_OUTBOX_PAUSE_S: Final = 600.0
+"""Pauses between two tries to use an outbox that fails; they double."""
 
 
-class Target(Protocol):
-    """What a courier needs of a relay."""
+class PublishingRelay(Protocol):
+    """What a sender needs of a relay."""
 
     name: str
     url: str
@@ -56,118 +61,130 @@ class Target(Protocol):
     def on_connected(self, callback: Callable[[], None]) -> None: ...
 
     async def publish(self, event: Event) -> None:
-        """Return once the relay has it. Raises RelayRefused, and RelayUnreachable: no answer in time, too."""
+        """Return once the relay has it. Raises RelayRefused; RelayUnreachable, also for no answer in time."""
         ...
 
-    def status(self) -> RelayStatus: ...
+    def status(self) -> ConnectionStatus: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How it stands with a relay: its connection, what it has yet to get, and for how long (s) it rests.
+class RelayStatus:
+    """The state of a relay: its connection, its queue, and how long (s) sending to it is paused.
 
-    `trouble` is what went wrong last with an event there, "" where nothing did.
+    `last_failure` is the reason for which an event last failed there, or "".
     """
 
-    relay: RelayStatus
-    queue: Queue
-    rests_s: float
-    trouble: str
+    connection: ConnectionStatus
+    queue: QueueStatus
+    pause_s: float
+    last_failure: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What became of an event that was sent; `due`: nothing is to be noted, and it is sent again."""
+    """What happened to an event that was sent.
+
+    "acked", "parked", "later" (due again in `after_s`), or "due" (nothing is stored, so it is due at once).
+    """
 
     event: Event
-    what: str
+    what: Literal["acked", "parked", "later", "due"]
     reason: str = ""
     after_s: float = 0.0
 
 
 class Delivery:
-    """Couriers for all relays, which whoever made them starts and closes.
+    """Senders for all relays, which are started and closed elsewhere.
 
-    `in_clear`: events that anybody can read may be sent; else they are parked. `pace` makes the pace for one
-    relay. `rest_s` is the first pause when the outbox fails; it doubles.
+    `allow_plaintext`: events that everybody can read may be sent; otherwise they are parked. `pace` makes the
+    pace for one relay. `pause_s` is the first pause after the outbox failed; it doubles.
     """
 
     def __init__(
         self,
         outbox: Outbox,
-        relays: Sequence[Target],
+        relays: Sequence[PublishingRelay],
         *,
         min_acks: int,
         clock: Clock,
-        in_clear: bool = False,
+        allow_plaintext: bool = False,
         pace: Callable[[], Pace] = lambda: Pace(random=dice.random),
-        rest_s: float = REST_S,
+        pause_s: float = OUTBOX_PAUSE_S,
     ) -> None:
         self._outbox = outbox
-        self._rest_s = rest_s
+        self._pause_s = pause_s
         self._min_acks = min_acks
         self._urls = tuple(relay.url for relay in relays)
-        self._couriers = [_Courier(outbox, relay, pace(), clock, rest_s, in_clear) for relay in relays]
+        self._senders = [_Sender(outbox, relay, pace(), clock, pause_s, allow_plaintext) for relay in relays]
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with what waits. From now on nothing waits for relays that are not among these."""
+        """Send what waits. From now on nothing waits for relays other than these."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="delivery")
 
     async def close(self) -> None:
-        """Stop; what is left waits in the outbox for the next start."""
+        """Stop. What is left waits in the outbox for the next start."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
 
-    def poke(self) -> None:
-        """There is something new. Never blocks."""
-        for courier in self._couriers:
-            courier.poke()
+    def wake(self) -> None:
+        """Tell the senders that the outbox has something new. Never blocks."""
+        for sender in self._senders:
+            sender.wake()
 
-    async def flushed(self, timeout_s: float | None = None) -> Tally:
-        """Wait until nothing waits for any relay, or for so long (s), and see how far it came.
+    async def drain(self, timeout_s: float | None = None) -> DeliveryProgress:
+        """Wait until nothing waits for any relay, or `timeout_s` has passed, and return how far it is.
 
-        What relays refused does not count as waiting. Only while it is started. Raises MemoryFault.
+        What relays refused permanently doesn't wait. Call it only after `start`. Raises MemoryFault.
         """
-        self.poke()
+        self.wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                for courier in self._couriers:
-                    await courier.idle.wait()
-        return await asyncio.to_thread(self._outbox.tally, self._urls, min_acks=self._min_acks)
+                for sender in self._senders:
+                    await sender.idle.wait()
+        return await asyncio.to_thread(self._outbox.progress, self._urls, min_acks=self._min_acks)
 
-    async def status(self) -> tuple[Standing, ...]:
-        """How it stands with each relay. Raises MemoryFault."""
+    async def status(self) -> tuple[RelayStatus, ...]:
+        """The state of each relay. Raises MemoryFault."""
         status = await asyncio.to_thread(self._outbox.status, self._urls)
-        return tuple(courier.standing(status.relays[courier.url]) for courier in self._couriers)
+        return tuple(sender.status(status.relays[sender.url]) for sender in self._senders)
 
     async def unpark(self, url: str | None = None) -> int:
-        """Send once more what a relay refused, or all of them. Returns how many. Raises MemoryFault."""
+        """Send again what a relay (URL) refused, or what all relays did.
+
+        Returns how many. Raises MemoryFault.
+        """
         count = await in_thread(self._outbox.unpark, url)
-        self.poke()
+        self.wake()
         return count
 
     async def _run(self) -> None:
-        rest_s = self._rest_s
+        pause_s = self._pause_s
         while True:
             try:
-                await in_thread(self._outbox.enrol, self._urls)
+                await in_thread(self._outbox.set_relays, self._urls)
                 break
             except MemoryFault as fault:
-                log.warning("nothing can be delivered for %.0f s: %s", rest_s, fault)
-                await asyncio.sleep(rest_s)
-                rest_s = min(2 * rest_s, LONGEST_REST_S)
-        await asyncio.gather(*(courier.run() for courier in self._couriers))
+                log.warning("nothing is delivered for %.0f s: %s", pause_s, fault)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, MAX_OUTBOX_PAUSE_S)
+        await asyncio.gather(*(sender.run() for sender in self._senders))
 
 
-class _Courier:
-    """Brings one relay what waits for it. `idle` is set while nothing does."""
+class _Sender:
+    """Sends to one relay what waits for it. `idle` is set while nothing does."""
 
     def __init__(
-        self, outbox: Outbox, relay: Target, pace: Pace, clock: Clock, rest_s: float, in_clear: bool
+        self,
+        outbox: Outbox,
+        relay: PublishingRelay,
+        pace: Pace,
+        clock: Clock,
+        pause_s: float,
+        allow_plaintext: bool,
     ) -> None:
         self.url = relay.url
         self.idle = asyncio.Event()
@@ -175,121 +192,123 @@ class _Courier:
         self._relay = relay
         self._pace = pace
         self._clock = clock
-        self._rest_s = rest_s
-        self._in_clear = in_clear
+        self._pause_s = pause_s
+        self._allow_plaintext = allow_plaintext
         self._wake = asyncio.Event()
-        self._pokes = 0
+        self._wakes = 0
         self._sending: dict[str, asyncio.Task[None]] = {}
-        """What is on its way, or has come to an end that is not written down yet, by the event's id."""
+        """By event id, what is in flight, or has ended and its outcome isn't stored yet."""
         self._outcomes: list[_Outcome] = []
-        self._trouble = ""
+        self._last_failure = ""
         self._quiet_until_s = float("-inf")
         relay.on_connected(self._wake.set)
 
-    def poke(self) -> None:
-        self._pokes += 1
+    def wake(self) -> None:
+        self._wakes += 1
         self.idle.clear()
         self._wake.set()
 
-    def standing(self, queue: Queue) -> Standing:
-        return Standing(self._relay.status(), queue, self._pace.left_s(_now_s()), self._trouble)
+    def status(self, queue: QueueStatus) -> RelayStatus:
+        return RelayStatus(self._relay.status(), queue, self._pace.remaining_s(_now_s()), self._last_failure)
 
     async def run(self) -> None:
-        """Until cancelled."""
-        rest_s = self._rest_s
+        """Send until cancelled."""
+        pause_s = self._pause_s
         try:
             while True:
                 self._wake.clear()
                 try:
                     wait_s = await self._step()
                 except MemoryFault as fault:
-                    log.warning("%s: nothing is sent for %.0f s: %s", self._relay.name, rest_s, fault)
-                except Exception:  # a named edge: the other relays get their events all the same
-                    log.exception("%s: nothing is sent for %.0f s", self._relay.name, rest_s)
+                    log.warning("%s: nothing is sent for %.0f s: %s", self._relay.name, pause_s, fault)
+                except Exception:  # a named edge: the other senders must go on
+                    log.exception("%s: nothing is sent for %.0f s", self._relay.name, pause_s)
                 else:
-                    rest_s = self._rest_s
+                    pause_s = self._pause_s
                     with suppress(TimeoutError):
                         async with asyncio.timeout(wait_s):
                             await self._wake.wait()
                     continue
-                await asyncio.sleep(rest_s)
-                rest_s = min(2 * rest_s, LONGEST_REST_S)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, MAX_OUTBOX_PAUSE_S)
         finally:
             await self._stop()
 
     async def _step(self) -> float | None:
-        """Note what came of events, and send others. Returns for how long (s) there is nothing to do.
+        """Store outcomes, and send more events. Returns how long (s) there is nothing to do, None for ever.
 
-        A poke, a new connection and the end of whatever is on its way always mean that there is.
+        A `wake`, a new connection, and the end of anything in flight always mean that there is.
         """
-        await self._note()
+        await self._save_outcomes()
         if not self._sending and not await self._anything_waits():
             return None
-        if (left_s := self._pace.left_s(_now_s())) > 0:
-            return left_s
+        if (remaining_s := self._pace.remaining_s(_now_s())) > 0:
+            return remaining_s
         room = self._pace.width - len(self._sending)
         if room <= 0 or not self._relay.connected:
             return None
         now = self._clock()
-        events, next_ms = await in_thread(self._look, now, room)
+        events, next_ms = await in_thread(self._due, now, room)
         for event in events:
-            self._sending[event.id] = asyncio.create_task(self._send(event, self._pace.moment))
+            self._sending[event.id] = asyncio.create_task(self._send(event, self._pace.round))
         if self._sending:
             return None
-        wait_s = LONGEST_REST_S if next_ms is None else (next_ms - now) / 1000
-        return min(max(wait_s, 0.001), LONGEST_REST_S)  # a clock that was set back must not stop us for long
+        wait_s = MAX_OUTBOX_PAUSE_S if next_ms is None else (next_ms - now) / 1000
+        return min(max(wait_s, 0.001), MAX_OUTBOX_PAUSE_S)  # bounded: a clock may be set back
 
     async def _anything_waits(self) -> bool:
-        pokes = self._pokes
-        waits = await in_thread(self._outbox.waits, self.url)
-        if not waits and pokes == self._pokes:
+        wakes = self._wakes
+        waits = await in_thread(self._outbox.has_waiting, self.url)
+        if not waits and wakes == self._wakes:  # nothing was added while we looked
             self.idle.set()
         return waits
 
-    def _look(self, now: int, room: int) -> tuple[list[Event], int | None]:
-        """What can be sent now, and when (ms) the next would be due. Blocking."""
+    def _due(self, now: int, room: int) -> tuple[list[Event], int | None]:
+        """What can be sent now, and when (ms) the next event is due. Blocking."""
         due = self._outbox.due(self.url, now, len(self._sending) + room)
         fresh = [event for event in due if event.id not in self._sending][:room]
         return fresh, self._outbox.next_due(self.url, now)
 
-    async def _send(self, event: Event, moment: int) -> None:
+    async def _send(self, event: Event, round_: int) -> None:
         try:
-            if not self._in_clear and in_clear(event):
-                raise RelayRefused("it is not encrypted (NOSTR_ALLOW_PLAINTEXT=0)", prefix="blocked")
+            if not self._allow_plaintext and is_plaintext(event):
+                raise RelayRefused("not encrypted (NOSTR_ALLOW_PLAINTEXT=0)", prefix="blocked")
             await self._relay.publish(event)
         except RelayError as error:
-            outcome = self._judged(event, error, moment)
-        except Exception as error:  # a named edge: else it would never leave those that are on their way
-            log.exception("%s: an event of kind %d could not be sent", self._relay.name, event.kind)
-            outcome = _Outcome(event, "later", type(error).__name__, self._failed(moment))
+            outcome = self._classify(event, error, round_)
+        except Exception as error:  # a named edge: otherwise the event would count as in flight for ever
+            log.exception("%s: cannot send an event of kind %d", self._relay.name, event.kind)
+            outcome = _Outcome(event, "later", type(error).__name__, self._failed(round_))
         else:
             outcome = _Outcome(event, "acked")
         if outcome.what in ("acked", "parked"):
-            self._pace.worked()
+            self._pace.succeeded()
         self._outcomes.append(outcome)
         self._wake.set()
 
-    def _judged(self, event: Event, error: RelayError, moment: int) -> _Outcome:
+    def _classify(self, event: Event, error: RelayError, round_: int) -> _Outcome:
         """What a failure means for the event, and for the pace."""
         reason = str(error).removeprefix(f"{self._relay.name}: ")
         prefix = error.prefix if isinstance(error, RelayRefused) else ""
-        self._say(f"an event of kind {event.kind} was not taken: {reason}")
-        if prefix in FOR_GOOD:
+        self._log_failure(f"an event of kind {event.kind} was not accepted: {reason}")
+        if prefix in PERMANENT_PREFIXES:
             return _Outcome(event, "parked", reason)
-        if prefix in FOR_ALL:
-            self._failed(moment, hold=True)
+        if prefix in PAUSE_PREFIXES:
+            self._failed(round_, hold=True)
             return _Outcome(event, "due")
         if isinstance(error, RelayUnreachable) and not self._relay.connected:
-            suspect = len(self._sending) == 1  # with others on their way too nobody knows whose fault it was
-            after_s = self._failed(moment, alone=True)
-            return _Outcome(event, "later", reason, after_s) if suspect else _Outcome(event, "due")
-        return _Outcome(event, "later", reason, self._failed(moment))
+            # Alone in flight, this event may be what the relay drops connections for. Among others it may
+            # not.
+            is_suspect = len(self._sending) == 1
+            after_s = self._failed(round_, alone=True)
+            return _Outcome(event, "later", reason, after_s) if is_suspect else _Outcome(event, "due")
+        return _Outcome(event, "later", reason, self._failed(round_))
 
-    def _failed(self, moment: int, *, hold: bool = False, alone: bool = False) -> float:
-        return self._pace.failed(moment, _now_s(), hold=hold, alone=alone)
+    def _failed(self, round_: int, *, hold: bool = False, alone: bool = False) -> float:
+        return self._pace.failed(round_, _now_s(), hold=hold, alone=alone)
 
-    async def _note(self) -> None:
-        """Write down what came of events. Raises MemoryFault; they are sent once more then."""
+    async def _save_outcomes(self) -> None:
+        """Store the outcomes. Raises MemoryFault; those events are then sent again."""
         outcomes, self._outcomes = self._outcomes, []
         try:
             if outcomes:
@@ -301,29 +320,29 @@ class _Courier:
     def _write(self, outcomes: Sequence[_Outcome]) -> None:
         acked = [outcome.event.id for outcome in outcomes if outcome.what == "acked"]
         if acked:
-            self._outbox.acked(self.url, acked)
+            self._outbox.mark_acked(self.url, acked)
         for outcome in outcomes:
             if outcome.what == "parked":
-                self._outbox.parked(self.url, outcome.event.id, outcome.reason)
+                self._outbox.park(self.url, outcome.event.id, outcome.reason)
             elif outcome.what == "later":
                 at_ms = self._clock() + int(1000 * outcome.after_s)
-                self._outbox.later(self.url, outcome.event.id, at_ms, outcome.reason)
+                self._outbox.postpone(self.url, outcome.event.id, at_ms, outcome.reason)
 
-    def _say(self, trouble: str) -> None:
-        """Log what went wrong, but not all of it: the words are the relay's, and it may have many."""
+    def _log_failure(self, failure: str) -> None:
+        """Log a failure, but not each one: the text is the relay's, which can vary it at will."""
         now_s = _now_s()
-        if trouble != self._trouble and now_s >= self._quiet_until_s:
-            self._quiet_until_s = now_s + QUIET_S
-            log.warning("%s: %s", self._relay.name, trouble)
-        self._trouble = trouble
+        if failure != self._last_failure and now_s >= self._quiet_until_s:
+            self._quiet_until_s = now_s + LOG_INTERVAL_S
+            log.warning("%s: %s", self._relay.name, failure)
+        self._last_failure = failure
 
     async def _stop(self) -> None:
-        """End what is on its way, and note what came to an end."""
+        """Cancel what is in flight, and store the outcomes so far."""
         for task in self._sending.values():
             task.cancel()
         await asyncio.gather(*self._sending.values(), return_exceptions=True)
         with suppress(MemoryFault):
-            await self._note()
+            await self._save_outcomes()
         self._sending.clear()
 
 

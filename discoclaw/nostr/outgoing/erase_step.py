@@ -1,8 +1,8 @@
-"""Whether an erasing needs a step on relays where nobody mirrors now, since something is published already.
+"""Whether an erasure needs a step on relays although no mirror is running: something was published before.
 
-With the mirror at work every erasing has the step (`mirror.STEP`). Without it, in a command or with Nostr
-switched off, the outbox says what is published; the step then waits until the mirror is at work again.
-Knows nothing about what the step does.
+While the mirror runs, every erasure has the step (`mirror.STEP`). Without it, in a command or with Nostr
+switched off, the outbox tells what is published, and the step waits until a mirror runs again. Knows
+nothing about what the step does.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -19,11 +19,11 @@ from discoclaw.nostr.outgoing.outbox import Outbox
 
 
 class RelayCopies(PersonalData):
-    """What was published, as the outbox at `outbox` says.
+    """What was published, according to the outbox at `outbox`.
 
-    There is a step where something of a subject is in it, or of a group that may rest on their words. Without
-    `names`, for there is no key, and where the outbox cannot be read, nobody can tell: then it is needed as
-    soon as there is anything.
+    An erasure needs the step if the outbox has anything of a subject, or of any group: a group's memory
+    may rest on the subject's words. Without `names` (there is no key), or if the outbox can't be read,
+    nobody can tell; then the step is needed as soon as the outbox has anything.
     """
 
     name = "copies on relays"
@@ -38,17 +38,17 @@ class RelayCopies(PersonalData):
             return ()
         names = self._names()
         try:
-            known = _units(self._outbox)
+            published = _units(self._outbox)
             if names is None:
-                return (STEP,) if known else ()
-            wanted = {names.mark(unit) for unit in _about(subject, self._disk)}
-            return (STEP,) if wanted & known else ()
+                return (STEP,) if published else ()
+            units = {names.keyed_hash(unit) for unit in _about(subject, self._disk)}
+            return (STEP,) if units & published else ()
         except (MemoryFault, OSError):
             return (STEP,)
 
 
 def _units(path: Path) -> set[str]:
-    """The marks of all units that are published. Raises MemoryFault."""
+    """The hashes of all published units. Raises MemoryFault."""
     outbox = Outbox.reading(path)
     try:
         return set(outbox.units())
@@ -57,7 +57,7 @@ def _units(path: Path) -> set[str]:
 
 
 def _about(subject: str, disk: Disk) -> Iterator[str]:
-    """The units in which there may be something of a subject. Raises OSError."""
+    """The units that may contain something of a subject. Raises OSError."""
     yield subject
     if (user_id := user_of(subject)) is None:
         return

@@ -1,12 +1,14 @@
-"""A ledger as it is published: one address a record, of a large one several.
+"""A ledger as it is published: one event for each record, several for a large one.
 
-    {"subject", "line", "record"}                 a record, with the number of its line from 0
-    {"subject", "line", "part", "parts", "text"}  a piece of its JSON, where that is too long for one event
-    {"subject", "line", "withheld", "id", "parent", "reason"}  a stub of one that must not leave the disk
+    {"subject", "line", "record"}                              a record, with its line number from 0
+    {"subject", "line", "part", "parts", "text"}               a part of its JSON, if that is too long for
+    one event {"subject", "line", "withheld", "id", "parent", "reason"}  a stub for a record that must not
+    leave the disk
 
-What is confidential never leaves the disk: neither a record that says so, nor any other about the same item,
-whenever it was made confidential. A record with a secret key in it is withheld too: taking the key out would
-change its hash. Pure; knows nothing about files or relays.
+Confidential items never leave the disk: neither the record that marks one, nor any other record about it,
+even an older one. A record that contains a secret key is withheld too: removing the key would change the
+record's hash. The stub keeps the chain of parents, without which recovery could not place the records
+after it. Pure: knows nothing about files or relays.
 """
 
 import logging
@@ -22,23 +24,26 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.nostr.event import MOST_PLAIN
+from discoclaw.nostr.encryption import canonical
+from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.schemas import APP, Wanted
-from discoclaw.nostr.sealed import canonical
+from discoclaw.nostr.schemas import APP, EventTemplate
 
 log = logging.getLogger(__name__)
 
-PIECE: Final = 18_000
-"""Bytes of a record's JSON in one part: written as a JSON text again they at most double."""
-CONFIDENTIAL: Final = b'"confidential"'
-"""Without these bytes nothing in a ledger is confidential."""
+PART_BYTES: Final = 18_000
+"""Bytes of a record's JSON in one part.
+
+As a string inside JSON they at most double, and still fit an event.
+"""
+CONFIDENTIAL_MARK: Final = b'"confidential"'
+"""A ledger without these bytes has nothing confidential, so it need not be parsed to know that."""
 _WITHHELD = "withheld"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line that verifies: its number from 0, the byte at which it begins, and its record."""
+class LedgerLine:
+    """A line that verifies: its number from 0, the byte at which it begins, and its record."""
 
     number: int
     start: int
@@ -46,53 +51,55 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """What a ledger holds, each record once. `size` is its length in bytes without an unfinished last line,
-    `unread` the number of lines that do not verify."""
+class LedgerContent:
+    """A ledger's records, each once. `size` is its length in bytes without an unfinished last line.
+
+    `unreadable` counts lines that don't verify.
+    """
 
     subject: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[LedgerLine, ...] = ()
     size: int = 0
-    unread: int = 0
+    unreadable: int = 0
 
-    def shown(self) -> View:
-        """What HEAD's branch says."""
+    def view(self) -> View:
+        """The items on HEAD's branch."""
         return History(line.record for line in self.lines).shown()
 
 
-def sound_size(content: bytes) -> int:
-    """The length in bytes of the lines that are finished."""
+def complete_size(content: bytes) -> int:
+    """The length in bytes of the complete lines: a kill may have cut off the last one."""
     return content.rfind(b"\n") + 1
 
 
-def read(subject: str, content: bytes) -> Ledger:
-    """The ledger in these bytes; what does not verify is left out."""
-    found: dict[str, Line] = {}
-    start = unread = 0
+def read(subject: str, content: bytes) -> LedgerContent:
+    """The ledger in these bytes. Lines that don't verify are left out and counted."""
+    found: dict[str, LedgerLine] = {}
+    start = unreadable = 0
     for number, line in enumerate(content.split(b"\n")[:-1]):
         try:
             record = decode_line(line)
-            found.setdefault(record.id, Line(number, start, record))
+            found.setdefault(record.id, LedgerLine(number, start, record))
         except (LedgerDamaged, NewerSchema):
-            unread += 1
+            unreadable += 1
         start += len(line) + 1
-    return Ledger(subject, tuple(found.values()), start, unread)
+    return LedgerContent(subject, tuple(found.values()), start, unreadable)
 
 
 # ---------------------------------------------------------------------- what is confidential
 
 
 @dataclass(frozen=True, slots=True)
-class Secrets:
-    """What was ever confidential in a ledger: the ids of the items, and the texts that they ever had."""
+class Confidential:
+    """What was ever confidential in a ledger: the ids of the items, and all texts they ever had."""
 
     items: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
     _about: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> "Secrets":
-        """The secrets of all records of a ledger."""
+    def of(cls, records: Iterable[Record]) -> "Confidential":
+        """What is confidential in the records of a ledger."""
         events = {event.id: event for one in records if isinstance(one, Commit) for event in one.events}
         about = {key: _items(event, events) for key, event in events.items()}
         items: set[str] = set()
@@ -102,20 +109,23 @@ class Secrets:
         texts = {text for key, event in events.items() if about[key] & items for text in _texts(event)}
         return cls(frozenset(items), frozenset(texts), about)
 
-    def withhold(self, record: Record) -> bool:
-        """Whether a record must not leave the disk."""
-        return isinstance(record, Commit) and any(self._hides(event) for event in record.events)
+    def concerns(self, record: Record) -> bool:
+        """Whether a record is about something confidential, so that it must not leave the disk."""
+        return isinstance(record, Commit) and any(self._concerns(event) for event in record.events)
 
-    def _hides(self, event: Event) -> bool:
-        touched = {*self._about.get(event.id, ()), *_beside(event)}
-        return event.sensitivity == "confidential" or not self.items.isdisjoint(touched)
+    def _concerns(self, event: Event) -> bool:
+        items = {*self._about.get(event.id, ()), *_other_items(event)}
+        return event.sensitivity == "confidential" or not self.items.isdisjoint(items)
 
 
-NO_SECRETS = Secrets()
+NOTHING_CONFIDENTIAL = Confidential()
 
 
 def _items(event: Event, events: Mapping[str, Event]) -> frozenset[str]:
-    """The ids of the items an event can be about: its own, or of a bare triple that of what it continues."""
+    """The ids of the items that an event can be about:
+
+    its own, or for a bare triple, those of its parents.
+    """
     found: set[str] = set()
     seen: set[str] = set()
     one: Event | None = event
@@ -125,33 +135,34 @@ def _items(event: Event, events: Mapping[str, Event]) -> frozenset[str]:
         if isinstance(given, str):
             found.add(given)
             break
-        found.add(item_id("fact", _said(one) or "-"))
+        found.add(item_id("fact", _triple_text(one) or "-"))
         one = events.get(one.parent_id or "")
     return frozenset(found)
 
 
-def _beside(event: Event) -> Iterator[str]:
-    """The ids of other items that an event names."""
+def _other_items(event: Event) -> Iterator[str]:
+    """The ids of other items that an event names, in a conflict or a link."""
     for part, name in (("conflict", "other"), ("link", "to")):
-        held = event.ext.get(part)
-        other = held.get(name) if isinstance(held, Mapping) else None
+        value = event.ext.get(part)
+        other = value.get(name) if isinstance(value, Mapping) else None
         if isinstance(other, str):
             yield other
 
 
 def _texts(event: Event) -> Iterator[str]:
-    """The texts that an event gives its item."""
-    given = event.ext.get("item", {}).get("text")
-    text = _tidy(given) if isinstance(given, str) else "" if event.ext else _said(event)
+    """The text that an event gives its item, if it gives one."""
+    text = event.ext.get("item", {}).get("text")
+    text = _normalised(text) if isinstance(text, str) else "" if event.ext else _triple_text(event)
     if text:
         yield text
 
 
-def _said(event: Event) -> str:
-    return _tidy(triple_text(event.subject, event.predicate, event.object))
+def _triple_text(event: Event) -> str:
+    return _normalised(triple_text(event.subject, event.predicate, event.object))
 
 
-def _tidy(text: str) -> str:
+def _normalised(text: str) -> str:
+    """A text as an item has it, so that texts can be compared."""
     return collapse(scrub(text))[:MAX_TEXT].rstrip()
 
 
@@ -159,56 +170,56 @@ def _tidy(text: str) -> str:
 
 
 def records(
-    ledger: Ledger, names: Names, redactor: Redactor, secrets: Secrets, *, since: int = 0
-) -> Iterator[Wanted]:
-    """What is to stand for each record whose line begins at the byte `since` or behind it."""
+    ledger: LedgerContent, names: Names, redactor: Redactor, confidential: Confidential, *, since: int = 0
+) -> Iterator[EventTemplate]:
+    """The templates of all records whose line begins at byte `since` or later."""
     for line in ledger.lines:
         if line.start >= since:
             try:
-                yield from _published(ledger.subject, line, names, redactor, secrets)
+                yield from _templates(ledger.subject, line, names, redactor, confidential)
             except NostrError as error:
-                log.error("%s, line %d is not mirrored: %s", ledger.subject, line.number + 1, error)
+                log.error("cannot mirror %s, line %d: %s", ledger.subject, line.number + 1, error)
 
 
-def is_withheld(wanted: Wanted) -> bool:
-    """Whether this stands for a record that must not leave the disk."""
-    return wanted.body.get(_WITHHELD) is True
+def is_withheld(template: EventTemplate) -> bool:
+    """Whether this is the stub of a record that must not leave the disk."""
+    return template.body.get(_WITHHELD) is True
 
 
-def _published(
-    subject: str, line: Line, names: Names, redactor: Redactor, secrets: Secrets
-) -> Iterator[Wanted]:
+def _templates(
+    subject: str, line: LedgerLine, names: Names, redactor: Redactor, confidential: Confidential
+) -> Iterator[EventTemplate]:
     record, at = line.record, _seconds(line.record)
     head = {"subject": subject, "line": line.number}
-    reason = _reason(record, redactor, secrets)
+    reason = _withheld_reason(record, redactor, confidential)
     if reason is not None:
         if reason == "secret":
-            log.warning("%s, line %d holds a secret, so it is not mirrored", subject, line.number + 1)
+            log.warning("%s, line %d contains a secret, so it is not mirrored", subject, line.number + 1)
         parent = record.parent_id if isinstance(record, Commit) else record.head
         stub = {**head, _WITHHELD: True, "id": record.id, "parent": parent, "reason": reason}
-        yield Wanted(APP, names.record(subject, record.id), stub, at)
+        yield EventTemplate(APP, names.record(subject, record.id), stub, at)
         return
     value = record.to_json()
-    whole = {**head, "record": value}
-    if len(canonical(whole).encode("utf-8")) <= MOST_PLAIN:
-        yield Wanted(APP, names.record(subject, record.id), whole, at)
+    body = {**head, "record": value}
+    if len(canonical(body).encode("utf-8")) <= MAX_PLAINTEXT:
+        yield EventTemplate(APP, names.record(subject, record.id), body, at)
         return
-    pieces = list(split(canonical(value)))
-    for number, piece in enumerate(pieces):
-        body = {**head, "part": number, "parts": len(pieces), "text": piece}
-        yield Wanted(APP, names.record(subject, record.id, number), body, at)
+    parts = list(split(canonical(value)))
+    for number, part in enumerate(parts):
+        body = {**head, "part": number, "parts": len(parts), "text": part}
+        yield EventTemplate(APP, names.record(subject, record.id, number), body, at)
 
 
-def _reason(record: Record, redactor: Redactor, secrets: Secrets) -> str | None:
-    """Why a record is withheld; None when it is not."""
-    if secrets.withhold(record):
+def _withheld_reason(record: Record, redactor: Redactor, confidential: Confidential) -> str | None:
+    """Why a record is withheld: "confidential" or "secret"; None if it isn't."""
+    if confidential.concerns(record):
         return "confidential"
-    said = "\n".join(_strings(_unsealed(record.to_json())))
-    return "secret" if redactor.clean(said) != said else None
+    text = "\n".join(_strings(_without_hashes(record.to_json())))
+    return "secret" if redactor.clean(text) != text else None
 
 
-def _unsealed(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's JSON without its hashes, which look like keys."""
+def _without_hashes(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's JSON without its hashes: 64 hex digits look like a secret key."""
     plain = {key: one for key, one in value.items() if key != "hash"}
     if "events" in plain:
         plain["events"] = [
@@ -218,7 +229,7 @@ def _unsealed(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Every text in a JSON value, keys too."""
+    """Every string in a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -231,15 +242,16 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def split(text: str) -> Iterator[str]:
-    """A text in pieces of at most `PIECE` bytes of UTF-8, no character cut."""
+    """A text in parts of at most `PART_BYTES` bytes of UTF-8. No character is cut."""
     content, start = text.encode("utf-8"), 0
     while start < len(content):
-        end = min(start + PIECE, len(content))
-        while end < len(content) and content[end] & 0xC0 == 0x80:
+        end = min(start + PART_BYTES, len(content))
+        while end < len(content) and content[end] & 0xC0 == 0x80:  # a UTF-8 continuation byte
             end -= 1
         yield content[start:end].decode("utf-8")
         start = end
 
 
 def _seconds(record: Record) -> int:
+    """When a record was made, in s since 1970."""
     return max(0, ms_of_iso(record.timestamp) // 1000)

@@ -1,12 +1,12 @@
-"""The outbox: the newest signed event of every address, and which relay has it. One SQLite file.
+"""The outbox: the newest signed event at every address, and which relays have it. One SQLite file.
 
-What is in here was signed once and is never signed again: a relay that comes late, or lost everything, gets
-the very same events. An event exists from the moment its transaction is durable (WAL, synchronous FULL), and
-before that nothing does, so a process that is killed neither loses a version nor makes a second one of it.
-The folder's lock (`memory/store`) keeps other programs out; they may read (`reading`).
+An event is signed once and never again: a relay that is added later, or has lost everything, gets exactly the
+same events. An event exists once its transaction is durable (WAL, synchronous FULL) and not before, so a
+killed process neither loses a version nor signs a second one. The lock of the data folder
+(`memory/subjects/store`) keeps other programs out; they may read (`reading`).
 
 One connection, one lock; everything here blocks. Knows nothing about connections to relays, nor what events
-mean. Faults of the disk are `MemoryFault`; nothing is then half done.
+mean. A failing disk is a MemoryFault, after which nothing is half done.
 """
 
 import hashlib
@@ -17,24 +17,24 @@ from typing import Final
 
 from discoclaw.core.ports import Clock
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.names import INDEX, LEDGER
+from discoclaw.nostr.names import INVENTORY, LEDGER
 from discoclaw.nostr.outgoing import outbox_rows as rows
 from discoclaw.nostr.outgoing.outbox_file import OutboxFile
-from discoclaw.nostr.outgoing.outbox_rows import Put, Row
+from discoclaw.nostr.outgoing.outbox_rows import OutboxEntry, Row
 from discoclaw.nostr.schemas import DELETE
 
-__all__ = ["Outbox", "Put", "Queue", "Row", "Status", "Tally", "UnitIndex"]
+__all__ = ["Outbox", "OutboxEntry", "QueueStatus", "Row", "OutboxStatus", "DeliveryProgress", "UnitInventory"]
 
-MOST_REASONS: Final = 20
-"""Reasons that are told of one relay, the most frequent ones: the words are the relay's own."""
-REASON_CHARS: Final = 200
+MAX_REASONS: Final = 20
+"""Different reasons reported for one relay, the most frequent ones: a relay can invent any number."""
+MAX_REASON_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
-    """What a relay has not got. `since`: when (ms since 1970) the oldest that waits was signed.
+class QueueStatus:
+    """What a relay doesn't have. `depth` events wait; the oldest was signed at `since` (ms since 1970).
 
-    `parked`: why the relay refused events, and how many, most frequent first.
+    `parked` has the relay's reasons for permanent refusals and how often, most frequent first.
     """
 
     depth: int
@@ -43,16 +43,16 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """All events there are, and what is left to do for each relay, by its address."""
+class OutboxStatus:
+    """The number of all events, and the queue of each relay by its URL."""
 
     events: int
-    relays: Mapping[str, Queue]
+    relays: Mapping[str, QueueStatus]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """How many events there are, how many every relay has, and how many as many relays as are wanted."""
+class DeliveryProgress:
+    """How many events there are, how many all relays have, and how many `min_acks` relays have."""
 
     events: int
     everywhere: int
@@ -60,14 +60,16 @@ class Tally:
 
     @property
     def safe(self) -> bool:
-        """Whether every event is where it has to be."""
+        """Whether enough relays have every event."""
         return self.enough == self.events
 
 
 @dataclass(frozen=True, slots=True)
-class UnitIndex:
-    """What is published of a unit: how many records of its ledger, the SHA-256 of their sorted `d`, each
-    followed by a newline, and the newest time (s) of its views (0: none)."""
+class UnitInventory:
+    """What is published of a unit: how many ledger records, and the newest time (s) of its views, or 0.
+
+    `digest` is the SHA-256 of the records' sorted `d`, each followed by a newline.
+    """
 
     records: int
     digest: str
@@ -75,54 +77,57 @@ class UnitIndex:
 
 
 class Outbox:
-    """The outbox at `path`, usually data/memory/outbox/outbox.sqlite. `unit` is always a unit's mark."""
+    """The outbox at `path`, usually data/memory/outbox/outbox.sqlite.
+
+    `unit` is always a unit's keyed hash.
+    """
 
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
         self._clock = clock
         self._file = OutboxFile(path, clock=clock)
         self._served: dict[str, int] = {}
-        """The relays for which everything waits that they have not got."""
+        """The relays that are delivered to, by URL, with their number."""
 
     def open(self) -> None:
-        """Take the file, or make it. A damaged one is kept aside, and a new one begun. Raises MemoryFault."""
+        """Open or create the file. A damaged one is set aside, and a new one begun. Raises MemoryFault."""
         self._file.open()
 
     @classmethod
     def reading(cls, path: Path) -> "Outbox":
-        """An outbox that is only looked at, while a bot may be using it. To be closed. Raises MemoryFault."""
+        """An open outbox that is only read, even while a bot uses it. Close it. Raises MemoryFault."""
         outbox = cls(path, clock=lambda: 0)
         outbox._file.open_to_read()
         return outbox
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._served.clear()
         self._file.close()
 
     # ------------------------------------------------------------------ what is published
 
     def known(self, unit: str) -> dict[tuple[int, str], Row]:
-        """Every address of a unit, by kind and `d`; of a request to delete by its id. Raises MemoryFault."""
+        """All rows of a unit, by kind and `d`; deletion requests by kind and id. Raises MemoryFault."""
         with self._file.reading() as db:
             return {(row.kind, row.d): row for row in rows.rows_of(db, unit)}
 
     def latest(self, kind: int, d: str) -> Row | None:
-        """What stands under an address. Raises MemoryFault."""
+        """The newest version at an address. Raises MemoryFault."""
         with self._file.reading() as db:
             return rows.row_of(db, kind, d)
 
     def last_ts(self, kind: int, d: str) -> int:
-        """The time (s) of the last version of an address, above which the next has to be; 0: none was."""
+        """The time (s) of the newest version at an address, 0 if there is none. The next has to be later."""
         row = self.latest(kind, d)
         return row.ts if row is not None else 0
 
-    def put(self, unit: str, entries: Sequence[Put], *, cursor: int | None = None) -> None:
-        """Keep signed events, each in place of the older version of its address: all of them, or none.
+    def put(self, unit: str, entries: Sequence[OutboxEntry], *, cursor: int | None = None) -> None:
+        """Store signed events, each in place of the older version at its address: all of them, or none.
 
-        They wait for every relay. `cursor`: so many bytes of the unit's ledger are published now. An event
-        that is there changes nothing. Raises MemoryFault, and NostrError for one not newer than what it
-        replaces.
+        They wait for every relay. `cursor` is how many bytes of the unit's ledger are published now.
+        Storing an event again changes nothing. Raises MemoryFault, and NostrError for an event that isn't
+        newer than the one it replaces.
         """
         now = self._clock()
         with self._file.writing() as db:
@@ -145,62 +150,62 @@ class Outbox:
         found: Sequence[tuple[Event, str]],
         relays: Mapping[str, Collection[str]],
         *,
-        gone: Collection[str] = (),
+        tombstones: Collection[str] = (),
     ) -> None:
-        """Keep events of ours that came from relays, each with its digest, unless we have something newer.
+        """Store events of ours found on relays, each with its digest, unless we have a newer version.
 
-        `relays`: by an event's id, the relays that have it. `gone`: ids of those that say nothing but that
-        something is gone. Raises MemoryFault.
+        `relays` has, by event id, the relays that have the event. `tombstones` are ids too. Raises
+        MemoryFault.
         """
         now, urls = self._clock(), {url for has in relays.values() for url in has}
         with self._file.writing() as db:
             numbers = {url: rows.relay_id(db, url) for url in urls}
             for event, digest in found:
-                entry = Put(event, digest, gone=event.id in gone)
+                entry = OutboxEntry(event, digest, tombstone=event.id in tombstones)
                 rows.adopt(db, unit, entry, [numbers[url] for url in relays.get(event.id, ())], now)
 
     def versions(self, kind: int, d: str) -> list[str]:
-        """The ids of every version of an address, oldest first. Raises MemoryFault."""
+        """The ids of all versions ever signed for an address, oldest first. Raises MemoryFault."""
         with self._file.reading() as db:
             sql = "SELECT event_id FROM versions WHERE kind = ? AND d = ? ORDER BY ts, event_id"
             return [event_id for (event_id,) in db.execute(sql, (kind, d))]
 
     def units(self) -> list[str]:
-        """The marks of all units of which there is anything. Raises MemoryFault."""
+        """The hashes of all units that have anything here. Raises MemoryFault."""
         with self._file.reading() as db:
             sql = "SELECT unit FROM units UNION SELECT DISTINCT unit FROM events ORDER BY unit"
             return [unit for (unit,) in db.execute(sql)]
 
-    def gone(self) -> list[Event]:
-        """All tombstones and requests to delete. Raises MemoryFault."""
+    def tombstones(self) -> list[Event]:
+        """All tombstones and deletion requests. Raises MemoryFault."""
         with self._file.reading() as db:
             return [rows.event_of(text) for (text,) in db.execute(rows.GONE)]
 
-    def in_clear(self) -> set[str]:
-        """The marks of all units of which something is not encrypted. Raises MemoryFault."""
+    def plaintext_units(self) -> set[str]:
+        """The hashes of all units with an unencrypted event. Raises MemoryFault."""
         with self._file.reading() as db:
-            return {unit for (unit,) in db.execute(rows.IN_CLEAR)}
+            return {unit for (unit,) in db.execute(rows.PLAINTEXT_UNITS)}
 
     def forget(self, unit: str, *, about: Collection[str] = ()) -> None:
-        """Destroy what is left of a unit once its tombstones and requests to delete are in here.
+        """Destroy what is left of a unit, except for its tombstones and deletion requests.
 
-        Those stay, for relays that have yet to get them, and so that whatever comes later is newer. `about`:
-        pseudonyms; what is in quarantine at an address with one of them goes too. Raises MemoryFault when
-        bytes may be left; again is then fine.
+        These stay for relays that don't have them yet, and so that any later version is newer. `about` are
+        pseudonyms: quarantined events at an address with one of them are destroyed too. Raises MemoryFault
+        when bytes may be left; then call it again.
         """
         with self._file.writing() as db:
             rows.forget(db, unit, about)
         self._file.destroy()
 
-    def index(self, shard: str = "") -> dict[str, UnitIndex]:
-        """What is published of each unit whose mark begins so. Raises MemoryFault."""
+    def inventory(self, shard: str = "") -> dict[str, UnitInventory]:
+        """What is published of each unit whose hash begins with `shard`. Raises MemoryFault."""
         found: dict[str, tuple[list[str], int]] = {}
         with self._file.reading() as db:
             for unit, kind, d, ts in db.execute(rows.INDEX, (shard, f"{shard}\U0010ffff")):
                 records, newest = found.get(unit, ([], 0))
                 if d.startswith(LEDGER):
                     records.append(d)
-                elif kind != DELETE and not d.startswith(INDEX):
+                elif kind != DELETE and not d.startswith(INVENTORY):
                     newest = max(newest, ts)
                 else:
                     continue
@@ -209,10 +214,10 @@ class Outbox:
 
     # ------------------------------------------------------------------ delivery
 
-    def enrol(self, relays: Collection[str]) -> None:
-        """Deliver to these relays, and to no others: what each has not got waits. Raises MemoryFault.
+    def set_relays(self, relays: Collection[str]) -> None:
+        """Deliver to these relays (URLs) and to no others: what each lacks waits for it. Raises MemoryFault.
 
-        What failed before is due at once. Others keep what they acknowledged, should they come back.
+        What failed before is due now. What other relays acknowledged is remembered in case they come back.
         """
         with self._file.writing() as db:
             served = {url: rows.serve(db, url) for url in relays}
@@ -220,48 +225,48 @@ class Outbox:
         self._served = served
 
     def due(self, relay: str, now_ms: int, limit: int) -> list[Event]:
-        """What a relay is to get now: first what was never tried, oldest first. Raises MemoryFault.
+        """The events to send to a relay now, those never tried first, oldest first. Raises MemoryFault.
 
-        A request to delete is not due while a newer version of something it deletes waits.
+        A deletion request isn't due while a newer version of something it deletes waits.
         """
         number = self._serve(relay)
         with self._file.reading() as db:
             return [rows.event_of(text) for (text,) in db.execute(rows.DUE, (number, now_ms, limit))]
 
     def next_due(self, relay: str, now_ms: int) -> int | None:
-        """When (ms) the next event comes due that was postponed; None without one. Raises MemoryFault."""
+        """When (ms) the next postponed event is due; None if there is none. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.reading() as db:
             (at_ms,) = db.execute(rows.NEXT, (number, now_ms)).fetchone()
         return at_ms if at_ms is None else int(at_ms)
 
-    def waits(self, relay: str) -> bool:
-        """Whether anything waits for a relay, due or not. Raises MemoryFault."""
+    def has_waiting(self, relay: str) -> bool:
+        """Whether anything waits for a relay, due or postponed. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.reading() as db:
             return db.execute(rows.WAITS, (number,)).fetchone() is not None
 
-    def acked(self, relay: str, ids: Collection[str]) -> None:
+    def mark_acked(self, relay: str, ids: Collection[str]) -> None:
         """A relay has these events. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
             for event_id in ids:
                 rows.settle(db, number, event_id, rows.ACKED)
 
-    def parked(self, relay: str, event_id: str, reason: str) -> None:
-        """A relay does not want an event; it is tried again only by `unpark`. Raises MemoryFault."""
+    def park(self, relay: str, event_id: str, reason: str) -> None:
+        """A relay refuses an event permanently. Only `unpark` tries it again. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
-            rows.settle(db, number, event_id, rows.PARKED, reason[:REASON_CHARS])
+            rows.settle(db, number, event_id, rows.PARKED, reason[:MAX_REASON_CHARS])
 
-    def later(self, relay: str, event_id: str, at_ms: int, reason: str) -> None:
-        """An event did not go through; it is tried again from a time (ms) on. Raises MemoryFault."""
+    def postpone(self, relay: str, event_id: str, at_ms: int, reason: str) -> None:
+        """An event failed and is due again at a time (ms). Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
-            rows.postpone(db, number, event_id, at_ms, reason[:REASON_CHARS])
+            rows.postpone(db, number, event_id, at_ms, reason[:MAX_REASON_CHARS])
 
     def unpark(self, relay: str | None = None) -> int:
-        """Try again what a relay refused, or all of them. Returns how many. Raises MemoryFault."""
+        """Make what a relay refused, or all relays did, due again. Returns how many. Raises MemoryFault."""
         sql = f"UPDATE deliveries SET state = {rows.WAITING}, not_before = 0 WHERE state = {rows.PARKED}"
         with self._file.writing() as db:
             if relay is None:
@@ -269,10 +274,10 @@ class Outbox:
             found = rows.known_relay(db, relay)
             return db.execute(f"{sql} AND relay = ?", (found[0],)).rowcount if found is not None else 0
 
-    def missing(self, relay: str, there: Collection[str]) -> int:
-        """Have a relay get again what it acknowledged and has no more; `there`: the ids of all it has.
+    def requeue_missing(self, relay: str, there: Collection[str]) -> int:
+        """Make due again what a relay acknowledged and has lost; `there` are the ids of all events it has.
 
-        Returns how many events. Raises MemoryFault.
+        Returns how many. Raises MemoryFault.
         """
         number = self._serve(relay)
         with self._file.writing() as db:
@@ -281,30 +286,30 @@ class Outbox:
             db.executemany(sql, [(seq, number) for seq in again])
         return len(again)
 
-    def status(self, relays: Collection[str]) -> Status:
-        """What is left to do for each of these relays. Raises MemoryFault."""
+    def status(self, relays: Collection[str]) -> OutboxStatus:
+        """The queue of each of these relays. Raises MemoryFault."""
         with self._file.reading() as db:
             (events,) = db.execute(rows.TOTAL).fetchone()
-            queues = {url: rows.queue(db, url, MOST_REASONS) for url in relays}
-        return Status(
+            queues = {url: rows.queue(db, url, MAX_REASONS) for url in relays}
+        return OutboxStatus(
             events,
-            {url: Queue(depth, since, tuple(parked)) for url, (depth, since, parked) in queues.items()},
+            {url: QueueStatus(depth, since, tuple(parked)) for url, (depth, since, parked) in queues.items()},
         )
 
-    def tally(self, relays: Collection[str], *, min_acks: int) -> Tally:
-        """How far everything is delivered to these relays. Raises MemoryFault."""
+    def progress(self, relays: Collection[str], *, min_acks: int) -> DeliveryProgress:
+        """How far the delivery to these relays is. Raises MemoryFault."""
         with self._file.reading() as db:
             (events,) = db.execute(rows.TOTAL).fetchone()
             short = rows.shortfalls(db, relays)
         few = sum(count for lacking, count in short.items() if len(relays) - lacking < min_acks)
-        return Tally(events, everywhere=events - sum(short.values()), enough=events - few)
+        return DeliveryProgress(events, everywhere=events - sum(short.values()), enough=events - few)
 
-    # ------------------------------------------------------------------ beside it
+    # ------------------------------------------------------------------ quarantine and notes
 
     def quarantine(self, event: Event, reason: str) -> None:
-        """Keep an event of ours that can not be read; of many the 1,000 newest. Raises MemoryFault."""
+        """Keep an event of ours that can't be read; of many the 1,000 newest. Raises MemoryFault."""
         with self._file.writing() as db:
-            rows.quarantine(db, event, reason[:REASON_CHARS], self._clock())
+            rows.quarantine(db, event, reason[:MAX_REASON_CHARS], self._clock())
 
     def quarantined(self) -> int:
         """How many events are in quarantine. Raises MemoryFault."""
@@ -312,13 +317,13 @@ class Outbox:
             return int(db.execute("SELECT count(*) FROM quarantine").fetchone()[0])
 
     def meta(self, key: str) -> str | None:
-        """A note. Raises MemoryFault."""
+        """The note with this name; None if there is none. Raises MemoryFault."""
         with self._file.reading() as db:
             found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(found[0]) if found is not None else None
 
     def set_meta(self, key: str, value: str) -> None:
-        """Keep a note. Raises MemoryFault."""
+        """Store a note. Raises MemoryFault."""
         sql = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         with self._file.writing() as db:
             db.execute(sql, (key, value))
@@ -326,7 +331,7 @@ class Outbox:
     # ------------------------------------------------------------------ inside
 
     def _serve(self, relay: str) -> int:
-        """A relay's number; from now on everything waits for it."""
+        """A relay's number. From now on events are delivered to it."""
         number = self._served.get(relay)
         if number is None:
             with self._file.writing() as db:
@@ -334,7 +339,7 @@ class Outbox:
         return number
 
 
-def _indexed(records: Sequence[str], newest: int) -> UnitIndex:
-    """`records` are in order."""
+def _indexed(records: Sequence[str], newest: int) -> UnitInventory:
+    """The inventory of a unit with these record addresses."""
     digest = hashlib.sha256("".join(f"{d}\n" for d in sorted(records)).encode("utf-8")).hexdigest()
-    return UnitIndex(len(records), digest, newest)
+    return UnitInventory(len(records), digest, newest)

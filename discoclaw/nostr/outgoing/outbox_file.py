@@ -1,7 +1,7 @@
-"""The outbox's file: opened, locked, kept aside when it is damaged. Blocking; every fault is a `MemoryFault`.
+"""The outbox's SQLite file: opened, locked, and set aside when it is damaged. Blocking.
 
-WAL, and synced with each commit: what was promised outlives a killed process and a power cut. What is deleted
-is overwritten. One connection, one lock. Knows nothing about what is in the tables.
+WAL, synced with each commit: what was committed survives a killed process and a power cut. Deleted rows are
+overwritten. One connection, one lock. Every fault is a MemoryFault. Knows nothing about the tables' content.
 """
 
 import logging
@@ -31,12 +31,12 @@ from discoclaw.nostr.outgoing.outbox_rows import SCHEMA, VERSION
 log = logging.getLogger(__name__)
 
 CACHE_KIB = 8_000
-"""RAM for pages of the file."""
-_DAMAGED = "it is damaged; the next start keeps it aside and begins a new one"
+"""Memory for cached pages."""
+_DAMAGED = "it is damaged; the next start sets it aside and begins a new one"
 
 
 class OutboxFile:
-    """The file at `path`. Used by one thread at a time; the others wait."""
+    """The file at `path`. One thread uses it at a time; the others wait."""
 
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
@@ -44,25 +44,25 @@ class OutboxFile:
         self._database = Database(self._opened, discard=self._set_aside)
 
     def open(self) -> None:
-        """Take the file, or make it. A damaged one is kept aside, and a new one begun. Raises MemoryFault."""
+        """Open or create the file. A damaged one is set aside, and a new one begun. Raises MemoryFault."""
         with self._faults():
             self._database.run(lambda db: None)
 
     def open_to_read(self) -> None:
-        """Look at the file and never change it; another program may be using it. Raises MemoryFault."""
+        """Open the file without ever changing it, even while another program uses it. Raises MemoryFault."""
         with self._faults():
             if not self.path.exists():
-                raise FileNotFoundError("it is not there: nothing was ever queued")
+                raise FileNotFoundError("it doesn't exist: nothing was ever mirrored")
             self._database = Database(self._looked_at)
             self._database.open()
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._database.close()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone. Raises MemoryFault."""
+        """The connection, exclusively for this thread. Raises MemoryFault."""
         with self._database.lock, self._faults():
             if not self._database.is_open:
                 raise OSError("it is not open")
@@ -70,20 +70,21 @@ class OutboxFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The same in a transaction: all that is done in it is durable afterwards, or nothing is."""
+        """The same, in a transaction: afterwards either everything in it is durable, or nothing."""
         with self.reading() as db, transaction(db):
             yield db
 
     def destroy(self) -> None:
-        """Leave no byte of what was deleted. Raises MemoryFault when some may be left.
+        """Destroy every byte of what was deleted. Raises MemoryFault when some may be left.
 
-        Rows are overwritten where they lay, but SQLite leaves copies behind where it once moved them. Of a
-        damaged file that was kept nobody can tell what is in it. Takes room for a second copy of the file.
+        SQLite overwrites deleted rows in place, but leaves copies where it once moved them, so the file is
+        rewritten. That needs disk space for a second copy. Damaged files that were set aside are deleted,
+        because nobody can tell what they contain.
         """
         with self.reading() as db:
             db.execute("VACUUM")
             if not checkpoint(db):
-                raise OSError("another program is reading it, so its log can not be emptied; try again")
+                raise OSError("another program is reading it, so its log cannot be emptied; try again")
             for copy in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
                 copy.unlink(missing_ok=True)
 
@@ -101,11 +102,11 @@ class OutboxFile:
         check_ours(db, VERSION, "the outbox")
 
     def _set_aside(self, error: Exception) -> None:
-        """Keep a damaged file under another name. Raises OSError."""
+        """Rename a damaged file, so that it can be inspected. Raises OSError."""
         aside = set_aside(self.path, stamp_of(self._clock()))
         log.error(
-            "%s is damaged (%s); it is kept as %s, and a new one is begun. Let `discoclaw nostr recover` "
-            "find what relays have, and `discoclaw nostr push` give them the rest",
+            "%s is damaged (%s); it is now %s, and a new one is begun. Run `discoclaw nostr recover` to "
+            "find out what relays have, then `discoclaw nostr push` to send them the rest",
             self.path,
             error,
             aside.name,
@@ -117,7 +118,7 @@ class OutboxFile:
             yield
         except (*FAULTS, OSError) as error:
             why = f"{_DAMAGED} ({error})" if is_damage(error) else explained(error)
-            raise MemoryFault(f"the outbox {self.path} can't be used: {why}") from error
+            raise MemoryFault(f"cannot use the outbox {self.path}: {why}") from error
 
 
 def _prepare(db: sqlite3.Connection) -> None:

@@ -1,15 +1,15 @@
 """The outbox's tables, and the statements on their rows. Blocking; raises sqlite3.Error.
 
-    events      the newest signed event of each address (kind, d); a request to delete is its own, by its id
+    events      the newest signed event of each address (kind, d); a deletion request's address is its id
     versions    the ids of all versions that were ever signed for an address
-    deletes     which addresses a request to delete is about
-    relays      whom events are delivered to (`served`), or were
-    deliveries  what became of an event at a relay: waiting, acked or parked
+    deletes     which addresses a deletion request is about
+    relays      the relays that events are delivered to (`served`), or were
+    deliveries  the state of an event at a relay: waiting, acknowledged or parked
     units       how much of a unit's ledger (bytes) is mirrored
-    quarantine  events of ours that relays have and nobody can read
+    quarantine  events of ours from relays that cannot be read
     meta        small notes by name
 
-Everything in here is public or encrypted: pseudonyms, signatures, ciphertext.
+Everything in here is public or encrypted: pseudonyms, signatures, ciphertext. `unit` is a keyed hash.
 """
 
 import json
@@ -20,13 +20,13 @@ from typing import Any, Final
 
 from discoclaw.core.errors import NostrError
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.schemas import DELETE, NAMES_OF, deleted_until
+from discoclaw.nostr.schemas import DELETE, KIND_NAMES, deleted_until
 
 VERSION: Final = 1
 WAITING, ACKED, PARKED = 0, 1, 2
-MOST_QUARANTINED: Final = 1_000
-MOST_LEFT: Final = 8
-"""Relays that are delivered to no more, of which is remembered what they have."""
+MAX_QUARANTINED: Final = 1_000
+MAX_FORMER_RELAYS: Final = 8
+"""Former relays for which we remember what they have, in case they are configured again."""
 
 SCHEMA: Final = (
     """CREATE TABLE events (
@@ -34,7 +34,7 @@ SCHEMA: Final = (
         ts INTEGER NOT NULL, event_id TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, gone INTEGER NOT NULL,
         added_ms INTEGER NOT NULL, event TEXT NOT NULL, UNIQUE (kind, d))""",
     "CREATE INDEX events_by_unit ON events (unit, kind, d, gone, ts)",
-    "CREATE INDEX events_gone ON events (gone)",  # the narrowest: all events are counted with it too
+    "CREATE INDEX events_gone ON events (gone)",  # also the narrowest index, so count(*) uses it
     """CREATE TABLE versions (
         kind INTEGER NOT NULL, d TEXT NOT NULL, ts INTEGER NOT NULL, event_id TEXT NOT NULL,
         PRIMARY KEY (kind, d, ts, event_id)) WITHOUT ROWID""",
@@ -46,7 +46,7 @@ SCHEMA: Final = (
         seq INTEGER NOT NULL, relay INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0,
         not_before INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,
         reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (seq, relay)) WITHOUT ROWID""",
-    # `state` stands in them so that no row has to be looked at to know what the condition says already.
+    # `state` is a column of these indexes so that they cover the queries: no row has to be read for it.
     "CREATE INDEX waiting ON deliveries (relay, state, not_before, seq) WHERE state = 0",
     "CREATE INDEX parked ON deliveries (relay, state, reason, seq) WHERE state = 2",
     "CREATE TABLE units (unit TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL) WITHOUT ROWID",
@@ -64,8 +64,11 @@ DUE: Final = f"""
                 CROSS JOIN deliveries AS h ON h.seq = t.seq AND h.relay = w.relay
             WHERE x.deletion = w.seq AND h.state = {WAITING}))
     ORDER BY w.not_before, w.seq LIMIT ?"""
-"""What never was tried is first, oldest first, then what is tried again, by its time. A request to delete
-waits for the versions that are to overwrite what it deletes: a relay that ignores it has those, at least."""
+"""Events that were never tried come first, oldest first, then those to try again, by time.
+
+A deletion request waits
+for the versions that replace what it deletes: a relay that ignores the request has replaced the content at
+least."""
 NEXT: Final = f"""
     SELECT min(not_before) FROM deliveries WHERE relay = ? AND state = {WAITING} AND not_before > ?"""
 WAITS: Final = f"SELECT 1 FROM deliveries WHERE relay = ? AND state = {WAITING} LIMIT 1"
@@ -73,7 +76,7 @@ DEPTH: Final = f"SELECT count(*), min(seq) FROM deliveries WHERE relay = ? AND s
 DEPTH_OF_OTHERS: Final = """
     SELECT count(*), min(seq) FROM events AS e
     WHERE NOT EXISTS (SELECT 1 FROM deliveries AS h WHERE h.seq = e.seq AND h.relay = ?)"""
-"""Of a relay for which nothing waits by name, since nothing is delivered to it."""
+"""For a relay that is not served: it has no waiting rows, so whatever it has no row for counts."""
 _LACKING = f"""SELECT seq FROM deliveries WHERE relay = ? AND state = {WAITING}
     UNION ALL SELECT seq FROM deliveries WHERE relay = ? AND state = {PARKED}"""
 _LACKING_OF_OTHERS = f"""SELECT seq FROM events AS e WHERE NOT EXISTS (
@@ -88,40 +91,39 @@ INDEX: Final = """
     WHERE unit >= ? AND unit < ? AND NOT gone ORDER BY unit, kind, d"""
 
 
-# What stands in quotes in an event's content has backslashes before them, so this can only be a tag.
-_CLEAR = f"""CASE WHEN kind BETWEEN {min(NAMES_OF)} AND {max(NAMES_OF)}
+# Quotes inside an event's content are escaped with backslashes, so this can only match a tag.
+_IS_PLAINTEXT = f"""CASE WHEN kind BETWEEN {min(KIND_NAMES)} AND {max(KIND_NAMES)}
     THEN instr(event, '["enc",') = 0 ELSE 0 END"""
-_ROW = f"SELECT kind, d, ts, digest, event_id, gone, {_CLEAR} FROM events"
-IN_CLEAR: Final = f"SELECT DISTINCT unit FROM events WHERE kind >= {min(NAMES_OF)} AND {_CLEAR}"
+_ROW = f"SELECT kind, d, ts, digest, event_id, gone, {_IS_PLAINTEXT} FROM events"
+PLAINTEXT_UNITS: Final = (
+    f"SELECT DISTINCT unit FROM events WHERE kind >= {min(KIND_NAMES)} AND {_IS_PLAINTEXT}"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The newest version of an address. `ts` is its time (s); `gone`: it only says that nothing is there.
-
-    `clear`: it is not encrypted.
-    """
+    """The newest version at an address. `ts` is its time (s), `plaintext` says that it isn't encrypted."""
 
     kind: int
     d: str
     ts: int
     digest: str
     event_id: str
-    gone: bool
-    clear: bool = False
+    tombstone: bool
+    plaintext: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """A signed event to be kept and delivered. `digest` tells its content apart from other versions'."""
+class OutboxEntry:
+    """A signed event to store and deliver. `digest` is its template's."""
 
     event: Event
     digest: str
-    gone: bool = False
+    tombstone: bool = False
 
     @property
     def address(self) -> tuple[int, str]:
-        """Of a request to delete its id, for it replaces nothing."""
+        """Kind and `d`; for a deletion request kind and id, because it replaces no other one."""
         return self.event.kind, self.event.id if self.event.kind == DELETE else self.event.d
 
 
@@ -129,46 +131,47 @@ class Put:
 
 
 def row_of(db: sqlite3.Connection, kind: int, d: str) -> Row | None:
-    """What stands under an address."""
+    """The newest version at an address."""
     found = db.execute(f"{_ROW} WHERE kind = ? AND d = ?", (kind, d)).fetchone()
     return _row(found) if found is not None else None
 
 
 def rows_of(db: sqlite3.Connection, unit: str) -> list[Row]:
-    """Everything of a unit."""
+    """The newest versions at all addresses of a unit."""
     return [_row(found) for found in db.execute(f"{_ROW} WHERE unit = ?", (unit,))]
 
 
 def _row(found: Sequence[Any]) -> Row:
-    kind, d, ts, digest, event_id, gone, clear = found
-    return Row(kind, d, ts, digest, event_id, bool(gone), bool(clear))
+    kind, d, ts, digest, event_id, tombstone, plaintext = found
+    return Row(kind, d, ts, digest, event_id, bool(tombstone), bool(plaintext))
 
 
 def event_of(text: str) -> Event:
-    """An event as we wrote it: it was verified before it came in."""
+    """An event from our own JSON. It is not verified again: it was before it was stored."""
     value = json.loads(text)
     return Event(**{**value, "tags": tuple(tuple(tag) for tag in value["tags"])})
 
 
-def put(db: sqlite3.Connection, unit: str, entry: Put, now_ms: int) -> None:
-    """Keep a newer version of an address; it waits for every relay. Raises NostrError for one not newer."""
+def put(db: sqlite3.Connection, unit: str, entry: OutboxEntry, now_ms: int) -> None:
+    """Store a newer version at an address, waiting for every relay. Raises NostrError if it isn't newer."""
     kind, d = entry.address
-    held = row_of(db, kind, d)
-    if held is not None and held.event_id == entry.event.id:
+    current = row_of(db, kind, d)
+    if current is not None and current.event_id == entry.event.id:
         return
-    if held is not None and held.ts >= entry.event.created_at:
-        raise NostrError(f"a version of {kind} {d} has to be later than {held.ts}, the time of the last one")
-    replace(db, unit, entry, now_ms, held)
+    if current is not None and current.ts >= entry.event.created_at:
+        raise NostrError(f"a new version of {kind} {d} has to be later than the last one, {current.ts}")
+    replace(db, unit, entry, now_ms, current)
 
 
-def replace(db: sqlite3.Connection, unit: str, entry: Put, now_ms: int, held: Row | None) -> None:
-    """Have this version under its address in place of the one `held`, with no relay knowing it."""
+def replace(db: sqlite3.Connection, unit: str, entry: OutboxEntry, now_ms: int, current: Row | None) -> None:
+    """Store a version in place of the `current` one, as one that no relay has yet."""
     (kind, d), event = entry.address, entry.event
-    if held is not None:
+    if current is not None:
         drop(db, "kind = ? AND d = ?", (kind, d))
     sql = """INSERT INTO events (unit, kind, d, ts, event_id, digest, gone, added_ms, event)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
-    values = (unit, kind, d, event.created_at, event.id, entry.digest, entry.gone, now_ms, event.encode())
+    flags = (entry.digest, entry.tombstone, now_ms)
+    values = (unit, kind, d, event.created_at, event.id, *flags, event.encode())
     ((seq,),) = db.execute(sql, values).fetchall()
     db.execute("INSERT INTO deliveries (seq, relay) SELECT ?, id FROM relays WHERE served", (seq,))
     if kind == DELETE:
@@ -180,7 +183,7 @@ def replace(db: sqlite3.Connection, unit: str, entry: Put, now_ms: int, held: Ro
 
 
 def drop(db: sqlite3.Connection, where: str, values: Sequence[object]) -> None:
-    """Remove events, and what is known of their delivery."""
+    """Remove events, with the state of their delivery."""
     seqs = f"(SELECT seq FROM events WHERE {where})"
     db.execute(f"DELETE FROM deliveries WHERE seq IN {seqs}", values)
     db.execute(f"DELETE FROM deletes WHERE deletion IN {seqs}", values)
@@ -188,25 +191,25 @@ def drop(db: sqlite3.Connection, where: str, values: Sequence[object]) -> None:
 
 
 def add_version(db: sqlite3.Connection, event: Event) -> None:
-    """Note that there is, or was, such a version."""
+    """Remember that this version exists or existed: a deletion request has to name it."""
     sql = "INSERT OR IGNORE INTO versions (kind, d, ts, event_id) VALUES (?, ?, ?, ?)"
     db.execute(sql, (event.kind, event.d, event.created_at, event.id))
 
 
-def adopt(db: sqlite3.Connection, unit: str, entry: Put, relays: Iterable[int], now_ms: int) -> None:
-    """Keep what relays, by their numbers, already have, unless we have something newer."""
-    event, held = entry.event, row_of(db, *entry.address)
-    if held is not None and (held.ts, event.id) > (event.created_at, held.event_id):
+def adopt(db: sqlite3.Connection, unit: str, entry: OutboxEntry, relays: Iterable[int], now_ms: int) -> None:
+    """Store an event that relays (by number) already have, unless we have a newer version."""
+    event, current = entry.event, row_of(db, *entry.address)
+    if current is not None and (current.ts, event.id) > (event.created_at, current.event_id):
         add_version(db, event)
         return
-    if held is None or held.event_id != event.id:
-        replace(db, unit, entry, now_ms, held)
+    if current is None or current.event_id != event.id:
+        replace(db, unit, entry, now_ms, current)
     for relay in relays:
         settle(db, relay, event.id, ACKED)
 
 
 def forget(db: sqlite3.Connection, unit: str, about: Iterable[str]) -> None:
-    """Remove all of a unit but the tombstones and requests to delete, which relays still have to get."""
+    """Remove a unit, except for tombstones and deletion requests: relays still have to get these."""
     of_unit = "(SELECT kind, d FROM events WHERE unit = ?)"
     db.execute(f"DELETE FROM versions WHERE (kind, d) IN {of_unit}", (unit,))
     db.execute(f"DELETE FROM quarantine WHERE (kind, d) IN {of_unit}", (unit,))
@@ -216,31 +219,31 @@ def forget(db: sqlite3.Connection, unit: str, about: Iterable[str]) -> None:
 
 
 def quarantine(db: sqlite3.Connection, event: Event, reason: str, now_ms: int) -> None:
-    """Keep an event that can not be read; of many the newest."""
+    """Keep an event that can't be read, up to 1,000 of them."""
     sql = """INSERT OR IGNORE INTO quarantine (event_id, kind, d, reason, at_ms, event)
         VALUES (?, ?, ?, ?, ?, ?)"""
     db.execute(sql, (event.id, event.kind, event.d, reason, now_ms, event.encode()))
     sql = "DELETE FROM quarantine WHERE id NOT IN (SELECT id FROM quarantine ORDER BY id DESC LIMIT ?)"
-    db.execute(sql, (MOST_QUARANTINED,))
+    db.execute(sql, (MAX_QUARANTINED,))
 
 
 # ---------------------------------------------------------------------- relays
 
 
 def known_relay(db: sqlite3.Connection, url: str) -> tuple[int, bool] | None:
-    """A relay's number, and whether events wait for it."""
+    """A relay's number, and whether events are delivered to it."""
     found = db.execute("SELECT id, served FROM relays WHERE url = ?", (url,)).fetchone()
     return (int(found[0]), bool(found[1])) if found is not None else None
 
 
 def relay_id(db: sqlite3.Connection, url: str) -> int:
-    """A relay's number; one that is new gets one, and nothing waits for it yet."""
+    """A relay's number. A new relay gets one, without anything being delivered to it yet."""
     db.execute("INSERT OR IGNORE INTO relays (url, served) VALUES (?, 0)", (url,))
     return int(db.execute("SELECT id FROM relays WHERE url = ?", (url,)).fetchone()[0])
 
 
 def serve(db: sqlite3.Connection, url: str) -> int:
-    """Have everything wait for a relay that it has not got. What failed before is due at once."""
+    """Deliver to a relay: everything it doesn't have waits for it. What failed before is due now."""
     relay = relay_id(db, url)
     db.execute("UPDATE relays SET served = 1 WHERE id = ?", (relay,))
     db.execute("INSERT OR IGNORE INTO deliveries (seq, relay) SELECT seq, ? FROM events", (relay,))
@@ -251,19 +254,19 @@ def serve(db: sqlite3.Connection, url: str) -> int:
 
 
 def leave_all_but(db: sqlite3.Connection, relays: Collection[int]) -> None:
-    """Have nothing wait for any other relay. What some of those have is remembered: they may come back."""
+    """Stop delivering to all other relays. What the last of them have is remembered: they may come back."""
     for (relay,) in db.execute("SELECT id FROM relays WHERE served").fetchall():
         if relay not in relays:
             db.execute("UPDATE relays SET served = 0 WHERE id = ?", (relay,))
             db.execute(f"DELETE FROM deliveries WHERE relay = ? AND state = {WAITING}", (relay,))
     left = db.execute("SELECT id FROM relays WHERE NOT served ORDER BY id DESC").fetchall()
-    for (relay,) in left[MOST_LEFT:]:
+    for (relay,) in left[MAX_FORMER_RELAYS:]:
         db.execute("DELETE FROM deliveries WHERE relay = ?", (relay,))
         db.execute("DELETE FROM relays WHERE id = ?", (relay,))
 
 
 def settle(db: sqlite3.Connection, relay: int, event_id: str, state: int, reason: str = "") -> None:
-    """What became of an event at a relay. One that was replaced meanwhile is none of ours any more."""
+    """Set the state of an event at a relay. An event that was replaced meanwhile is ignored."""
     sql = """INSERT INTO deliveries (seq, relay, state, reason)
         SELECT seq, ?, ?, ? FROM events WHERE event_id = ?
         ON CONFLICT (seq, relay) DO UPDATE SET state = excluded.state, reason = excluded.reason,
@@ -272,14 +275,14 @@ def settle(db: sqlite3.Connection, relay: int, event_id: str, state: int, reason
 
 
 def postpone(db: sqlite3.Connection, relay: int, event_id: str, at_ms: int, reason: str) -> None:
-    """Try an event again from a time on."""
+    """Make an event due again at a time (ms)."""
     sql = f"""UPDATE deliveries SET not_before = ?, reason = ?, tries = tries + 1
         WHERE seq = (SELECT seq FROM events WHERE event_id = ?) AND relay = ? AND state = {WAITING}"""
     db.execute(sql, (at_ms, reason, event_id, relay))
 
 
 def queue(db: sqlite3.Connection, url: str, most: int) -> tuple[int, int | None, list[tuple[str, int]]]:
-    """How much a relay still is to get, since when (ms) the oldest waits, and why it refused the rest."""
+    """How many events wait for a relay, since when (ms) the oldest, and the reasons of those it refused."""
     relay, served = known_relay(db, url) or (0, False)
     depth, oldest = db.execute(DEPTH if served else DEPTH_OF_OTHERS, (relay,)).fetchone()
     since = db.execute("SELECT added_ms FROM events WHERE seq = ?", (oldest,)).fetchone()
@@ -287,7 +290,7 @@ def queue(db: sqlite3.Connection, url: str, most: int) -> tuple[int, int | None,
 
 
 def shortfalls(db: sqlite3.Connection, urls: Iterable[str]) -> dict[int, int]:
-    """How many events so many of the relays lack, those that lack none left out."""
+    """By number of relays, how many events that many of them lack. Events that none lacks are left out."""
     found = [known_relay(db, url) or (0, False) for url in urls]
     if not found:
         return {}
@@ -300,10 +303,10 @@ def shortfalls(db: sqlite3.Connection, urls: Iterable[str]) -> dict[int, int]:
 
 
 def lost(db: sqlite3.Connection, relay: int, there: Collection[str]) -> set[int]:
-    """Of what a relay acknowledged, the events (`seq`) that it has to get again, as it has only `there`.
+    """The events (`seq`) that a relay acknowledged and has lost: those whose ids are not in `there`.
 
-    A tombstone, and a request to delete, only where something is back that they are about: a relay that
-    does as it is asked has neither any more.
+    Tombstones and deletion requests are due again only if something that they deleted is back: a relay
+    that obeyed a request has deleted the tombstone too, and may have dropped the request.
     """
     sql = f"""SELECT e.seq, e.event_id FROM deliveries AS h JOIN events AS e ON e.seq = h.seq
         WHERE h.relay = ? AND h.state = {ACKED} AND NOT e.gone AND e.kind <> {DELETE}"""

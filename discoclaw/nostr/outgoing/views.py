@@ -1,19 +1,19 @@
-"""What is published: everything that is to stand on relays, computed from the files on disk alone.
+"""The desired state: everything that should be published, computed from the files on disk alone.
 
-    user-<id>      its ledger, the person's profile, what they prefer, which tools were called for them
-    group-<id>     its ledger, the group, its themes as topics
-    bot            its ledger
+    user-<id>      a person's ledger, profile, preferences and tool calls
+    group-<id>     a channel's ledger, group memory and topics
+    bot            the ledger of the bot's personality
     session:<key>  a conversation's summary, and when it was cleared
+    choices        what people have chosen about being remembered
 
-These are the *units*. The same files give the same digests, whenever somebody asks. What can not be read is
-left out with a line in the log, and never taken for something that was removed: `Look.settled` names the
-kinds of which everything there is was seen, so that whatever else is published is gone from the disk.
-Opting out changes nothing here: what is remembered of somebody stays on disk, and is mirrored like that.
-Blocking. Knows nothing about relays, signatures, or what was published before.
+These are the *units*. The same files always give the same digests. A file that can't be read is left out
+with a line in the log, and never counts as removed: `DesiredState.complete` names the kinds that were read
+completely, and only their other published events are removed. Opting out changes nothing here: what is
+remembered about somebody stays on disk, so it stays mirrored. Blocking. Knows nothing about relays,
+signatures, or what was published before.
 """
 
 import hashlib
-import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,22 +30,28 @@ from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.people.tool_log import call_of
 from discoclaw.nostr.names import CHOICES, Names
 from discoclaw.nostr.outgoing import ledger_view
-from discoclaw.nostr.outgoing.ledger_view import CONFIDENTIAL, NO_SECRETS, Ledger, Secrets
-from discoclaw.nostr.outgoing.payloads import Payloads, Summarised
-from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, Wanted
+from discoclaw.nostr.outgoing.files import json_object, parse_file, read_file, read_lines
+from discoclaw.nostr.outgoing.ledger_view import (
+    CONFIDENTIAL_MARK,
+    NOTHING_CONFIDENTIAL,
+    Confidential,
+    LedgerContent,
+)
+from discoclaw.nostr.outgoing.payloads import Payloads, SummaryContent
+from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, EventTemplate
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CHOSEN: Final = "choices"
 """The unit of what people have chosen about being remembered."""
-_PEOPLE_AT_ONCE: Final = 300
+_PEOPLE_PER_EVENT: Final = 300
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FILE = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl?")
 _KEY = re.compile(r"discord:(?:dm|thread|channel):[A-Za-z0-9_-]+")
@@ -53,55 +59,59 @@ _CONVERSATION = re.compile(r"(?:summary-)?discord[:-](dm|thread|channel)[:-]([A-
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """How much of a unit's ledger is published: its first `size` bytes, and a keyed hash of them."""
+class LedgerCursor:
+    """How much of a unit's ledger is published: its first `size` bytes, and a keyed hash of these.
+
+    The hash shows when a ledger was rewritten, by an erasure or from a backup: a size alone would not.
+    """
 
     size: int = 0
-    mark: str = ""
+    digest: str = ""
 
 
-NOTHING_SEEN = Published()
+NOTHING_PUBLISHED = LedgerCursor()
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What is to stand on relays of one unit.
+class DesiredState:
+    """Everything that should be published of one unit.
 
-    `records` are those of the ledger: all of them if `whole`, else those that changed since it was seen.
-    `settled` are the kinds of which the `views` are all that is wanted. `seen` is the ledger now.
+    `records` are those of the ledger: all if `full`, otherwise those that changed since a cursor.
+    `complete` has the kinds whose `views` are everything there should be. `ledger` is the cursor at the
+    ledger's end.
     """
 
-    records: tuple[Wanted, ...] = ()
-    views: tuple[Wanted, ...] = ()
-    settled: frozenset[int] = frozenset()
-    whole: bool = False
-    seen: Published = NOTHING_SEEN
+    records: tuple[EventTemplate, ...] = ()
+    views: tuple[EventTemplate, ...] = ()
+    complete: frozenset[int] = frozenset()
+    full: bool = False
+    ledger: LedgerCursor = NOTHING_PUBLISHED
 
     @property
-    def wanted(self) -> tuple[Wanted, ...]:
+    def templates(self) -> tuple[EventTemplate, ...]:
         return (*self.records, *self.views)
 
 
 @dataclass(slots=True)
 class _ViewBuilder:
-    """Views in the making."""
+    """Collects views and the kinds that were read completely."""
 
-    views: list[Wanted] = field(default_factory=list)
-    settled: set[int] = field(default_factory=set)
+    views: list[EventTemplate] = field(default_factory=list)
+    complete: set[int] = field(default_factory=set)
 
-    def add(self, what: str, make: Callable[[], Iterable[Wanted]]) -> None:
-        """Add what can be made; that something can not is said."""
+    def add(self, what: str, make: Callable[[], Iterable[EventTemplate]]) -> None:
+        """Add templates. What can't be made is logged and left out, so that the rest is mirrored."""
         try:
             self.views += make()
         except NostrError as error:
-            log.error("%s is not mirrored: %s", what, error)
+            log.error("cannot mirror %s: %s", what, error)
 
 
 class Views:
-    """What is wanted of each unit of a disk.
+    """The desired state of each unit on a disk.
 
-    `owners` are user ids; `groups` gives the group of a channel (id) on a NIP-29 relay. `redactor` takes
-    secrets out of everything once more; a record of a ledger that has one is withheld.
+    `owners` are user ids. `groups` maps channel ids to their group on a NIP-29 relay. `redactor` removes
+    secrets from views once more; a ledger record with a secret is withheld as a whole.
     """
 
     def __init__(
@@ -121,7 +131,7 @@ class Views:
         self._payloads = Payloads(names, redactor)
 
     def units(self) -> list[str]:
-        """Every unit of which there is anything on disk. Raises OSError."""
+        """Every unit that has something on disk. Raises OSError."""
         found = [subject for subject, _ in self._disk.ledgers.by_age() if _SUBJECT.fullmatch(subject)]
         for folder, subject_of in ((PROFILES, user_subject), (TOOLS, str), (GROUPS, group_subject)):
             files = map(_FILE.fullmatch, self._disk.documents(folder).names())
@@ -135,107 +145,124 @@ class Views:
         found += [f"{SESSION}{one.session}" for one in cleared if _KEY.fullmatch(one.session)]
         return list(dict.fromkeys(found))
 
-    def wanted(self, unit: str) -> list[Wanted]:
-        """All that is to stand on relays of a unit. Raises OSError when the disk fails."""
-        return list(self.look(unit).wanted)
+    def templates(self, unit: str) -> list[EventTemplate]:
+        """Everything that should be published of a unit. Raises OSError when the disk fails."""
+        return list(self.desired(unit).templates)
 
-    def look(self, unit: str, seen: Published = NOTHING_SEEN, *, whole: bool = False) -> Look:
-        """What is to stand on relays of a unit. Raises OSError when the disk fails.
+    def desired(
+        self, unit: str, since: LedgerCursor = NOTHING_PUBLISHED, *, full: bool = False
+    ) -> DesiredState:
+        """The desired state of a unit. Raises OSError when the disk fails.
 
-        Of its ledger it is only what has changed since it was `seen`, unless the `whole` is asked for, or
-        what was seen does not stand there any more.
+        Of the ledger it has only what changed `since` a cursor. It has all of it with `full`, or when the
+        ledger no longer begins with the bytes of the cursor.
         """
         if unit.startswith(SESSION):
             session = self._session(unit.removeprefix(SESSION))
-            return Look(views=tuple(session.views), settled=frozenset(session.settled))
+            return DesiredState(views=tuple(session.views), complete=frozenset(session.complete))
         if unit == CHOSEN:
-            return Look(views=self._choices())
+            return DesiredState(views=self._choices())
         content = self._disk.ledgers.log(unit).read()
-        size = ledger_view.sound_size(content)
-        known = 0 if whole or not self._is_there(unit, content, seen) else seen.size
-        is_new, is_secret = known < size or not known, CONFIDENTIAL in content
-        ledger = ledger_view.read(unit, content) if is_new or is_secret else Ledger(unit, size=size)
-        if ledger.unread and is_new:
-            log.warning("%s: %d lines can not be read and are not mirrored", unit, ledger.unread)
-        secrets, known = _secrets(ledger, known) if is_secret else (NO_SECRETS, known)
-        records = ledger_view.records(ledger, self.names, self._redactor, secrets, since=known)
-        found = self._views(ledger, secrets, is_new=is_new)
-        return Look(
+        size = ledger_view.complete_size(content)
+        known = 0 if full or not self._continues(unit, content, since) else since.size
+        is_new, has_confidential = known < size or not known, CONFIDENTIAL_MARK in content
+        must_read = is_new or has_confidential  # an old item may have become confidential: look at all of it
+        ledger = ledger_view.read(unit, content) if must_read else LedgerContent(unit, size=size)
+        if ledger.unreadable and is_new:
+            log.warning("%s: %d lines cannot be read and are not mirrored", unit, ledger.unreadable)
+        confidential = NOTHING_CONFIDENTIAL
+        if has_confidential:
+            confidential, known = _confidential(ledger, known)
+        records = ledger_view.records(ledger, self.names, self._redactor, confidential, since=known)
+        found = self._views(ledger, confidential, is_new=is_new)
+        return DesiredState(
             tuple(records),
             tuple(found.views),
-            # With less of a ledger than there was the disk was lost, or is an old one: nothing was removed.
-            frozenset(found.settled) if seen.size <= size else frozenset(),
-            whole=known == 0,
-            seen=Published(size, self._mark(unit, content[:size])) if size else NOTHING_SEEN,
+            # A ledger that has become shorter means that the disk was lost or restored from a backup. Then
+            # missing views were not removed by anybody.
+            frozenset(found.complete) if since.size <= size else frozenset(),
+            full=known == 0,
+            ledger=LedgerCursor(size, self._digest(unit, content[:size])) if size else NOTHING_PUBLISHED,
         )
 
-    def _is_there(self, unit: str, content: bytes, seen: Published) -> bool:
-        """Whether a ledger still begins with what was seen of it."""
-        return 0 < seen.size <= len(content) and self._mark(unit, content[: seen.size]) == seen.mark
+    def _continues(self, unit: str, content: bytes, since: LedgerCursor) -> bool:
+        """Whether a ledger still begins with what was published of it."""
+        return 0 < since.size <= len(content) and self._digest(unit, content[: since.size]) == since.digest
 
-    def _mark(self, unit: str, content: bytes) -> str:
-        return self.names.mark(f"{unit}:{hashlib.sha256(content).hexdigest()}")
+    def _digest(self, unit: str, content: bytes) -> str:
+        return self.names.keyed_hash(f"{unit}:{hashlib.sha256(content).hexdigest()}")
 
-    def _views(self, ledger: Ledger, secrets: Secrets, *, is_new: bool) -> _ViewBuilder:
+    def _views(self, ledger: LedgerContent, confidential: Confidential, *, is_new: bool) -> _ViewBuilder:
         found = _ViewBuilder()
         if (user_id := user_of(ledger.subject)) is not None:
-            is_known = self._profile(found, user_id, secrets)
-            self._tools(found, user_id, secrets, is_known=is_known or ledger.size > 0)
+            is_known = self._profile(found, user_id, confidential)
+            self._tools(found, user_id, confidential, is_known=is_known or ledger.size > 0)
             if is_new and ledger.size:
-                self._preference(found, user_id, ledger, secrets)
+                self._preference(found, user_id, ledger, confidential)
         elif (channel_id := group_of(ledger.subject)) is not None:
-            self._group(found, channel_id, secrets)
+            self._group(found, channel_id, confidential)
         return found
 
     # ------------------------------------------------------------------ people and groups
 
-    def _profile(self, found: _ViewBuilder, user_id: str, secrets: Secrets) -> bool:
-        """A person's record; whether there is one."""
-        profile = _parsed(self._disk.documents(PROFILES), user_id, Profile.from_json)
+    def _profile(self, found: _ViewBuilder, user_id: str, confidential: Confidential) -> bool:
+        """Add a person's profile. Returns whether there is one."""
+        profile = parse_file(self._disk.documents(PROFILES), user_id, Profile.from_json)
         if profile is None:
             return False
         is_owner, make = user_id in self._owners, self._payloads.profile
-        found.add(f"the profile of {user_id}", lambda: [make(user_id, profile, secrets, is_owner=is_owner)])
+        found.add(
+            f"the profile of {user_id}", lambda: [make(user_id, profile, confidential, is_owner=is_owner)]
+        )
         return True
 
-    def _preference(self, found: _ViewBuilder, user_id: str, ledger: Ledger, secrets: Secrets) -> None:
+    def _preference(
+        self, found: _ViewBuilder, user_id: str, ledger: LedgerContent, confidential: Confidential
+    ) -> None:
         make = self._payloads.preference
         found.add(
             f"what {user_id} prefers",
-            lambda: filter(None, [make(user_id, ledger.shown(), secrets)]),
+            lambda: filter(None, [make(user_id, ledger.view(), confidential)]),
         )
-        if not ledger.unread:
-            found.settled.add(PREFERENCE)
+        if not ledger.unreadable:
+            found.complete.add(PREFERENCE)
 
-    def _tools(self, found: _ViewBuilder, user_id: str, secrets: Secrets, *, is_known: bool) -> None:
-        """Calls of tools. They go with time: what is in no log any more is gone, if the person is there."""
-        calls, all_read = _lines(tool_log.log_of(self._disk, user_subject(user_id)), call_of)
+    def _tools(
+        self, found: _ViewBuilder, user_id: str, confidential: Confidential, *, is_known: bool
+    ) -> None:
+        """Add a person's tool calls. The log drops old ones, so published calls that it lacks are removed.
+
+        But not if nothing of the person is on disk: then the disk was lost.
+        """
+        calls, all_read = read_lines(tool_log.log_of(self._disk, user_subject(user_id)), call_of)
         for call in {one.id: one for one in calls}.values():
             found.add(
                 f"a call of {call.tool}",
-                lambda call=call: [self._payloads.tool(user_id, call, secrets)],  # type: ignore[misc]
+                lambda call=call: [self._payloads.tool(user_id, call, confidential)],  # type: ignore[misc]
             )
         if all_read and (calls or is_known):
-            found.settled.add(TOOL)
+            found.complete.add(TOOL)
 
-    def _group(self, found: _ViewBuilder, channel_id: str, secrets: Secrets) -> None:
-        group = _parsed(self._disk.documents(GROUPS), channel_id, Group.from_json)
+    def _group(self, found: _ViewBuilder, channel_id: str, confidential: Confidential) -> None:
+        group = parse_file(self._disk.documents(GROUPS), channel_id, Group.from_json)
         if group is None:
             return
         h, make = self._groups.get(channel_id, ""), self._payloads.group
-        found.add(f"the group {channel_id}", lambda: make(channel_id, group, secrets, h=h))
-        found.settled.add(TOPICS)
+        found.add(f"the group {channel_id}", lambda: make(channel_id, group, confidential, h=h))
+        found.complete.add(TOPICS)
 
-    def _choices(self) -> tuple[Wanted, ...]:
-        """What people have chosen about being remembered, some hundred of them in one event."""
+    def _choices(self) -> tuple[EventTemplate, ...]:
+        """What people have chosen about being remembered, a few hundred people in one event."""
         try:
             people = sorted((choices.read(self._disk.documents("")) or {}).items())
         except MemoryFault as fault:
-            log.warning("what people have chosen is not mirrored: %s", fault)
+            log.warning("cannot mirror what people have chosen about being remembered: %s", fault)
             return ()
-        starts = enumerate(range(0, len(people), _PEOPLE_AT_ONCE))
+        starts = enumerate(range(0, len(people), _PEOPLE_PER_EVENT))
         return tuple(
-            Wanted(APP, f"{CHOICES}{number}", {"people": dict(people[start : start + _PEOPLE_AT_ONCE])})
+            EventTemplate(
+                APP, f"{CHOICES}{number}", {"people": dict(people[start : start + _PEOPLE_PER_EVENT])}
+            )
             for number, start in starts
         )
 
@@ -244,36 +271,36 @@ class Views:
     def _session(self, key: str) -> _ViewBuilder:
         found = _ViewBuilder()
         if not _KEY.fullmatch(key):
-            log.warning("%s is no conversation that can be mirrored", key)
+            log.warning("cannot mirror %s: not the session key of a DM, channel or thread", key)
             return found
-        lines, all_read = _lines(self._disk.log(clears.FILE), clear_of)
+        lines, all_read = read_lines(self._disk.log(clears.FILE), clear_of)
         cleared = {one.id: one for one in lines if one.session == key}.values()
         for one in cleared:
             found.views.append(self._payloads.clear(one))
         if lines and all_read:
-            found.settled.add(CLEAR)
+            found.complete.add(CLEAR)
         self._summary(found, key, max((one.at for one in cleared), default=-1))
         return found
 
     def _summary(self, found: _ViewBuilder, key: str, cleared: int) -> None:
-        """The summary, unless it was cleared.
+        """Add the summary, unless it was cleared.
 
-        Its cursor outlives it when it is cleared or erased; where both are gone, a disk was lost.
+        When a summary is cleared or erased, its cursor stays. If both are missing, the disk was lost.
         """
         seen = self._cursor(f"summary-{key}")
-        content = _read(self._disk.documents(ROLLING), session_name(key))
+        content = read_file(self._disk.documents(ROLLING), session_name(key))
         if content == b"":
             if seen is not None or cleared >= 0:
-                found.settled.add(SUMMARY)
+                found.complete.add(SUMMARY)
             return
-        value = _object(content)
+        value = json_object(content)
         text, at = value.get("summary"), value.get("updatedAt")
         if not isinstance(text, str) or not valid_ms(at):
-            return  # nobody knows what it says, so it was not removed
-        found.settled.add(SUMMARY)
+            return  # an unreadable summary was not removed by anybody
+        found.complete.add(SUMMARY)
         if text and at > cleared:
             count, up_to = (seen or {}).get("count"), (seen or {}).get("upTo")
-            said = Summarised(
+            summary = SummaryContent(
                 key,
                 scrub(text),
                 at,
@@ -281,70 +308,19 @@ class Views:
                 up_to if isinstance(up_to, str) else None,
                 tuple(sorted(people_of(self._cursor(f"people-{key}") or {}))),
             )
-            found.add(f"the summary of {key}", lambda: [self._payloads.summary(said, cleared)])
+            found.add(f"the summary of {key}", lambda: [self._payloads.summary(summary, cleared)])
 
     def _cursor(self, name: str) -> dict[str, Any] | None:
-        content = _read(self._disk.documents(CURSORS), session_name(name))
-        return _object(content) if content else None
+        content = read_file(self._disk.documents(CURSORS), session_name(name))
+        return json_object(content) if content else None
 
 
-def _secrets(ledger: Ledger, known: int) -> tuple[Secrets, int]:
-    """What is confidential in a ledger, and from which byte on its records have to be looked at: all of them,
-    where an item of which older ones tell has become confidential since the first `known` bytes."""
-    now = Secrets.of(line.record for line in ledger.lines)
-    before = Secrets.of(line.record for line in ledger.lines if line.start < known)
+def _confidential(ledger: LedgerContent, known: int) -> tuple[Confidential, int]:
+    """What is confidential in a ledger, and the byte from which its records have to be compared.
+
+    That is 0 when an item has become confidential since the first `known` bytes: older records are about
+    it too.
+    """
+    now = Confidential.of(line.record for line in ledger.lines)
+    before = Confidential.of(line.record for line in ledger.lines if line.start < known)
     return now, known if now.items == before.items else 0
-
-
-# ---------------------------------------------------------------------- files
-
-
-def _read(folder: Documents, name: str) -> bytes | None:
-    """A file; empty where there is none, None when the disk fails, which is said."""
-    try:
-        return folder.read(name)
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        log.warning("%s can not be read, so it is not mirrored: %s", folder.folder / name, error)
-        return None
-
-
-def _parsed(folder: Documents, name: str, parse: Callable[[object], T]) -> T | None:
-    """What a file says; None where there is none, or none that can be read, which is said."""
-    content = _read(folder, f"{name}.json")
-    if not content:
-        return None
-    try:
-        return parse(json.loads(content))
-    except (ValueError, RecursionError) as error:
-        log.warning("%s is not mirrored: %s", folder.folder / f"{name}.json", error)
-        return None
-
-
-def _object(content: bytes | None) -> dict[str, Any]:
-    """The JSON object that a file is; an empty one for anything else."""
-    try:
-        value = json.loads(content or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _lines(lines: Log, parse: Callable[[object], T | None]) -> tuple[list[T], bool]:
-    """What the lines of a log say, and whether all of them could be read."""
-    try:
-        content = lines.read()
-    except OSError as error:
-        log.warning("%s can not be read, so it is not mirrored: %s", lines.path, error)
-        return [], False
-    found, all_read = [], True
-    for line in filter(bytes.strip, content.split(b"\n")):
-        try:
-            one = parse(json.loads(line))
-        except (ValueError, RecursionError):
-            one = None
-        if one is not None:
-            found.append(one)
-        all_read &= one is not None
-    return found, all_read

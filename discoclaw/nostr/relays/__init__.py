@@ -1,1 +1,1 @@
-"""Relays: one connection each, nothing believed unchecked; and one within this program."""
+"""Relays: a connection to each, which checks everything that arrives, and a relay inside this program."""

@@ -1,16 +1,18 @@
-"""A relay within this program, for whoever has none: `nostr-sdk`'s, listening on this machine only, on disk.
+"""A relay inside this program, for people without one: nostr-sdk's LocalRelay, on loopback, with a database.
 
-    <folder>/events-<n>/     an LMDB database; the highest n that holds `complete` is in use
+    <folder>/events-<n>/     an LMDB database; the one with the highest n that contains `complete` is in use
 
-Why numbers: LMDB does not destroy what is deleted in it (deleting, even wiping, leaves the bytes in free
-pages), so `forget` copies what is to stay into a new database and removes the old one. A kill in the middle
-leaves either the old or the new one in use, and the start removes the other.
+LMDB does not destroy what is deleted: even after wiping, the bytes stay in free pages. So `purge` copies
+what is left into a new database and removes the old one. After a kill in the middle, either the old or the
+new one is in use, and the next start removes the other.
 
-The library's relay asks the database through this program's event loop, and ends the whole process where an
-LMDB file is cut short, or where the process ends while its threads still hold the database. So such a file is
-padded before it is opened, and `stop` waits until the database was let go of.
-It ignores deletions by address (`a`) where the identifier holds a colon, as ours all do, and answers an older
-version of what it has with "error: unknown".
+What the library needs of us:
+- Its relay calls the database through this program's event loop.
+- It ends the whole process when an LMDB file is cut short, or when the process ends while the library's
+  threads
+  still hold the database. So a short file is padded before it is opened, and `stop` waits for the threads.
+- It ignores deletions by address (`a`) when the identifier contains a colon, as all of ours do.
+- It answers an older version of an event with "error: unknown".
 """
 
 import asyncio
@@ -32,23 +34,26 @@ from discoclaw.memory.disk.files import sync_folder
 
 log = logging.getLogger(__name__)
 
-_MOST_ROWS: Final = 500
-"""Events of one answer; the library gives no more, whatever is asked of it."""
-_COPY: Final = 200
-"""Events that are in RAM at once while copying."""
+_MAX_EVENTS: Final = 500
+"""Events in one answer. The library's default, which it keeps even for a larger `limit`."""
+_COPY_BATCH: Final = 200
+"""Events held in memory at once while copying."""
 _COMPLETE: Final = "complete"
 _STEP_S: Final = 0.01
-_PATIENCE: Final = 500
-"""Steps that the library is waited for: five seconds."""
+_MAX_STEPS: Final = 500
+"""Steps to wait for the library: five seconds."""
 _NAME = re.compile(r"events-(\d{1,9})")
 _ERRORS = (nostr_sdk.NostrSdkError, OSError)
 _LMDB_MAGIC: Final = 0xBEEFC0DE
-_MOST_BYTES: Final = 2**35
-"""Of a database: how much address space the library gives it."""
+_MAX_MAP_BYTES: Final = 2**35
+"""Address space that the library gives a database; a larger size in a file is damage."""
 
 
 class EmbeddedRelay:
-    """A relay under `folder`, on 127.0.0.1 and `port`; 0 for any free port. `url` is known once it runs."""
+    """A relay with its database in `folder`, on 127.0.0.1. Port 0 means any free port.
+
+    `url` is known once it runs.
+    """
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.url = ""
@@ -56,96 +61,103 @@ class EmbeddedRelay:
         self._port = port
         self._number = 0
         self._relay: nostr_sdk.LocalRelay | None = None
-        # Only the library holds the database, so that it can be seen when it holds it no more.
-        self._held: Callable[[], object] = lambda: None
-        self._busy = asyncio.Lock()
+        # Weak, so that only the library holds the database and we can see when it lets go of it.
+        self._database_ref: Callable[[], object] = lambda: None
+        self._lock = asyncio.Lock()
 
     async def start(self) -> None:
-        """Listen. Raises SettingsError when the folder or the port can not be used."""
-        # Its callbacks into Python need to know their loop, and it keeps only one for all.
+        """Open the database and listen. Raises SettingsError when the folder or the port can't be used."""
+        # The library's callbacks into Python need the event loop, and it keeps one for the whole process.
         nostr_sdk.uniffi_set_event_loop(asyncio.get_running_loop())
-        async with self._busy:
+        async with self._lock:
             try:
                 self._number = await asyncio.to_thread(self._prepare)
                 database = await self._open(self._number)
-                await database.count(nostr_sdk.Filter())  # a damaged one shows it here
+                await database.count(nostr_sdk.Filter())  # a damaged database fails here
             except _ERRORS as error:
-                place = f"the relay's folder {self._folder}"
                 raise SettingsError(
-                    f"NOSTR_RELAYS=embedded: {place} can not be used: {_why(error)}; "
-                    "move it away, and a new one is made"
+                    f"NOSTR_RELAYS=embedded: cannot use the relay's folder {self._folder}: "
+                    f"{_error_text(error)}; move it away, and a new one is made"
                 ) from None
             failed = await self._listen(database, self._port)
             del database
             if failed:
                 self._relay = None
-                await self._silence()
+                await self._stop_listening()
                 where = f"port {self._port} of this machine"
-                raise SettingsError(f"NOSTR_RELAYS=embedded: no relay can listen on {where}: {failed}")
+                raise SettingsError(f"NOSTR_RELAYS=embedded: cannot listen on {where}: {failed}")
 
     async def stop(self) -> None:
-        """Listen no more, and let go of the files."""
-        async with self._busy:
-            await self._silence()
+        """Stop listening, and wait until the files are closed."""
+        async with self._lock:
+            await self._stop_listening()
 
-    async def forget(self, ids: Collection[str]) -> None:
-        """Destroy events, given by id, and every byte of what was deleted or replaced before.
+    async def purge(self, ids: Collection[str]) -> None:
+        """Destroy the events with these ids, and every byte of what was deleted or replaced before.
 
-        Connections break off meanwhile, and the port stays the same. Raises NostrError when it was not
-        possible; the relay has what it had then. That an event was deleted is known afterwards only by the
-        deletion, which is kept: sent again, the event would be taken.
+        Connections are lost meanwhile, and the port stays the same. Raises NostrError when it fails; the
+        relay then has what it had before. Afterwards only the deletion requests, which are kept, tell that
+        an event was deleted: the relay would accept the event if somebody sent it again.
         """
-        async with self._busy:
+        async with self._lock:
             if self._relay is None:
-                raise NostrError("the embedded relay does not run, so nothing in it can be destroyed")
-            await self._silence()
+                raise NostrError("the embedded relay does not run, so nothing can be purged from it")
+            await self._stop_listening()
             failed = ""
-            database = await self._open(self._number)
             try:
-                database = await self._rewritten(database, frozenset(ids))
+                database = await self._open(self._number)
             except _ERRORS as error:
-                failed = f"the embedded relay can not forget: {_why(error)}"
+                raise NostrError(
+                    f"the embedded relay cannot open its database: {_error_text(error)}"
+                ) from None
+            try:
+                database = await self._copied(database, frozenset(ids))
+            except _ERRORS as error:
+                failed = f"the embedded relay cannot purge: {_error_text(error)}"
             failed = await self._listen_again(database) or failed
             if failed:
                 raise NostrError(failed)
             await asyncio.to_thread(self._prepare)
 
     async def _listen(self, database: nostr_sdk.NostrLmdb, port: int) -> str:
-        """Why it can not; "" when it does. No error, since that would hold on to the database."""
-        self._held = weakref.ref(database)
+        """Listen.
+
+        Returns why it failed, or "". An exception would keep the database open in its traceback.
+        """
+        self._database_ref = weakref.ref(database)
         builder = (
             nostr_sdk.LocalRelayBuilder()
             .addr("127.0.0.1")
             .database(database)
             .rate_limit(nostr_sdk.RateLimit(max_reqs=1_000, notes_per_minute=1_000_000))
-            .default_filter_limit(_MOST_ROWS)
-            .max_filter_limit(_MOST_ROWS)
+            .default_filter_limit(_MAX_EVENTS)
+            .max_filter_limit(_MAX_EVENTS)
         )
         self._relay = (builder.port(port) if port else builder).build()
         try:
             await self._relay.run()
             self.url = str(await self._relay.url())
         except _ERRORS as error:
-            return _why(error)
+            return _error_text(error)
         return ""
 
     async def _listen_again(self, database: nostr_sdk.NostrLmdb) -> str:
-        """The same, on the port it had, as soon as that is free: it is not at once."""
+        """Listen on the same port as before, which the system frees only after a moment."""
         port = int(self.url.rpartition(":")[2])
-        for _ in range(_PATIENCE):
+        for _ in range(_MAX_STEPS):
             if not (failed := await self._listen(database, port)):
                 return ""
             await asyncio.sleep(_STEP_S)
         self._relay = None
-        return f"the embedded relay does not come back on port {port}: {failed}"
+        return f"the embedded relay cannot listen on port {port} again: {failed}"
 
-    async def _silence(self) -> None:
-        """Listen no more, and wait until the library holds the database no more.
+    async def _stop_listening(self) -> None:
+        """Stop listening, and wait until the library has closed the database.
 
-        It must not when the process ends. A shutdown is lost on it at times, and so is said again.
+        The library sometimes misses a shutdown, so it is repeated until nobody accepts connections.
         """
-        for _ in range(_PATIENCE):
-            if self._relay is None and self._held() is None:
+        for _ in range(_MAX_STEPS):
+            if self._relay is None and self._database_ref() is None:
                 return
             if self._relay is not None:
                 self._relay.shutdown()
@@ -153,37 +165,36 @@ class EmbeddedRelay:
                     self._relay = None
             await asyncio.sleep(_STEP_S)
         self._relay = None
-        log.error("the embedded relay does not let go of its database")
+        log.error("the embedded relay did not close its database within %.0f s", _MAX_STEPS * _STEP_S)
 
     async def _open(self, number: int) -> nostr_sdk.NostrLmdb:
         place = self._folder / f"events-{number}"
         place.mkdir(parents=True, exist_ok=True)
         return await nostr_sdk.NostrLmdb.open(str(place))
 
-    async def _rewritten(self, old: nostr_sdk.NostrLmdb, without: frozenset[str]) -> nostr_sdk.NostrLmdb:
-        """A new database, to be used from now on, with all that the old one shows but for these."""
+    async def _copied(self, old: nostr_sdk.NostrLmdb, without: frozenset[str]) -> nostr_sdk.NostrLmdb:
+        """A new database with all events of the old one except those, from now on the one in use."""
         number = await asyncio.to_thread(self._next_number)
         new = await self._open(number)
         async for events in _all(old):
             kept = [event for event in events if event.id().to_hex() not in without]
-            await asyncio.gather(*map(new.save_event, kept))  # together they are one transaction
-        await asyncio.to_thread(_declare_complete, self._folder / f"events-{number}")
+            await asyncio.gather(*map(new.save_event, kept))  # together they become one transaction
+        await asyncio.to_thread(_mark_complete, self._folder / f"events-{number}")
         self._number = number
         return new
 
     def _next_number(self) -> int:
-        """One that no database has, not even one of which a copying was not finished."""
+        """A number that no database has, finished or not."""
         return max(self._databases(), default=0) + 1
 
     def _databases(self) -> dict[int, Path]:
+        """All databases by their number."""
         return {int(name[1]): path for path in self._folder.iterdir() if (name := _NAME.fullmatch(path.name))}
 
     def _prepare(self) -> int:
-        """Remove all databases but the one to be used, and say which that is. Raises OSError."""
+        """Remove all databases but the one in use, and return its number. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = {
-            int(name[1]): path for path in self._folder.iterdir() if (name := _NAME.fullmatch(path.name))
-        }
+        found = self._databases()
         complete = [number for number, path in found.items() if (path / _COMPLETE).exists()]
         chosen = max(complete, default=max(found, default=0) + 1)
         for number, path in found.items():
@@ -192,13 +203,13 @@ class EmbeddedRelay:
         place = self._folder / f"events-{chosen}"
         if chosen not in found:
             place.mkdir(mode=0o700)
-            _declare_complete(place)
+            _mark_complete(place)
         _pad(place / "data.mdb")
         return chosen
 
 
 async def _listens(url: str) -> bool:
-    """Whether somebody takes connections there."""
+    """Whether anybody accepts connections there."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
     except OSError:
@@ -210,9 +221,12 @@ async def _listens(url: str) -> bool:
 
 
 async def _all(database: nostr_sdk.NostrLmdb) -> AsyncIterator[list[nostr_sdk.Event]]:
-    """Every event, newest first, some of them twice."""
+    """Every event in batches, newest first. Events of a batch's oldest second come twice.
+
+    Paging by time alone would miss events when a batch ends inside a second.
+    """
     bound = nostr_sdk.Filter()
-    while events := await database.query(bound.limit(_COPY)):
+    while events := await database.query(bound.limit(_COPY_BATCH)):
         yield events
         oldest = min(event.created_at().as_secs() for event in events)
         second = nostr_sdk.Timestamp.from_secs(oldest)
@@ -222,8 +236,8 @@ async def _all(database: nostr_sdk.NostrLmdb) -> AsyncIterator[list[nostr_sdk.Ev
         bound = nostr_sdk.Filter().until(nostr_sdk.Timestamp.from_secs(oldest - 1))
 
 
-def _declare_complete(place: Path) -> None:
-    """From now on this database is the one to be used. Raises OSError."""
+def _mark_complete(place: Path) -> None:
+    """Make this database the one in use. Raises OSError."""
     with (place / _COMPLETE).open("wb") as file:
         os.fsync(file.fileno())
     sync_folder(place)
@@ -231,9 +245,9 @@ def _declare_complete(place: Path) -> None:
 
 
 def _pad(file: Path) -> None:
-    """Give an LMDB file that was cut short its length again, with zeros. Raises OSError.
+    """Restore the length of an LMDB file that was cut short, with zeros. Raises OSError.
 
-    LMDB reads its file as memory, and what is missing there ends the process; for zeros it has an error.
+    LMDB maps its file into memory: reading beyond the end kills the process, but reading zeros is an error.
     The first two pages are meta pages: a header of 16 bytes, magic, version, address and size of the map, two
     databases of 48 bytes, of which the first begins with the size of a page, and the last page in use.
     """
@@ -243,12 +257,13 @@ def _pad(file: Path) -> None:
             return
         magic, page = struct.unpack_from("=I20xI", head, 16)
         if magic != _LMDB_MAGIC or not 256 <= page <= 65_536:
-            return  # no such file, which LMDB sees itself
+            return  # not an LMDB file, which LMDB itself reports
         metas = [head[start : start + 152] for start in (0, page)]
         last = max(struct.unpack_from("=Q", meta, 136)[0] for meta in metas if len(meta) == 152)
-        if data.seek(0, os.SEEK_END) < (last + 1) * page <= _MOST_BYTES:
+        if data.seek(0, os.SEEK_END) < (last + 1) * page <= _MAX_MAP_BYTES:
             data.truncate((last + 1) * page)
 
 
-def _why(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+def _error_text(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())[:200] or type(error).__name__

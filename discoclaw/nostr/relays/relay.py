@@ -1,63 +1,67 @@
-"""One relay: connected for as long as it is wanted, and nothing that it says is believed unchecked (NIP-01).
+"""One relay (NIP-01): it stays connected, and nothing that it sends is used unchecked.
 
     relay = Relay("wss://relay.example", keys)
     relay.start()
-    await relay.publish(event)                              until the relay has answered for this very event
-    fetched = await relay.fetch([Filter(authors=(me,))])    all it has, and whether that is all
-    await relay.subscribe([Filter(...)], handle)            what comes from now on, over reconnects
+    await relay.publish(event)                              returns once the relay has accepted this event
+    result = await relay.fetch([Filter(authors=(me,))])     everything it has, and whether that is everything
+    await relay.subscribe([Filter(...)], handle)            events from now on, across reconnects
     await relay.close()
 
-One task holds the connection and reads; it waits for nobody. Times are in seconds.
+One task holds the connection and reads. It never waits for anything else. Times are in seconds.
 
-Who we are is proved as soon as a relay asks, and again where it refuses for that (`proof`): some relays
-hide from a stranger, without a word, what they show to us. A relay that refuses without saying which event it
-means (nostr-relay) gets one event at a time from then on.
+We authenticate (NIP-42) as soon as a relay asks for it, and again when it refuses something for lack of it:
+some relays silently hide from a stranger what they show to the author. nostr-relay refuses events without
+saying which event it means; such a relay gets one event at a time from then on.
 """
 
 import asyncio
 import contextlib
 import logging
 import random as dice
-import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final
 
 from discoclaw.core.errors import RelayError, RelayRefused, RelayUnreachable
 from discoclaw.core.redact import redact
-from discoclaw.nostr.event import MOST_BYTES, Event, Keys
+from discoclaw.nostr.event import MAX_EVENT_BYTES, Event, Keys
 from discoclaw.nostr.relays import paging
-from discoclaw.nostr.relays.answers import Answers
-from discoclaw.nostr.relays.info import plain, relay_url, shown
-from discoclaw.nostr.relays.paging import PAGE, Fetched, Take
-from discoclaw.nostr.relays.proof import Proof
+from discoclaw.nostr.relays.address import auth_url, display_url, relay_url
+from discoclaw.nostr.relays.auth import Authentication
+from discoclaw.nostr.relays.connection import Connection, Timing
+from discoclaw.nostr.relays.pages import FetchResult
+from discoclaw.nostr.relays.paging import PAGE, OnEvents
+from discoclaw.nostr.relays.pending_oks import PendingOks
+from discoclaw.nostr.relays.requests import OpenRequests
 from discoclaw.nostr.relays.streams import End, Handler, Request, Subscription
-from discoclaw.nostr.relays.upkeep import KeptLink, Patience
 from discoclaw.nostr.relays.wire import (
     Challenge,
     Closed,
     Eose,
+    EventFrame,
     Filter,
     Notice,
     Ok,
-    Row,
-    close_frame,
     event_frame,
     parse,
-    request_frame,
 )
 
 log = logging.getLogger(__name__)
 
-_QUIET_S: Final = 60.0
-"""Between two of a relay's notices in the log."""
+_NOTICE_INTERVAL_S: Final = 60.0
+"""Least time between two notices of a relay in the log: a relay decides how many it sends."""
 
 
 @dataclass(frozen=True, slots=True)
-class RelayStatus:
-    """How it stands with a relay; times in milliseconds. `bad` counts what was dropped of what it sent."""
+class ConnectionStatus:
+    """The state of a connection. Times are in ms since 1970.
+
+    `name` and `url` identify the relay, `address` is where it is now. `in_flight` counts events that wait for
+    their OK. `bad` counts what the relay sent and we dropped, by kind.
+    """
 
     name: str
     url: str
@@ -66,7 +70,7 @@ class RelayStatus:
     last_eose_ms: int | None
     last_error: str
     last_notice: str
-    proved: bool
+    authenticated: bool
     in_flight: int
     bad: Mapping[str, int]
 
@@ -78,9 +82,9 @@ def _now_ms() -> int:
 class Relay:
     """A relay. Raises SettingsError for a wrong address.
 
-    `name` is what it is called and known by everywhere, as its `url` too: its address without credentials,
-    unless given, for one whose address changes.
-    `max_message` is the most characters of an event that are decoded. For the times see `Patience`.
+    `name` identifies the relay in logs and in the outbox. By default it is the address without
+    credentials; the embedded relay needs another one, because its port changes. Events of more than
+    `max_message` characters are dropped without decoding them. For the times see `Timing`.
     """
 
     def __init__(
@@ -91,307 +95,249 @@ class Relay:
         name: str | None = None,
         timeout_s: float = 10.0,
         backoff_s: float = 1.0,
-        most_backoff_s: float = 300.0,
+        max_backoff_s: float = 300.0,
         heartbeat_s: float = 30.0,
-        max_message: int = 2 * MOST_BYTES,
+        max_message: int = 2 * MAX_EVENT_BYTES,
         random: Callable[[], float] = dice.random,
         now_ms: Callable[[], int] = _now_ms,
     ) -> None:
         address = relay_url(url)
-        self.address = shown(address)
+        self.address = display_url(address)
         self.url = self.name = name or self.address
         self.timeout_s = timeout_s
         self._max_message = max_message
         self._now_ms = now_ms
-        patience = Patience(timeout_s, backoff_s, most_backoff_s, heartbeat_s)
-        self._link = KeptLink(address, self.name, self, patience, random)
-        self._proof = Proof(keys, plain(address), self._link.send, now_ms)
+        timing = Timing(timeout_s, backoff_s, max_backoff_s, heartbeat_s)
+        self._connection = Connection(address, self.name, self, timing, random)
+        self._auth = Authentication(keys, auth_url(address), self._connection.send, now_ms)
+        self._requests = OpenRequests(self._connection, self.authenticate)
+        self._pending = PendingOks()
         self._callbacks: list[Callable[[], None]] = []
-        self._answers = Answers()
-        self._alone = asyncio.Lock()
+        self._publishing = asyncio.Lock()
         self._fetching = asyncio.Lock()
-        self._requests: dict[str, Request] = {}
-        self._live: dict[str, Subscription] = {}
-        self._readers: dict[str, asyncio.Task[None]] = {}
         self._bad: Counter[str] = Counter()
-        self._since_ms: int | None = None
-        self._up_at = 0.0
-        self._eose_ms: int | None = None
+        self._connected_since_ms: int | None = None
+        self._connected_at = 0.0  # by the loop's clock
+        self._last_eose_ms: int | None = None
         self._last_notice = ""
         self._notice_logged_at = float("-inf")
 
-    # the connection
+    # ------------------------------------------------------------------ the connection
 
     @property
     def connected(self) -> bool:
-        return self._link.up
+        return self._connection.is_open
 
     @property
-    def proofs(self) -> int:
-        """How often we have proved who we are."""
-        return self._proof.given
+    def auths(self) -> int:
+        """How often we have authenticated, on all connections."""
+        return self._auth.count
 
     def start(self) -> None:
         """Connect in the background, and stay connected until `close`."""
-        self._link.start()
+        self._connection.start()
 
     async def close(self) -> None:
-        """Let go of the relay, within two seconds. What waits for it gets RelayUnreachable."""
-        readers, self._readers = list(self._readers.values()), {}
-        self._live.clear()
-        for reader in readers:
-            reader.cancel()
-        await asyncio.gather(self._link.close(), *readers, return_exceptions=True)
+        """Disconnect within two seconds. Whatever waits for the relay gets RelayUnreachable."""
+        await asyncio.gather(self._connection.close(), self._requests.close(), return_exceptions=True)
 
     async def ready(self, timeout_s: float | None = None) -> None:
-        """Wait for a connection. Raises RelayUnreachable with the last error when there is none in time."""
-        await self._link.ready(timeout_s)
+        """Wait for a connection. Raises RelayUnreachable with the last error if there is none in time."""
+        await self._connection.ready(timeout_s)
 
     async def reconnected(self) -> bool:
-        """Whether there is a connection, or comes to be one in the time an answer may take."""
+        """Wait for a connection as long as for an answer. Returns whether there is one."""
         try:
-            await self._link.ready(self.timeout_s)
+            await self._connection.ready(self.timeout_s)
         except RelayUnreachable:
             return False
         return True
 
     def on_connected(self, callback: Callable[[], None]) -> None:
-        """Call back each time a connection was made."""
+        """Call `callback` after each new connection."""
         self._callbacks.append(callback)
 
-    def status(self) -> RelayStatus:
-        bad = self._bad.copy()
-        for subscription in self._live.values():
-            bad.update(subscription.bad)
-        return RelayStatus(
+    def status(self) -> ConnectionStatus:
+        return ConnectionStatus(
             name=self.name,
             url=self.url,
             address=self.address,
-            connected_since_ms=self._since_ms,
-            last_eose_ms=self._eose_ms,
-            last_error=self._link.last_error,
+            connected_since_ms=self._connected_since_ms,
+            last_eose_ms=self._last_eose_ms,
+            last_error=self._connection.last_error,
             last_notice=self._last_notice,
-            proved=self._proof.done,
-            in_flight=len(self._answers),
-            bad=bad,
+            authenticated=self._auth.done,
+            in_flight=len(self._pending),
+            bad=self._bad + self._requests.bad,
         )
 
-    def came_up(self) -> None:
-        self._since_ms = self._now_ms()
-        self._up_at = asyncio.get_running_loop().time()
-        for subscription in self._live.values():
-            self._link.spawn(self._ask(subscription))
+    def on_open(self) -> None:
+        """Called by the connection when it is open."""
+        self._connected_since_ms = self._now_ms()
+        self._connected_at = asyncio.get_running_loop().time()
+        self._requests.resubscribe()
         for callback in self._callbacks:
             try:
                 callback()
-            except Exception:  # it is somebody else's, and the connection is not to suffer from it
-                log.exception("what follows a connection with %s failed", self.name)
+            except Exception:  # a named edge: a fault of a listener must not cost us the connection
+                log.exception("a listener for connections to %s failed", self.name)
 
-    def went_down(self) -> None:
-        self._since_ms = None
-        gone = RelayUnreachable(f"{self.name}: the connection broke off")
-        self._answers.lose(gone)
-        self._proof.reset(gone)
-        for request in self._requests.values():
-            request.finish(End("lost"))
+    def on_close(self) -> None:
+        """Called by the connection when it is lost."""
+        self._connected_since_ms = None
+        error = RelayUnreachable(f"{self.name}: the connection was lost")
+        self._pending.fail(error)
+        self._auth.reset(error)
+        self._requests.lose()
 
-    # what we want of it
+    # ------------------------------------------------------------------ requests of ours
 
     async def publish(self, event: Event) -> None:
-        """Send an event, and return when the relay has it. Many may be on their way at once.
+        """Send an event, and return when the relay has it. Many may be in flight at once.
 
-        Raises RelayUnreachable when no answer comes in time or the connection ends: the relay may have it
-        all the same. Raises RelayRefused when it says no, with the prefix "error" where that may be about
-        another event.
+        Raises RelayUnreachable when no answer comes in time or the connection is lost; the relay may have the
+        event nevertheless. Raises RelayRefused when the relay refuses, with the prefix "error" when it may
+        have meant another event.
         """
         frame = event_frame(event)
         await self.introduce()
-        most = self._link.limits.message
-        if most is not None and len(frame.encode("utf-8")) > most:
-            raise RelayRefused(f"{self.name} takes messages of {most} bytes at most", prefix="invalid")
-        async with self._alone if self._answers.unnamed else contextlib.nullcontext():
-            stranger = not self._proof.done
-            ok = await self._sent(event, frame)
-            # Some greet us with the question who we are, and meanwhile refuse as if we had answered.
-            in_between = ok.prefix == "restricted" and stranger and self._proof.wanted
-            if not _took(ok) and (ok.prefix == "auth-required" or in_between):
+        limit = self._connection.limits.max_message_bytes
+        if limit is not None and len(frame.encode("utf-8")) > limit:
+            raise RelayRefused(f"{self.name} accepts messages of at most {limit} bytes", prefix="invalid")
+        async with self._publishing if self._pending.one_at_a_time else contextlib.nullcontext():
+            was_stranger = not self._auth.done
+            ok = await self._send(event, frame)
+            # Some relays ask for authentication on connecting, and refuse as "restricted" what arrives before
+            # it.
+            too_early = ok.prefix == "restricted" and was_stranger and self._auth.requested
+            if not _has_it(ok) and (ok.prefix == "auth-required" or too_early):
                 await self.authenticate()
-                ok = await self._sent(event, frame)
-        if not _took(ok):
-            raise RelayRefused(f"{self.name}: {ok.text or 'it does not say why'}", prefix=ok.prefix)
+                ok = await self._send(event, frame)
+        if not _has_it(ok):
+            raise RelayRefused(f"{self.name}: {ok.text or 'refused without a reason'}", prefix=ok.prefix)
 
-    async def _sent(self, event: Event, frame: str) -> Ok:
-        """The relay's answer. Raises RelayUnreachable."""
-        noticed = self._last_notice
-        with self._answers.expect(event.id) as answer:
+    async def _send(self, event: Event, frame: str) -> Ok:
+        """The relay's answer to an event. Raises RelayUnreachable."""
+        notice_before = self._last_notice
+        answer: Ok | RelayUnreachable
+        with self._pending.expect(event.id) as pending:
             try:
                 async with asyncio.timeout(self.timeout_s):
-                    await self._link.send(frame)
-                    said = await answer
+                    await self._connection.send(frame)
+                    answer = await pending
             except TimeoutError:
                 why = f"no answer to an event within {self.timeout_s:g} s"
-                said = RelayUnreachable(f"{self.name}: {why}{self._since(noticed)}")
-        if isinstance(said, RelayUnreachable):
-            raise said
-        return said
+                answer = RelayUnreachable(f"{self.name}: {why}{self._notice_since(notice_before)}")
+        if isinstance(answer, RelayUnreachable):
+            raise answer
+        return answer
 
-    def _since(self, noticed: str) -> str:
-        """What the relay said to people meanwhile; some refuse that way."""
-        return "" if self._last_notice == noticed else f"; it says: {self._last_notice}"
+    def _notice_since(self, before: str) -> str:
+        """The relay's newest notice: some relays refuse an event only with a NOTICE (@nostr-relay)."""
+        return "" if self._last_notice == before else f"; its notice: {self._last_notice}"
 
     async def authenticate(self) -> None:
-        """Prove who we are, unless that is done. Raises RelayRefused, RelayUnreachable."""
+        """Authenticate (NIP-42), unless that is done. Raises RelayRefused, RelayUnreachable."""
         try:
-            before = self._proof.given
-            await self._proof.give(self.timeout_s)
+            before = self._auth.count
+            await self._auth.authenticate(self.timeout_s)
         except RelayRefused as error:
             raise RelayRefused(f"{self.name}: {error}", prefix=error.prefix) from None
         finally:
-            if self._proof.given != before:
-                self._ask_all()  # what we asked as a stranger
+            if self._auth.count != before:
+                self._requests.send_all()  # the answers to a stranger may have been cut
 
     async def introduce(self) -> None:
-        """Prove who we are, if the relay asks; whether that was good enough it says where it matters.
+        """Authenticate if the relay asks for it. Never raises: a failure shows where it matters.
 
-        nostr-relay takes it ill when a stranger does anything first: it pauses, ever longer.
+        nostr-relay punishes a stranger who does anything first: it answers after 2, 4, 8, 16 seconds and
+        so on.
         """
-        if (await self._link.informed()).asks:
-            await self._proof.asked(self._up_at, self.timeout_s)
-        if self._proof.wanted:
+        if (await self._connection.informed()).supports_auth:
+            await self._auth.wait_for_challenge(self._connected_at, self.timeout_s)
+        if self._auth.requested:
             with contextlib.suppress(RelayError):
                 await self.authenticate()
 
     async def fetch(
-        self, filters: Iterable[Filter], take: Take | None = None, *, page: int = PAGE
-    ) -> Fetched:
-        """All that the relay has for the filters, and whether it is all; one fetch at a time.
+        self, filters: Iterable[Filter], take: OnEvents | None = None, *, page: int = PAGE
+    ) -> FetchResult:
+        """All stored events for the filters, verified, and whether that is everything. One fetch at a time.
 
-        `take` gets the events in batches, each event once; without it they are in the result. They are
-        verified, and asked for. Never raises for what the relay does: the result tells.
+        `take` gets the events in batches, each event once. Without it they are in the result. Whatever the
+        relay does is told by the result and not raised.
         """
         async with self._fetching:
             try:
-                await self._link.ready(self.timeout_s)
+                await self._connection.ready(self.timeout_s)
             except RelayUnreachable as error:
-                return Fetched(complete=False, reason=str(error).removeprefix(f"{self.name}: "))
-            limits = await self._link.informed()
+                return FetchResult(complete=False, reason=str(error).removeprefix(f"{self.name}: "))
+            limits = await self._connection.informed()
             with contextlib.suppress(RelayError):
-                await (self.authenticate() if limits.auth else self.introduce())
-            return await paging.fetch(self, filters, take, page=page, most_rows=limits.rows)
+                await (self.authenticate() if limits.auth_required else self.introduce())
+            return await paging.fetch(self, filters, take, page=page, max_events=limits.max_events)
 
-    @contextlib.asynccontextmanager
-    async def request(self, filters: Sequence[Filter], limit: int) -> AsyncIterator[Request]:
-        """Ask for what is stored; `fetch` does it until nothing is left."""
-        request = Request(secrets.token_hex(8), filters, limit)
-        self._requests[request.id] = request
-        try:
-            await self._ask(request)
-            yield request
-        finally:
-            del self._requests[request.id]
-            if self.connected and (request.end is None or request.end.how not in ("closed", "lost")):
-                self._link.spawn(self._link.send(close_frame(request.id)))
+    def request(self, filters: Sequence[Filter], limit: int) -> AbstractAsyncContextManager[Request]:
+        """One REQ for at most `limit` stored events. `fetch` sends them until nothing is left."""
+        return self._requests.request(filters, limit)
 
     async def subscribe(self, filters: Iterable[Filter], handler: Handler) -> Subscription:
-        """Hand over every event for the filters, those that are stored first, until `unsubscribe`."""
-        subscription = Subscription(secrets.token_hex(8), tuple(filters), handler)
-        self._live[subscription.id] = subscription
-        self._readers[subscription.id] = asyncio.create_task(subscription.run())
-        most = self._link.limits.requests
-        if most is not None and len(self._live) >= most:
-            log.warning("%s answers %d requests at once, and %d stand", self.name, most, len(self._live))
-        if self.connected:
-            await self._ask(subscription)
-        return subscription
+        """Hand over every event for the filters, stored ones first, until `unsubscribe`."""
+        return await self._requests.subscribe(filters, handler)
 
     async def unsubscribe(self, subscription: Subscription) -> None:
-        """Nothing more is handed over once this returns."""
-        reader = self._readers.pop(subscription.id, None)
-        if self._live.pop(subscription.id, None) is not None and self.connected:
-            self._link.spawn(self._link.send(close_frame(subscription.id)))
-        if reader is not None:
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
+        """End a subscription. Once this returns, its handler is not called any more."""
+        await self._requests.unsubscribe(subscription)
 
-    def _ask_all(self) -> None:
-        standing: list[Request | Subscription] = [*self._live.values(), *self._requests.values()]
-        for one in standing:
-            self._link.spawn(self._ask(one))
+    # ------------------------------------------------------------------ messages of the relay
 
-    async def _ask(self, one: Request | Subscription) -> None:
-        """Send a request; a broken connection tells it so, or asks again when it is back."""
-        try:
-            await self._link.send(request_frame(one.id, one.asked))
-        except RelayUnreachable as error:
-            if isinstance(one, Request):
-                one.finish(End("lost", text=str(error)))
-
-    async def _resume(self, subscription: Subscription, end: End) -> None:
-        """Ask again for what the relay ended, after a while."""
-        subscription.refusals += 1
-        if end.prefix == "auth-required" and subscription.refusals == 1:
-            await self.authenticate()
-        else:
-            await asyncio.sleep(self._link.pause_s(subscription.refusals))
-        if subscription.id in self._live:
-            await self._ask(subscription)
-
-    # what it says
-
-    def heard(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
+        """Called by the connection for each message."""
         match parse(text):
-            case Row(id_, body):
-                self._hear_row(id_, body)
+            case EventFrame(request, body):
+                self._on_event(request, body)
             case Ok() as ok:
-                self._link.useful |= ok.accepted
-                if not self._proof.hear(ok):
-                    self._answers.hear(ok)
-            case Eose(id_):
-                self._hear_end(id_, End("eose"))
-            case Closed(id_, prefix, why):
-                self._hear_end(id_, End("closed", prefix, why))
+                self._connection.is_useful |= ok.accepted
+                if not self._auth.resolve(ok):
+                    self._pending.resolve(ok)
+            case Eose(request):
+                self._on_end(request, End("eose"))
+            case Closed(request, prefix, reason):
+                self._on_end(request, End("closed", prefix, reason))
             case Notice(notice):
-                self._hear_notice(notice)
+                self._on_notice(notice)
             case Challenge(challenge):
-                # Later ones wait until something is refused: nobody makes us sign as fast as they ask.
-                if self._proof.challenge(challenge):
-                    self._link.spawn(self.authenticate())
+                # Only the first one is answered at once, later ones when something is refused: otherwise a
+                # relay could make us sign as fast as it sends.
+                if self._auth.challenged(challenge):
+                    self._connection.spawn(self.authenticate())
             case None:
                 self._bad["nonsense"] += 1
 
-    def _hear_row(self, id_: str, body: str) -> None:
-        one = self._requests.get(id_) or self._live.get(id_)
+    def _on_event(self, request: str, body: str) -> None:
         if len(body) > self._max_message:
             self._bad["oversize"] += 1
-            if isinstance(one, Request):
-                one.oversize += 1
-        elif one is not None:
-            one.put(body)
+            self._requests.skip(request)
+        else:
+            self._requests.put(request, body)
 
-    def _hear_end(self, id_: str, end: End) -> None:
-        one = self._requests.get(id_) or self._live.get(id_)
-        if one is None:
+    def _on_end(self, request: str, end: End) -> None:
+        if not self._requests.end(request, end):
             return
         if end.how == "eose":
-            self._link.useful = True
-            self._eose_ms = self._now_ms()
+            self._connection.is_useful = True
+            self._last_eose_ms = self._now_ms()
         else:
-            self._link.last_error = f"{self.name} closed a request: {end.text}"
-        if isinstance(one, Request):
-            one.finish(end)
-        elif end.how == "eose":
-            one.stored_sent()
-        else:
-            self._link.spawn(self._resume(one, end))
+            self._connection.last_error = f"{self.name} closed a request: {end.text}"
 
-    def _hear_notice(self, notice: str) -> None:
-        self._last_notice = notice = redact(notice).text  # it may repeat what somebody sent
+    def _on_notice(self, notice: str) -> None:
+        self._last_notice = notice = redact(notice).text  # it may quote what somebody sent
         now = asyncio.get_running_loop().time()
-        if now - self._notice_logged_at >= _QUIET_S:
+        if now - self._notice_logged_at >= _NOTICE_INTERVAL_S:
             self._notice_logged_at = now
-            log.warning("%s says: %s", self.name, notice)
+            log.warning("notice from %s: %s", self.name, notice)
 
 
-def _took(ok: Ok) -> bool:
-    """Whether the relay has the event now, or had it already."""
+def _has_it(ok: Ok) -> bool:
+    """Whether the relay has the event. "duplicate" with false means that it had it before (NIP-01)."""
     return ok.accepted or ok.prefix == "duplicate"

@@ -1,4 +1,4 @@
-"""The door over the real SDK, against a real server on the loopback address."""
+"""The Anthropic provider: the real SDK against a real server on the loopback address."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -19,7 +19,7 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
-from discoclaw.models.anthropic.provider import AnthropicProvider, Claude
+from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from tests.models.conftest import KEY
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
@@ -33,7 +33,7 @@ def asking(
     return ModelRequest(system=system, turns=turns or (UserTurn("Hello"),), tools=tools, max_tokens=100)
 
 
-async def answer_to(model: Claude, request: ModelRequest | None = None) -> tuple[list[str], Finished]:
+async def answer_to(model: AnthropicModel, request: ModelRequest | None = None) -> tuple[list[str], Finished]:
     """All pieces and the last event, which must be the only one of its kind."""
     events = [event async for event in model.stream(request or asking())]
     *pieces, last = events
@@ -43,26 +43,26 @@ async def answer_to(model: Claude, request: ModelRequest | None = None) -> tuple
 
 class TestStreaming:
     async def test_an_answer_arrives_in_pieces_and_ends_with_the_whole(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.text("Hel", "lo ", "Ann 🎉"))
-        pieces, last = await answer_to(claude)
+        pieces, last = await answer_to(model)
         assert pieces == ["Hel", "lo ", "Ann 🎉"]
         assert (last.turn.text, last.turn.calls, last.stop) == ("Hello Ann 🎉", (), "end")
 
     async def test_a_piece_is_there_before_the_answer_is_complete(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         more = asyncio.Event()
         server.script(api.text("first", " second", hold=more))
-        events = claude.stream(asking())
+        events = model.stream(asking())
         assert await anext(events) == TextDelta("first")
         more.set()
         assert await anext(events) == TextDelta(" second")
         assert isinstance(await anext(events), Finished)
 
     async def test_tokens_are_counted_as_the_server_counts_them(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         usage = {
             "input_tokens": 7,
@@ -71,51 +71,55 @@ class TestStreaming:
             "cache_creation_input_tokens": 20,
         }
         server.script(api.text("hi", usage=usage))
-        assert (await answer_to(claude))[1].usage == Usage(7, 9, 100, 20)
+        assert (await answer_to(model))[1].usage == Usage(7, 9, 100, 20)
 
-    async def test_an_answer_cut_at_its_length_says_so(self, server: MessagesServer, claude: Claude) -> None:
+    async def test_an_answer_cut_at_its_length_says_so(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
         server.script(api.text("Once upon", stop_reason="max_tokens"))
-        assert (await answer_to(claude))[1].stop == "length"
+        assert (await answer_to(model))[1].stop == "length"
 
     async def test_a_paused_turn_is_not_taken_for_a_whole_one(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.text("I will look", stop_reason="pause_turn"))
-        assert (await answer_to(claude))[1].stop == "length"
+        assert (await answer_to(model))[1].stop == "length"
 
-    async def test_a_refusal_is_raised_with_its_reason(self, server: MessagesServer, claude: Claude) -> None:
+    async def test_a_refusal_is_raised_with_its_reason(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
         server.script(api.refusal("That could do harm.", "I "))
         with pytest.raises(ModelRefused, match=r"That could do harm\."):
-            await answer_to(claude)
+            await answer_to(model)
 
     async def test_reaching_the_context_window_is_too_long(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.text("and then", stop_reason="model_context_window_exceeded"))
         with pytest.raises(ModelTooLong):
-            await answer_to(claude)
+            await answer_to(model)
 
     async def test_half_a_surrogate_pair_does_not_leave_the_door(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.text("a\ud83d", "b"))
-        pieces, last = await answer_to(claude)
+        pieces, last = await answer_to(model)
         assert "".join(pieces) == last.turn.text == "a\ufffdb"
 
     async def test_two_calls_share_one_connection(
-        self, server: MessagesServer, door: AnthropicProvider
+        self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
-        await answer_to(door.model("sonnet"))
-        await answer_to(door.model("haiku"))
+        await answer_to(provider.model("sonnet"))
+        await answer_to(provider.model("haiku"))
         assert len(server.connections) == 1
 
 
 class TestRequests:
     async def test_an_alias_is_sent_as_the_model_it_stands_for(
-        self, server: MessagesServer, door: AnthropicProvider
+        self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
         for name in ("haiku", "fast", "sonnet", "opus", "llama3.2:3b"):
-            await answer_to(door.model(name))
+            await answer_to(provider.model(name))
         assert [request.body["model"] for request in server.requests] == [
             "claude-haiku-5-5",
             "claude-haiku-5-5",
@@ -125,10 +129,10 @@ class TestRequests:
         ]
 
     async def test_cache_breakpoints_stand_behind_their_blocks(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         system = (SystemBlock("Who you are"), SystemBlock("The house", cache=True), SystemBlock("Today"))
-        await answer_to(claude, asking(system=system))
+        await answer_to(model, asking(system=system))
         assert server.requests[0].body["system"] == [
             {"type": "text", "text": "Who you are"},
             {"type": "text", "text": "The house", "cache_control": {"type": "ephemeral"}},
@@ -136,60 +140,60 @@ class TestRequests:
         ]
 
     async def test_the_breakpoint_of_a_blank_block_moves_to_the_block_before(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
-        await answer_to(claude, asking(system=(SystemBlock("Who you are"), SystemBlock(" \n", cache=True))))
+        await answer_to(model, asking(system=(SystemBlock("Who you are"), SystemBlock(" \n", cache=True))))
         assert server.requests[0].body["system"] == [
             {"type": "text", "text": "Who you are", "cache_control": {"type": "ephemeral"}}
         ]
 
     async def test_at_most_four_breakpoints_are_sent_and_the_last_ones_win(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
-        await answer_to(claude, asking(system=tuple(SystemBlock(f"{i}", cache=True) for i in range(6))))
+        await answer_to(model, asking(system=tuple(SystemBlock(f"{i}", cache=True) for i in range(6))))
         blocks = server.requests[0].body["system"]
         assert [block["text"] for block in blocks if "cache_control" in block] == ["2", "3", "4", "5"]
 
-    async def test_blank_texts_are_never_sent(self, server: MessagesServer, claude: Claude) -> None:
+    async def test_blank_texts_are_never_sent(self, server: MessagesServer, model: AnthropicModel) -> None:
         turns = (UserTurn("Hi"), AssistantTurn(""), UserTurn("  \n"), UserTurn("there"))
-        await answer_to(claude, asking(*turns, system=(SystemBlock(""),)))
+        await answer_to(model, asking(*turns, system=(SystemBlock(""),)))
         body = server.requests[0].body
         assert "system" not in body and "tools" not in body
         said = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "there"}]
         assert body["messages"] == [{"role": "user", "content": said}]  # two neighbours of one role are one
 
-    async def test_max_tokens_is_bounded(self, server: MessagesServer, claude: Claude) -> None:
+    async def test_max_tokens_is_bounded(self, server: MessagesServer, model: AnthropicModel) -> None:
         for asked in (-3, 500, 10**9):
-            await answer_to(claude, ModelRequest((), (UserTurn("Hi"),), max_tokens=asked))
+            await answer_to(model, ModelRequest((), (UserTurn("Hi"),), max_tokens=asked))
         assert [request.body["max_tokens"] for request in server.requests] == [1, 500, 32_000]
 
     async def test_temperature_is_sent_only_when_it_is_set(
-        self, server: MessagesServer, door: AnthropicProvider
+        self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
-        await answer_to(door.model("haiku"))
-        await answer_to(door.model("haiku", temperature=0.2))
+        await answer_to(provider.model("haiku"))
+        await answer_to(provider.model("haiku", temperature=0.2))
         assert [request.body.get("temperature") for request in server.requests] == [None, 0.2]
 
     async def test_a_model_near_its_end_is_a_line_in_the_log_and_no_error(
-        self, server: MessagesServer, door: AnthropicProvider, caplog: pytest.LogCaptureFixture
+        self, server: MessagesServer, provider: AnthropicProvider, caplog: pytest.LogCaptureFixture
     ) -> None:
-        await answer_to(door.model("claude-2.1"))
+        await answer_to(provider.model("claude-2.1"))
         assert "claude-2.1" in caplog.text
 
 
 class TestTools:
     async def test_what_the_model_said_goes_back_as_it_came_with_the_results_in_order(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         calls = (("toolu_1", "clock", {"zone": "Europe/Bern"}), ("toolu_2", "clock", {}))
         server.script(api.tool_use(*calls, said="Let me see.", thought="Two clocks."), api.text("Noon."))
         question = UserTurn("What time is it?")
-        _, first = await answer_to(claude, asking(question, tools=(CLOCK,)))
+        _, first = await answer_to(model, asking(question, tools=(CLOCK,)))
         assert first.stop == "tools"
         assert [(call.id, call.name, call.input) for call in first.turn.calls] == list(calls)
 
         results = ToolTurn((ToolResult("toolu_1", "12:00"), ToolResult("toolu_2", "", failed=True)))
-        _, second = await answer_to(claude, asking(question, first.turn, results, tools=(CLOCK,)))
+        _, second = await answer_to(model, asking(question, first.turn, results, tools=(CLOCK,)))
 
         assert (second.turn.text, second.stop) == ("Noon.", "end")
         sent = server.requests[1].body
@@ -214,51 +218,51 @@ class TestTools:
         }
 
     async def test_a_turn_of_another_door_is_sent_as_text_and_calls(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         await answer_to(
-            claude, asking(UserTurn("Hi"), AssistantTurn("Hello", raw=["not ours"]), UserTurn("?"))
+            model, asking(UserTurn("Hi"), AssistantTurn("Hello", raw=["not ours"]), UserTurn("?"))
         )
         assert server.requests[0].body["messages"][1]["content"] == [{"type": "text", "text": "Hello"}]
 
     async def test_a_call_cut_at_the_length_limit_is_not_made(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         cut_call = api.tool_use(("t", "clock", {"zone": "Eu"}), said="Let me", stop_reason="max_tokens")
         server.script(cut_call)
-        _, last = await answer_to(claude, asking(tools=(CLOCK,)))
+        _, last = await answer_to(model, asking(tools=(CLOCK,)))
         assert (last.stop, last.turn.calls) == ("length", ())
-        await answer_to(claude, asking(UserTurn("a"), last.turn, UserTurn("b")))
+        await answer_to(model, asking(UserTurn("a"), last.turn, UserTurn("b")))
         assert server.requests[1].body["messages"][1]["content"] == [{"type": "text", "text": "Let me"}]
 
     async def test_a_server_that_ends_a_turn_with_calls_wants_their_results(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.tool_use(("t", "clock", {}), stop_reason="end_turn"))
-        assert (await answer_to(claude, asking(tools=(CLOCK,))))[1].stop == "tools"
+        assert (await answer_to(model, asking(tools=(CLOCK,))))[1].stop == "tools"
 
 
 class TestTimeLimits:
     async def test_a_server_that_never_answers_is_given_up(
-        self, server: MessagesServer, door: AnthropicProvider
+        self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
         server.script(api.silence())
         with pytest.raises(ModelTimeout, match=r"0\.1 s"):
-            await answer_to(door.model("haiku", total_timeout_s=0.1))
+            await answer_to(provider.model("haiku", total_timeout_s=0.1))
         await asyncio.wait_for(server.left.wait(), 1)
 
     async def test_a_stream_that_stalls_is_given_up(
-        self, server: MessagesServer, door: AnthropicProvider
+        self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
         server.script(api.text("one", "two", hold=asyncio.Event()))
         with pytest.raises(ModelTimeout):
-            await answer_to(door.model("haiku", total_timeout_s=0.15))
+            await answer_to(provider.model("haiku", total_timeout_s=0.15))
 
     async def test_the_limit_never_strikes_while_the_caller_is_at_work(
-        self, server: MessagesServer, door: AnthropicProvider
+        self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
         server.script(api.text("one", "two", hold=asyncio.Event()))
-        events = door.model("haiku", total_timeout_s=0.1).stream(asking())
+        events = provider.model("haiku", total_timeout_s=0.1).stream(asking())
         assert await anext(events) == TextDelta("one")
         await asyncio.sleep(0.2)  # a cancelled task would end here
         with pytest.raises(ModelTimeout):
@@ -266,23 +270,23 @@ class TestTimeLimits:
 
 
 class TestEndingEarly:
-    async def opened(self, server: MessagesServer, claude: Claude) -> AsyncGenerator[object, None]:
+    async def opened(self, server: MessagesServer, model: AnthropicModel) -> AsyncGenerator[object, None]:
         server.script(api.text("one", "two", hold=asyncio.Event()))
-        events = claude.stream(asking())
+        events = model.stream(asking())
         assert await anext(events) == TextDelta("one")
         return events
 
     async def test_closing_the_generator_closes_the_connection(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
-        events = await self.opened(server, claude)
+        events = await self.opened(server, model)
         await events.aclose()
         await asyncio.wait_for(server.left.wait(), 1)
 
     async def test_cancelling_the_reader_closes_the_connection(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
-        events = await self.opened(server, claude)
+        events = await self.opened(server, model)
         reader = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0.02)
         reader.cancel()
@@ -291,10 +295,10 @@ class TestEndingEarly:
         await asyncio.wait_for(server.left.wait(), 1)
 
     async def test_cancelling_before_the_answer_begins_closes_the_connection(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.silence())
-        task = asyncio.create_task(answer_to(claude))
+        task = asyncio.create_task(answer_to(model))
         await server.wait_for_requests(1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -302,10 +306,10 @@ class TestEndingEarly:
         await asyncio.wait_for(server.left.wait(), 1)
 
     async def test_a_closed_door_is_unreachable_and_may_be_closed_again(self, server: MessagesServer) -> None:
-        door = AnthropicProvider(base_url=server.base_url, max_retries=0)
-        model = door.model("haiku")
+        provider = AnthropicProvider(base_url=server.base_url, max_retries=0)
+        model = provider.model("haiku")
         await model.close()
-        await door.close()
+        await provider.close()
         with pytest.raises(ModelUnreachable):
             await answer_to(model)
 
@@ -318,9 +322,9 @@ class TestKeys:
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "other-token")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
         monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "Authorization: Bearer sk-third")
-        door = AnthropicProvider(api_key=KEY, base_url=server.base_url)
-        await answer_to(door.model("haiku"))
-        await door.close()
+        provider = AnthropicProvider(api_key=KEY, base_url=server.base_url)
+        await answer_to(provider.model("haiku"))
+        await provider.close()
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
         assert not {"sk-other", "other-token"} & set(server.requests[0].headers.values())
 
@@ -328,25 +332,25 @@ class TestKeys:
         self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-other")
-        door = AnthropicProvider(base_url=server.base_url)
-        await answer_to(door.model("llama3.2"))
-        await door.close()
+        provider = AnthropicProvider(base_url=server.base_url)
+        await answer_to(provider.model("llama3.2"))
+        await provider.close()
         assert server.requests[0].headers["authorization"] == "Bearer no-key"
 
     async def test_without_a_base_url_the_address_is_anthropics_whatever_the_environment_says(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
-        door = AnthropicProvider(api_key=KEY)
-        assert str(door.sdk.base_url).rstrip("/") == "https://api.anthropic.com"
-        await door.close()
+        provider = AnthropicProvider(api_key=KEY)
+        assert str(provider.sdk.base_url).rstrip("/") == "https://api.anthropic.com"
+        await provider.close()
 
 
 class TestTheLastRound:
     async def test_names_the_tools_and_forbids_to_call_them(
-        self, server: MessagesServer, claude: Claude
+        self, server: MessagesServer, model: AnthropicModel
     ) -> None:
         server.script(api.text("Enough."))
-        await answer_to(claude, ModelRequest((), (UserTurn("hi"),), (CLOCK,), may_call=False))
+        await answer_to(model, ModelRequest((), (UserTurn("hi"),), (CLOCK,), may_call=False))
         body = server.requests[0].body
         assert body["tools"] and body["tool_choice"] == {"type": "none"}

@@ -1,7 +1,7 @@
-"""The strict reading of a structured answer.
+"""Strict reading of a structured answer: JSON text in, a checked value out.
 
-Knows nothing about who answers: a provider that keeps to the schema, a local server that never saw it, or
-the offline model.
+Knows nothing about who answers: a provider that enforces the schema, a local server that has never seen
+it, or the offline model.
 """
 
 from pydantic import ValidationError
@@ -11,7 +11,7 @@ from discoclaw.core.ports import Shape
 from discoclaw.core.text import clip
 
 MAX_ANSWER = 200_000
-"""Longest structured answer, in characters; no honest one comes near it."""
+"""Longest structured answer, in characters. An honest one doesn't come near it."""
 
 _MAX_FAULTS = 5
 
@@ -19,12 +19,12 @@ _MAX_FAULTS = 5
 def checked(text: str, shape: type[Shape]) -> Shape:
     """`text` as a value of `shape`.
 
-    Raises ModelBadOutput unless the whole text is one JSON object of exactly that shape. JSON inside prose
-    or a fence is not looked for: what stands around it is a sign that the model did something else. The
-    error names places and faults, never the values, which may be somebody's memories.
+    Raises ModelBadOutput unless the whole text is one JSON object of exactly that shape. JSON inside prose or
+    a code fence is rejected too: the text around it is a sign that the model did something else. The error
+    names fields and faults, never values, which may be somebody's memories.
     """
     if len(text) > MAX_ANSWER:
-        raise ModelBadOutput(f"the structured answer is over {MAX_ANSWER} characters")
+        raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
     if not text.lstrip(" \t\r\n").startswith("{"):
         raise ModelBadOutput("the structured answer is not one JSON object")
     try:
@@ -34,4 +34,4 @@ def checked(text: str, shape: type[Shape]) -> Shape:
         shown = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or 'answer'}: {fault['type']}" for fault in faults
         )
-        raise ModelBadOutput(clip(f"the structured answer is no {shape.__name__}: {shown}", 400)) from None
+        raise ModelBadOutput(clip(f"the structured answer is not a {shape.__name__}: {shown}", 400)) from None

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.core.errors import NostrError, NotOpened, SettingsError
-from discoclaw.nostr.sealed import Box, canonical, object_of, padded, padded_length
+from discoclaw.core.errors import NostrError, SettingsError, UnreadableContent
+from discoclaw.nostr.encryption import SecretBox, canonical, object_of, padded, padded_length
 from tests.nostr.test_event import KEYS, TEXT, VECTORS
 
 VECTOR = VECTORS["secretbox_v1"]
-ZERO = Box.parse(VECTOR["key"])
+ZERO = SecretBox.parse(VECTOR["key"])
 
 
 class TestTheBox:
@@ -30,30 +30,30 @@ class TestTheBox:
     def test_opens_no_longer_with_a_single_bit_flipped(self, byte: int, bit: int) -> None:
         content = bytearray(base64.b64decode(VECTOR["content"]))
         content[byte % len(content)] ^= 1 << bit
-        with pytest.raises(NotOpened):
+        with pytest.raises(UnreadableContent):
             ZERO.open(base64.b64encode(content).decode())
 
     @pytest.mark.parametrize("content", ["", "AAAA", "no base64!", VECTOR["content"] + "\n", "é"])
     def test_opens_nothing_else(self, content: str) -> None:
-        with pytest.raises(NotOpened):
+        with pytest.raises(UnreadableContent):
             ZERO.open(content)
 
     def test_does_not_open_with_another_key(self) -> None:
-        with pytest.raises(NotOpened):
-            Box.of(KEYS).open(VECTOR["content"])
+        with pytest.raises(UnreadableContent):
+            SecretBox.of(KEYS).open(VECTOR["content"])
 
     @pytest.mark.parametrize(
         "text", ["hex:" + "00" * 32, "00" * 32, f"  {'00' * 32}\n", base64.b64encode(bytes(32)).decode()]
     )
     def test_takes_its_key_in_each_form(self, text: str) -> None:
-        assert Box.parse(text).open(VECTOR["content"]) == VECTOR["plaintext"]
+        assert SecretBox.parse(text).open(VECTOR["content"]) == VECTOR["plaintext"]
 
     @pytest.mark.parametrize(
         "text", ["", "hex:00", "00" * 31, "AAAA", "hex:" + base64.b64encode(bytes(32)).decode()]
     )
     def test_refuses_another_key_without_showing_it(self, text: str) -> None:
-        with pytest.raises(SettingsError, match="NOSTR_SECRETBOX_KEY=…: 32 bytes are wanted"):
-            Box.parse(text)
+        with pytest.raises(SettingsError, match="NOSTR_SECRETBOX_KEY=…: not a key of 32 bytes"):
+            SecretBox.parse(text)
 
 
 class TestLengths:
@@ -127,5 +127,5 @@ class TestCanonical:
 
     @pytest.mark.parametrize("text", ["", "[]", "null", "{", '"a"', "[" * 100_000])
     def test_reads_objects_alone(self, text: str) -> None:
-        with pytest.raises(NotOpened):
+        with pytest.raises(UnreadableContent):
             object_of(text)

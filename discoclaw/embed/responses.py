@@ -1,4 +1,6 @@
-"""What providers answer, as vectors: JSON from outside is checked here, number by number. Pure.
+"""Responses of embedding providers, read into vectors. Every number is checked: this JSON comes from outside.
+
+Pure: no connection. Formats:
 
 OpenAI   {"data": [{"index": 0, "embedding": [0.1, …]}, …]}, in any order
          https://platform.openai.com/docs/api-reference/embeddings/create
@@ -14,40 +16,40 @@ from typing import Any, TypeAlias
 
 from discoclaw.core.errors import EmbeddingRefused
 
-MOST_DIMS = 8192
-"""No model of today has longer vectors."""
+MAX_DIMS = 8192
+"""Longest accepted vector. No current model has longer ones (OpenAI: 3072)."""
 
 Vector: TypeAlias = "array[float]"
 Reader = Callable[[Any], Sequence[object]]
-"""Finds the raw vectors in an answer, in the order of the texts. May raise any of `_WRONG`."""
+"""Finds the raw vectors in a response, in the order of the texts. May raise any of `_MALFORMED`."""
 
-_WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
 def read(body: bytes, count: int, find: Reader, *, dims: int | None = None) -> list[Vector]:
-    """The `count` vectors of an answer. Raises EmbeddingRefused, which says what is wrong with it.
+    """The `count` vectors of a response. Raises EmbeddingRefused, which says what is wrong with it.
 
-    `dims` is their length where it is known; else they only have to be of one length.
+    `dims` is the expected length. None accepts any length, as long as all vectors have the same.
     """
     try:
         found = find(json.loads(body, parse_constant=_no_number))
         vectors = [_vector(one) for one in found]
-    except _WRONG as error:
-        raise EmbeddingRefused(f"the answer holds no vectors ({type(error).__name__})") from None
+    except _MALFORMED as error:
+        raise EmbeddingRefused(f"the response holds no vectors ({type(error).__name__})") from None
     if len(vectors) != count:
-        raise EmbeddingRefused(f"the answer has {len(vectors)} vectors for {count} texts")
+        raise EmbeddingRefused(f"the response has {len(vectors)} vectors for {count} texts")
     lengths = {len(vector) for vector in vectors} | ({dims} if dims is not None else set())
     if len(lengths) > 1:
-        raise EmbeddingRefused(f"the vectors have {_either(lengths)} numbers, where one length is expected")
+        raise EmbeddingRefused(f"the vectors have {_either(lengths)} numbers instead of one common length")
     return vectors
 
 
 def of_openai(answer: Any) -> Sequence[object]:
-    """The vectors of OpenAI's form, put in order by their `index`; without any, as they come."""
+    """The vectors of an OpenAI response, sorted by `index`. Compatible servers may leave `index` out."""
     data = answer["data"]
     order = [one.get("index", place) for place, one in enumerate(data)]
     if sorted(order) != list(range(len(data))):
-        raise ValueError("the indexes are no order")
+        raise ValueError("the indexes are not 0 to n-1")
     vectors: list[object] = [None] * len(data)
     for place, one in zip(order, data, strict=True):
         vectors[place] = one["embedding"]
@@ -55,24 +57,25 @@ def of_openai(answer: Any) -> Sequence[object]:
 
 
 def of_ollama(answer: Any) -> Sequence[object]:
-    """The vectors of Ollama's form."""
+    """The vectors of an Ollama response."""
     vectors = answer["embeddings"]
     if not isinstance(vectors, list):
-        raise TypeError("the vectors are no list")
+        raise TypeError("embeddings is not a list")
     return vectors
 
 
 def _vector(value: object) -> Vector:
-    if not isinstance(value, list) or not 0 < len(value) <= MOST_DIMS:
-        raise ValueError("a vector is a list of numbers")
-    vector = array("f", value)  # raises TypeError at anything that is no number
+    if not isinstance(value, list) or not 0 < len(value) <= MAX_DIMS:
+        raise ValueError("a vector has to be a list of numbers")
+    vector = array("f", value)  # raises TypeError for anything but a number
     if not all(map(math.isfinite, vector)):
-        raise ValueError("a vector has only finite numbers")
+        raise ValueError("a vector has to be finite")
     return vector
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    """Reject NaN and Infinity, which Python's parser accepts by default although JSON has neither."""
+    raise ValueError(f"{name} is not a number")
 
 
 def _either(lengths: set[int]) -> str:

@@ -21,29 +21,30 @@ from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.incoming.gather import Source, Tell
-from discoclaw.nostr.incoming.recovered import Recovered
+from discoclaw.nostr.incoming.gather import OnProgress, ReadableRelay
 from discoclaw.nostr.incoming.recovery import recover
+from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import Mirror
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.views import Views
-from discoclaw.nostr.relays.paging import Fetched, Take
+from discoclaw.nostr.relays.pages import FetchResult
+from discoclaw.nostr.relays.paging import OnEvents
 from discoclaw.nostr.relays.wire import Filter
-from discoclaw.nostr.schemas import Pen
-from discoclaw.nostr.sealed import Box
+from discoclaw.nostr.schemas import Codec
 from tests.memory.kit import NOW, Clock
 from tests.memory.replicas import Replica
 
 KEYS = Keys.parse("1".rjust(64, "0"))
-PEN, NAMES = Pen(KEYS, Box.of(KEYS)), Names(KEYS)
-ANN, BOB, CLEO, HOUSE = "user-123", "user-456", "user-789", "group-77"
+CODEC, NAMES = Codec(KEYS, SecretBox.of(KEYS)), Names(KEYS)
+ANN, BOB, CLEO, GROUP = "user-123", "user-456", "user-789", "group-77"
 CHANNEL, DM = "discord:channel:77", "discord:dm:123"
 STATED = Origin("stated")
 
 
-class Life:
+class BotMemory:
     """A bot's memory below `folder`, which can be lost; the outbox is part of it, the relays are not."""
 
     def __init__(self, folder: Path, clock: Clock | None = None, *, store: Store = "files") -> None:
@@ -57,7 +58,7 @@ class Life:
         self.memory = Memory(disks(self._store, self.root), clock=self.clock)
         self.outbox = Outbox(self.root / "outbox" / "outbox.sqlite", clock=self.clock)
 
-    def __enter__(self) -> "Life":
+    def __enter__(self) -> "BotMemory":
         self.memory.open()
         self.outbox.open()
         return self
@@ -95,12 +96,12 @@ class Life:
     async def change(self, subject: str, *texts: str, kind: str = "fact", **given: Any) -> None:
         """One commit that adds these texts; `given` is what else is said of them."""
 
-        def wish(draft: Draft) -> None:
+        def write(draft: Draft) -> None:
             for text in texts:
                 draft.upsert(kind, text, STATED, **given)
 
         self.clock.forward(minutes=1)
-        await self.memory.change(subject, "remembered", wish, by="command")
+        await self.memory.change(subject, "remembered", write, by="command")
 
     async def live(self) -> None:
         """Everything that a memory can have, but for what is confidential."""
@@ -149,9 +150,9 @@ class Life:
         disk = memory.disk
         for part, text in (("theme", "cats"), ("decision", "We meet on Mondays.")):
             facets = Facets(key=key_of(part, text), category="core")  # type: ignore[arg-type]
-            await self.change(HOUSE, text, facets=facets)
+            await self.change(GROUP, text, facets=facets)
         members = (("123", "Ann"), ("456", "Bøb 🐍"))
-        group = Group("All about cats", members, other={"mood": "good"}).with_view(await memory.view(HOUSE))
+        group = Group("All about cats", members, other={"mood": "good"}).with_view(await memory.view(GROUP))
         disk.documents(GROUPS).write("77.json", render_json(group.to_json()))
         rolling = RollingMemory(disk.documents(ROLLING), clock=clock, clears=Clears(disk, clock=clock))
         cursors = Cursors(disk.documents(CURSORS))
@@ -208,7 +209,7 @@ class Life:
     async def mirrored(self) -> AsyncIterator[Mirror]:
         """The real mirror; everything is in the outbox."""
         views = Views(self.memory.disk, NAMES)
-        mirror = Mirror(self.memory, views, PEN, self.outbox, clock=self.clock, flush_s=0, gap_s=0)
+        mirror = Mirror(self.memory, views, CODEC, self.outbox, clock=self.clock, flush_s=0, gap_s=0)
         self.memory.join(mirror)
         try:
             await mirror.push()
@@ -221,29 +222,29 @@ class Life:
         async with self.mirrored():
             return self.outbox.due("ws://nowhere", self.clock() + 10**9, 10**6)
 
-    async def recover(self, *relays: Source, progress: Tell | None = None) -> Recovered:
+    async def recover(self, *relays: ReadableRelay, progress: OnProgress | None = None) -> RecoveryReport:
         return await recover(
-            relays, PEN, NAMES, self.memory, self.outbox, clock=self.clock, progress=progress
+            relays, CODEC, NAMES, self.memory, self.outbox, clock=self.clock, progress=progress
         )
 
 
-class Shelf:
+class StoredRelay:
     """A relay without a network: serves these events as they stand, and as often as they stand there."""
 
-    def __init__(self, *events: Event, url: str = "ws://shelf", complete: bool = True) -> None:
+    def __init__(self, *events: Event, url: str = "ws://stored", complete: bool = True) -> None:
         self.url = url
         self.events = list(events)
         self.complete = complete
 
-    async def fetch(self, filters: Iterable[Filter], take: Take | None = None) -> Fetched:
+    async def fetch(self, filters: Iterable[Filter], take: OnEvents | None = None) -> FetchResult:
         assert take is not None
         for start in range(0, len(self.events), 50):
             await take(self.events[start : start + 50])
         reason = "" if self.complete else "no end of its answer came within 2 s"
-        return Fetched(self.complete, reason, len(self.events))
+        return FetchResult(self.complete, reason, len(self.events))
 
 
-DEAD = Shelf(url="ws://dead", complete=False)
+DEAD = StoredRelay(url="ws://dead", complete=False)
 
 
 def of_kind(events: Iterable[Event], kind: int) -> list[Event]:

@@ -1,4 +1,4 @@
-"""The door as a whole, with its own relay: what was erased leaves no byte behind, whenever it was killed."""
+"""The whole adapter with its embedded relay: erased events leave no byte behind, whenever it was killed."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +8,8 @@ import pytest
 
 from discoclaw.core.errors import NostrError
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.adapter import EMBEDDED, NostrAdapter, NostrConfig
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.config import EMBEDDED, NostrConfig
 from discoclaw.nostr.folder import relay_folder
 from discoclaw.nostr.outgoing.mirror import PURGE
 from tests.memory.kit import Clock, remember
@@ -20,39 +21,39 @@ CANARY, COFFEE = "Kanarie-4711", "coffee-4712"
 
 @asynccontextmanager
 async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[NostrAdapter, Memory]]:
-    """A door that lets preferences out in clear, so that words can be looked for on disk."""
+    """An adapter that publishes preferences as plaintext, so that words can be searched for on disk."""
     clock = Clock()
     memory = Memory(folder / "memory", clock=clock)
     memory.open()
     outbox = folder / "memory" / "outbox" / "outbox.sqlite"
-    wish = NostrConfig(KEYS, (relay,), folder, outbox, flush_s=0.0, in_clear=True)
-    door = NostrAdapter(wish, memory, clock=clock)
-    memory.join(door.mirror)
+    config = NostrConfig(KEYS, (relay,), folder, outbox, flush_s=0.0, allow_plaintext=True)
+    adapter = NostrAdapter(config, memory, clock=clock)
+    memory.join(adapter.mirror)
     try:
-        await door.open()
-        await door.start()
-        yield door, memory
+        await adapter.open()
+        await adapter.start()
+        yield adapter, memory
     finally:
-        await door.close()
+        await adapter.close()
         memory.close()
 
 
-async def fill(door: NostrAdapter, memory: Memory) -> None:
+async def fill(adapter: NostrAdapter, memory: Memory) -> None:
     for subject, word in ((ANN, CANARY), (BOB, COFFEE)):
         await memory.change(subject, "why", remember(f"User prefers {word}.", "preference"))
-    await door.pushed(10)
+    await adapter.flush(10)
 
 
-async def erase(door: NostrAdapter, memory: Memory) -> None:
+async def erase(adapter: NostrAdapter, memory: Memory) -> None:
     """Erase Ann, with all that is done about it outside."""
     await memory.erase(ANN)
-    await door.pushed(10)
+    await adapter.flush(10)
     assert memory.pending_erasures() == []
 
 
-async def purged(door: NostrAdapter) -> None:
+async def purged(adapter: NostrAdapter) -> None:
     """Wait for all that is done in the background, but for what never ends."""
-    for task in [task for task in door._tasks if task.get_name() in ("nostr-purge", "nostr-mirror")]:
+    for task in [task for task in adapter._tasks if task.get_name() in ("nostr-purge", "nostr-mirror")]:
         await task
 
 
@@ -63,12 +64,12 @@ def words(folder: Path) -> set[str]:
 
 
 async def test_what_was_erased_leaves_the_embedded_relays_files(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (door, memory):
-        await fill(door, memory)
+    async with opened(tmp_path) as (adapter, memory):
+        await fill(adapter, memory)
         assert words(relay_folder(tmp_path)) == {CANARY, COFFEE}
-        await erase(door, memory)
-        await purged(door)
-        assert door.outbox.meta(PURGE) == "0"
+        await erase(adapter, memory)
+        await purged(adapter)
+        assert adapter.outbox.meta(PURGE) == "0"
     assert words(tmp_path) == {COFFEE}
 
 
@@ -78,22 +79,22 @@ async def test_also_where_the_program_was_killed_before_that(
     async def killed(self: NostrAdapter) -> None:
         raise NostrError("killed")
 
-    async with opened(tmp_path) as (door, memory):
-        await fill(door, memory)
+    async with opened(tmp_path) as (adapter, memory):
+        await fill(adapter, memory)
         with monkeypatch.context() as patch:
             patch.setattr(NostrAdapter, "_purge", killed)
-            await erase(door, memory)
-        assert door.outbox.meta(PURGE) == "1"  # whether bytes are left now is the database's luck
-    async with opened(tmp_path) as (door, _):
-        await purged(door)
+            await erase(adapter, memory)
+        assert adapter.outbox.meta(PURGE) == "1"  # whether bytes are left now is the database's luck
+    async with opened(tmp_path) as (adapter, _):
+        await purged(adapter)
     assert words(tmp_path) == {COFFEE}
 
 
 async def test_files_of_an_embedded_relay_that_is_used_no_more_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(tmp_path) as (door, memory):
-        await fill(door, memory)
-    async with LyingRelay() as relay, opened(tmp_path, relay.url) as (door, memory):
-        await erase(door, memory)
-    assert f"{relay_folder(tmp_path)} is used no more" in caplog.text
+    async with opened(tmp_path) as (adapter, memory):
+        await fill(adapter, memory)
+    async with LyingRelay() as relay, opened(tmp_path, relay.url) as (adapter, memory):
+        await erase(adapter, memory)
+    assert f"{relay_folder(tmp_path)} belongs to an embedded relay that is not used any more" in caplog.text

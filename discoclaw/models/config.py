@@ -1,0 +1,55 @@
+"""What a model provider is asked for, and what it gives:
+
+plain values. Knows no provider and no environment.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from discoclaw.core.ports import Model
+from discoclaw.core.redact import Redactor
+from discoclaw.models.redacting import RedactingModel
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Which provider answers, with which models, key and server. Times are in seconds.
+
+    `chat`, `summary` and `facts` are model names: an alias of the provider or any name its server knows.
+    `base_url` None means the provider's usual address. A provider ignores what it doesn't need.
+    """
+
+    provider: str
+    chat: str = ""
+    summary: str = ""
+    facts: str = ""
+    key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    connect_timeout_s: float = 10.0
+    chat_timeout_s: float = 180.0
+    loop_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The model that answers people, and the two small ones of the loops. They may share connections."""
+
+    chat: Model
+    summary: Model
+    facts: Model
+
+    def redacting(self, redactor: Redactor) -> Self:
+        """The same models, with secrets removed from what the loops get: that is written to disk.
+
+        `chat` stays as it is: the turn that asks it redacts what it keeps of the answer.
+        """
+        return replace(
+            self,
+            summary=RedactingModel(self.summary, redactor),
+            facts=RedactingModel(self.facts, redactor),
+        )
+
+    async def close(self) -> None:
+        """Release all connections. May be called again."""
+        for model in (self.chat, self.summary, self.facts):
+            await model.close()

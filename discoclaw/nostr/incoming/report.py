@@ -1,0 +1,162 @@
+"""The result of a recovery, as values and as sentences for the person who asked for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from discoclaw.nostr.incoming.restore import RestoredLedger
+from discoclaw.nostr.incoming.rollback import Shortfall
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a recovery. `stage` is "fetching", "reading" or "writing". `total` is None if unknown.
+
+    `per_s` is the rate per second since the stage began.
+    """
+
+    stage: str
+    done: int
+    total: int | None
+    per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelayReport:
+    """What a relay served. `complete`: that is everything it has; if not, `reason` says why we don't know.
+
+    `events` counts events of ours. `lacks` counts current events that the relay didn't serve. `bad` counts
+    what was dropped, by kind.
+    """
+
+    url: str
+    events: int
+    complete: bool
+    reason: str = ""
+    lacks: int = 0
+    bad: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What was found on relays, and what of it is new here.
+
+    `events` counts different events of ours, `current` those that count. `unreadable` counts events that
+    can't be used, by reason; they are kept. `erased_elsewhere` has, for subjects on this disk, how many of
+    how many of their records are deleted on relays. `files` names changed files. With `dry` nothing was
+    written.
+    """
+
+    relays: tuple[RelayReport, ...]
+    events: int
+    current: int
+    ledgers: tuple[RestoredLedger, ...] = ()
+    files: tuple[str, ...] = ()
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    erased_elsewhere: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    shortfall: Shortfall = field(default_factory=Shortfall)
+    dry: bool = False
+
+    @property
+    def records(self) -> int:
+        """The number of records that are new here."""
+        return sum(one.records for one in self.ledgers)
+
+    @property
+    def subjects(self) -> int:
+        """The number of memories in which something is new here."""
+        return sum(one.records > 0 for one in self.ledgers)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is new here."""
+        return not self.records and not self.files
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is everything, as far as we can know.
+
+        At least one relay served everything it has, nothing in the inventory is missing, and nothing was
+        refused or lost.
+        """
+        has_gaps = any(one.refused or one.lost for one in self.ledgers)
+        return any(one.complete for one in self.relays) and not self.shortfall and not has_gaps
+
+    def warnings(self) -> list[str]:
+        """Sentences about everything that is not as it should be, each with the way out."""
+        return [*self._of_relays(), *self._of_memories()]
+
+    def _of_relays(self) -> list[str]:
+        lines = []
+        for one in self.relays:
+            if not one.complete:
+                some = f"served {_many(one.events, 'event')}, but maybe not everything it has"
+                lines.append(f"{one.url} {some if one.events else 'served nothing'}: {one.reason}")
+            elif one.lacks:
+                lines.append(
+                    f"{one.url} lacks {one.lacks:,} of {_many(self.current, 'event')} that others have; "
+                    "`discoclaw nostr push` sends them to it"
+                )
+            if dropped := sum(one.bad.values()):
+                kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(one.bad.items()))
+                lines.append(
+                    f"{one.url} also sent {_many(dropped, 'event')} that failed the checks ({kinds})"
+                )
+        return lines + self.shortfall.warnings([one.url for one in self.relays])
+
+    def _of_memories(self) -> list[str]:
+        lines = [
+            f"{_many(count, 'event')} cannot be used and are kept in quarantine: {why}"
+            for why, count in self.unreadable.items()
+        ]
+        if withheld := sum(one.withheld for one in self.ledgers):
+            lines.append(
+                f"{_many(withheld, 'record')} never left the disk that wrote them, because they are "
+                "confidential or contain a key; only that disk has them"
+            )
+        for one in self.ledgers:
+            if one.erased:
+                lines.append(
+                    f"{one.subject}: {_many(one.erased, 'record')} erased here are still on relays; "
+                    f"`discoclaw memory erase {one.subject}` requests their deletion again"
+                )
+            if one.refused:
+                lines.append(f"{one.subject}: nothing was restored: {one.refused}")
+            if one.lost:
+                lines.append(
+                    f"{one.subject}: {_many(len(one.lost), 'commit')} on no relay; later ones are restored; "
+                    "if a relay with the missing ones comes back, recover again"
+                )
+        for subject, (gone, here) in self.erased_elsewhere.items():
+            lines.append(
+                f"{subject}: {gone:,} of {_many(here, 'record')} here were erased by another replica; "
+                f"they stay here until you run `discoclaw memory erase {subject}`"
+            )
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "relays": [
+                {
+                    "url": one.url,
+                    "events": one.events,
+                    "complete": one.complete,
+                    "reason": one.reason,
+                    "lacks": one.lacks,
+                    "dropped": dict(one.bad),
+                }
+                for one in self.relays
+            ],
+            "events": self.events,
+            "records": self.records,
+            "memories": {one.subject: one.records for one in self.ledgers if one.records},
+            "files": list(self.files),
+            "warnings": self.warnings(),
+            "sure": self.is_complete,
+            "dry_run": self.dry,
+        }
+
+
+def _many(number: int, what: str) -> str:
+    """A number of things: "1 event", "1,234 events"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

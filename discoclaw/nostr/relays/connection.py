@@ -1,0 +1,186 @@
+"""A connection to a relay that reconnects whenever it is lost, with growing pauses, until it is closed.
+
+Knows the limits that a relay announces, and nothing about the messages.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import aiohttp
+import yarl
+
+from discoclaw.core.errors import RelayError, RelayUnreachable
+from discoclaw.nostr.relays.info import Limits, fetch_limits
+from discoclaw.nostr.relays.websocket import WebSocket, new_session
+
+log = logging.getLogger(__name__)
+
+_INFO_S: Final = 3.0
+"""How long to wait for the announced limits, in seconds: most relays have none."""
+
+
+class Listener(Protocol):
+    """Gets what happens on a connection. None of its methods may block: they run in the reading task."""
+
+    def on_open(self) -> None: ...
+
+    def on_text(self, text: str) -> None: ...
+
+    def on_close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in seconds: limit for an answer, first and longest pause between tries, silence before a ping.
+
+    A pause doubles with each failure, up to `max_backoff_s`. Up to half of it is taken off at random, so that
+    many clients don't return to a restarted relay at the same moment.
+    """
+
+    timeout_s: float = 10.0
+    backoff_s: float = 1.0
+    max_backoff_s: float = 300.0
+    heartbeat_s: float = 30.0
+
+    def pause_s(self, failures: int, chance: float) -> float:
+        """The pause after so many failures in a row (1 or more). `chance` is a random number from 0 to 1."""
+        longest = min(self.max_backoff_s, self.backoff_s * 2.0 ** min(failures - 1, 30))
+        return longest * (1.0 - chance / 2)
+
+
+class Connection:
+    """A connection that is kept open. `name` is the first word of its errors.
+
+    The listener sets `is_useful` when the relay does its work: only that resets the pauses. A relay that
+    accepts connections just to drop them gets ever longer ones.
+    """
+
+    def __init__(
+        self, url: yarl.URL, name: str, listener: Listener, timing: Timing, random: Callable[[], float]
+    ) -> None:
+        self.name = name
+        self.is_useful = False
+        self.limits = Limits()
+        self.last_error = ""
+        self._url = url
+        self._listener = listener
+        self._timing = timing
+        self._random = random
+        self._task: asyncio.Task[None] | None = None
+        self._socket: WebSocket | None = None
+        self._opened = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fetching_limits: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket is not None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"relay {self.name}")
+
+    async def close(self) -> None:
+        """Disconnect within two seconds, whatever the relay does."""
+        if self._task is not None:
+            task, self._task = self._task, None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def ready(self, timeout_s: float | None) -> None:
+        """Wait for a connection. Raises RelayUnreachable with the last error."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._opened.wait()
+        except TimeoutError:
+            raise self._not_connected() from None
+
+    async def informed(self) -> Limits:
+        """The relay's limits, after it had a few seconds to announce them."""
+        if self._fetching_limits is not None and not self._fetching_limits.done():
+            await asyncio.wait({self._fetching_limits})
+        return self.limits
+
+    async def send(self, text: str) -> None:
+        """Send a message. Raises RelayUnreachable."""
+        if self._socket is None:
+            raise self._not_connected()
+        try:
+            await self._socket.send(text)
+        except RelayUnreachable as error:
+            raise RelayUnreachable(f"{self.name}: {error}") from None
+
+    def pause_s(self, failures: int) -> float:
+        """A random pause (s) after so many failures in a row."""
+        return self._timing.pause_s(failures, self._random())
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the reading; it is cancelled when this connection is lost."""
+        self._spawn(work)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._logged(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # A task that is cancelled before it starts never awaits its coroutine, which Python warns about.
+        task.add_done_callback(lambda _: work.close())
+        return task
+
+    async def _logged(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except RelayError as error:
+            self.last_error = str(error)
+        except Exception:  # a named edge: nobody awaits this task, so its error would be lost
+            log.exception("a background task for %s failed", self.name)
+
+    def _not_connected(self) -> RelayUnreachable:
+        return RelayUnreachable(self.last_error or f"{self.name}: not connected")
+
+    async def _run(self) -> None:
+        failures = 0
+        async with new_session() as session:
+            while True:
+                self.is_useful = False
+                try:
+                    await self._connect(session)
+                except RelayUnreachable as error:
+                    self.last_error = f"{self.name}: {error}"
+                    (log.debug if failures else log.warning)("%s", self.last_error)
+                except Exception:  # a named edge: a fault of ours must not end the reconnecting
+                    log.exception("the connection to %s failed", self.name)
+                failures = 1 if self.is_useful else failures + 1
+                await asyncio.sleep(self.pause_s(failures))
+
+    async def _connect(self, session: aiohttp.ClientSession) -> None:
+        """Connect, and read until the connection is lost. Always raises RelayUnreachable in the end."""
+        timing = self._timing
+        socket = await WebSocket.open(
+            session, self._url, timeout_s=timing.timeout_s, heartbeat_s=timing.heartbeat_s
+        )
+        try:
+            log.info("connected to %s", self.name)
+            self._socket = socket
+            self._fetching_limits = self._spawn(self._fetch_limits(session))
+            self._opened.set()
+            self._listener.on_open()
+            while True:
+                self._listener.on_text(await socket.receive())
+        finally:
+            await self._disconnect(socket)
+
+    async def _disconnect(self, socket: WebSocket) -> None:
+        self._opened.clear()
+        self._socket = None
+        self._listener.on_close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await socket.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetch_limits(self, session: aiohttp.ClientSession) -> None:
+        self.limits = await fetch_limits(session, self._url, min(_INFO_S, self._timing.timeout_s))

@@ -1,0 +1,91 @@
+"""Which provider the settings ask for, and what it needs."""
+
+from typing import get_args
+
+import pytest
+
+from discoclaw.core.errors import ModelKeyRejected, ModelNotFound, SettingsError
+from discoclaw.core.model import ModelRequest, UserTurn
+from discoclaw.core.redact import PLAIN
+from discoclaw.models.anthropic.provider import AnthropicModel
+from discoclaw.models.config import ModelConfig
+from discoclaw.models.providers import PROVIDERS, open_models
+from discoclaw.settings import ModelProvider
+from tests.servers import messages_api as api
+from tests.servers.messages_api import MessagesServer
+
+
+def test_the_settings_offer_every_provider() -> None:
+    assert set(get_args(ModelProvider)) == set(PROVIDERS)
+
+
+def test_a_config_does_not_show_its_key() -> None:
+    assert "sk-secret" not in repr(ModelConfig("anthropic", key="sk-secret"))
+
+
+class TestOpening:
+    async def test_each_model_has_its_name_and_all_share_a_connection(self, server: MessagesServer) -> None:
+        config = ModelConfig(
+            "anthropic", chat="opus", summary="haiku", facts="llama3.2", base_url=server.base_url
+        )
+        models = open_models(config)
+        for model in (models.chat, models.summary, models.facts):
+            async for _ in model.stream(ModelRequest((), (UserTurn("hi"),))):
+                pass
+        await models.close()
+        named = [request.body["model"] for request in server.requests]
+        assert named == ["claude-opus-5-5", "claude-haiku-5-5", "llama3.2"]
+        assert len(server.connections) == 1
+
+    async def test_offline_needs_nothing(self) -> None:
+        models = open_models(ModelConfig("offline"))
+        events = [event async for event in models.chat.stream(ModelRequest((), (UserTurn("thanks"),)))]
+        assert events
+        await models.close()
+
+    async def test_only_what_the_loops_get_is_redacted(self) -> None:
+        models = open_models(ModelConfig("anthropic", key="k"))
+        redacting = models.redacting(PLAIN)
+        assert redacting.chat is models.chat
+        assert not isinstance(redacting.summary, AnthropicModel)
+        assert not isinstance(redacting.facts, AnthropicModel)
+        await redacting.close()
+
+    @pytest.mark.parametrize(
+        ("config", "says"),
+        [
+            (
+                ModelConfig("cohere"),
+                "DISCOCLAW_MODEL_PROVIDER=cohere: unknown provider; use anthropic or offline",
+            ),
+            (ModelConfig("anthropic"), "ANTHROPIC_API_KEY is not set; set it, or ANTHROPIC_BASE_URL"),
+            (ModelConfig("anthropic", base_url="http://[::1"), r"ANTHROPIC_BASE_URL=…: not an"),
+        ],
+    )
+    def test_what_is_missing_is_said_with_the_way_out(self, config: ModelConfig, says: str) -> None:
+        with pytest.raises(SettingsError, match=says):
+            open_models(config)
+
+
+class TestWhatPeopleRead:
+    @pytest.mark.parametrize(
+        ("status", "kind", "names"),
+        [
+            (401, ModelKeyRejected, ["ANTHROPIC_API_KEY"]),
+            (404, ModelNotFound, ["DISCOCLAW_MODEL", "ANTHROPIC_BASE_URL"]),
+        ],
+    )
+    async def test_names_the_settings_of_the_provider_that_failed(
+        self,
+        server: MessagesServer,
+        model: AnthropicModel,
+        status: int,
+        kind: type[ModelKeyRejected | ModelNotFound],
+        names: list[str],
+    ) -> None:
+        server.script(api.failure(status, "some_error", "no"))
+        with pytest.raises(kind) as caught:
+            async for _ in model.stream(ModelRequest((), (UserTurn("hi"),))):
+                pass
+        assert all(name in caught.value.user_message for name in names)
+        assert not any(name in kind.user_message for name in names)
