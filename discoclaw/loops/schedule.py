@@ -89,9 +89,7 @@ class Loops:
     # ------------------------------------------------------------------ what the session says
 
     def hear(self, said: Said, place: Place, session_key: str, *, window: int) -> None:
-        """Something was said, by anybody; `window` is how many messages the prompt's window holds."""
-        if not self._may_hear(said):
-            return
+        """Something was said that may be kept. `window` is how many messages the prompt's window holds."""
         heard = Heard(said, place, session_key)
         track = self._sessions.use(session_key, self._clock())
         if self._summary.hears(said):
@@ -123,7 +121,7 @@ class Loops:
             if not person.cursor_known:
                 person.backlog.seen(await self._facts.seen_up_to(author))
                 person.cursor_known = True
-        for one in said:
+        for one in filter(self._may_hear, said):
             self.hear(one, place, session_key, window=window)
 
     def nudge(self, session_key: str, user_id: str) -> None:

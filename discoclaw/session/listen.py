@@ -40,7 +40,8 @@ class Listener:
         if window.capacity != policy.capacity:
             window.resize(policy.capacity)
         window.remember(said, shown=policy.context_history)
-        self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
+        if arrival.permission.holds:
+            self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
         self._archive.hear(said, arrival.place, arrival.session_key)
         self._meet(arrival)
 
