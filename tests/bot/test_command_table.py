@@ -58,6 +58,23 @@ def found(text: str) -> Found:
 
 
 class TestWhatDiscordTakes:
+    def test_the_tree_has_every_command_with_its_parameters(self) -> None:
+        paths: dict[str, list[str]] = {}
+
+        def collect(path: str, one: dict[str, Any]) -> None:
+            below = one.get("options") or []
+            inner = [option for option in below if option["type"] in (COMMAND, GROUP)]
+            if not inner:
+                paths[path] = [option["name"] for option in below]
+            for option in inner:
+                collect(f"{path} {option['name']}", option)
+
+        for command in made():
+            collect(command["name"], command)
+        assert paths == {
+            command.path: [param.name for param in command.params] for command in CATALOGUE.commands
+        }
+
     def test_at_most_25_children_at_each_level_and_room_for_more(self) -> None:
         for command in made():
             for _, one in walk(command):
@@ -94,6 +111,7 @@ class TestWhatDiscordTakes:
         sizes = {command["name"]: size(command) for command in made()}
         assert set(sizes) == {"memory", "hatch", "nostr", "search"}
         assert max(sizes.values()) <= 8000
+        assert sizes["memory"] > 1000
 
     def test_required_parameters_come_first(self) -> None:
         for command in CATALOGUE.commands:

@@ -5,7 +5,7 @@ discord.py reads a command's parameters from its callback's signature and has no
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, cast
 
 import discord
@@ -19,23 +19,25 @@ Complete = Callable[[Completes, Interaction, str], Awaitable[list[app_commands.C
 Made = app_commands.Group | app_commands.Command[Any, ..., None]
 
 
-def slash_commands(catalogue: Catalogue, run: Run, complete: Complete) -> Iterator[Made]:
+def slash_commands(catalogue: Catalogue, run: Run, complete: Complete) -> list[Made]:
     """Every command at the root: groups with all that is in them, and single commands."""
     groups: dict[str, app_commands.Group] = {}
+    roots: list[Made] = []
     for group in catalogue.groups:
         above, _, name = group.path.rpartition(" ")
         groups[group.path] = app_commands.Group(
             name=name, description=group.help, parent=groups[above] if above else None
         )
         if not above:
-            yield groups[group.path]
+            roots.append(groups[group.path])
     for command in catalogue.commands:
         above = command.path.rpartition(" ")[0]
         made = _made(command, run, complete)
         if above:
             groups[above].add_command(made)
         else:
-            yield made
+            roots.append(made)
+    return roots
 
 
 def _made(command: Command, run: Run, complete: Complete) -> app_commands.Command[Any, ..., None]:
