@@ -27,7 +27,6 @@ from tests.memory.kit import (
     commits_of,
     durable_of,
     edit,
-    files_only,
     fingerprint,
     lines_of,
     remember,
@@ -35,7 +34,6 @@ from tests.memory.kit import (
     texts,
 )
 
-BOTH_STORES = True
 Restart = Callable[[], Memory]
 
 
@@ -117,7 +115,6 @@ class TestABranchSurvivesARestart:
         await check_agreed(memory, restart, root)
 
 
-@files_only
 class TestTheDurableFileShowsHead:
     async def test_after_every_move(self, coding: Memory) -> None:
         main, other = ["likes tea", "works at Acme"], ["likes tea", "works at Acme", "uses vim"]
@@ -249,7 +246,6 @@ class TestAChangeThatNamesABranch:
         await check_agreed(coding, restart, root)
 
 
-@files_only
 class TestAHandEditLandsWhereTheFileWas:
     """The branch that the file pictures, not the one that is HEAD when the edit is found."""
 
@@ -374,7 +370,6 @@ def taken_in(records: list[Record]) -> Callable[..., tuple[list[Record], None]]:
     return work
 
 
-@files_only
 class TestOlderRecordsOfAReplicaAreAppended:
     """They come late and sort early: the file's time still tells which records its writer knew."""
 
