@@ -29,6 +29,7 @@ from tests.memory.kit import (
     edit,
     fingerprint,
     lines_of,
+    listening,
     remember,
     set_first,
     texts,
@@ -193,8 +194,7 @@ class TestAChangeThatNamesABranch:
         self, coding: Memory, restart: Restart, root: Path
     ) -> None:
         await verbs.switch(coding, ANN, "coding")
-        told: list[tuple[str, str]] = []
-        coding.committed.append(lambda subject, commit: told.append((subject, commit.branch)))
+        ear = listening(coding)
         await coding.change(ANN, "why", remember("plays chess"), branch="games", by="routing")
         branches = await coding.branches(ANN)
         assert branches.current == "coding"
@@ -209,7 +209,7 @@ class TestAChangeThatNamesABranch:
             branches.all[MAIN].head,
             {"by": "routing"},
         )
-        assert told == [(ANN, "games")]
+        assert [(subject, made.branch) for subject, made in ear.commits] == [(ANN, "games")]
         await check_agreed(coding, restart, root)
 
     async def test_one_that_changes_nothing_creates_nothing(self, coding: Memory, root: Path) -> None:
