@@ -22,9 +22,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A module that sets BOTH_STORES is about every store that keeps something, but for some tests."""
-    plain = getattr(metafunc.function, "files_only", False) or getattr(metafunc.cls, "files_only", False)
-    if "store" in metafunc.fixturenames and getattr(metafunc.module, "BOTH_STORES", False) and not plain:
+    """What is marked `every_store` runs on each; the rest needs no more than the port promises."""
+    if "store" in metafunc.fixturenames and metafunc.definition.get_closest_marker("every_store"):
         metafunc.parametrize("store", ["files", "sqlite"])
 
 

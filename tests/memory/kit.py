@@ -31,12 +31,6 @@ T = TypeVar("T")
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
-def files_only(test: T) -> T:
-    """A test, or a class of them, about plain files, where the others of its module are about every store."""
-    test.files_only = True  # type: ignore[attr-defined]
-    return test
-
-
 class Clock:
     """The present, in milliseconds; it stands still until it is moved."""
 

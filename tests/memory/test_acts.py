@@ -24,7 +24,6 @@ from tests.memory.kit import (
     Clock,
     check_picture,
     commits_of,
-    files_only,
     fingerprint,
     heard,
     ledger_of,
@@ -35,7 +34,6 @@ from tests.memory.kit import (
     texts,
 )
 
-BOTH_STORES = True
 Restart = Callable[[], Memory]
 STATED = Origin("stated")
 
@@ -189,7 +187,6 @@ class TestLooking:
         assert view is not None
         assert "plays chess" in [item.text for item in view.active()]
 
-    @files_only
     async def test_a_branch_that_is_not_head_is_read_once(self, known: Memory, restart: Restart) -> None:
         later = restart()
         await later.view(ANN)
@@ -216,7 +213,6 @@ class TestLooking:
         await known.act(ANN, work)
         assert seen == [view, branches]
 
-    @files_only
     async def test_a_history_that_can_not_be_read_is_a_fault(self, known: Memory) -> None:
         await known.view(ANN)
         ledger_of(known).unlink()

@@ -27,15 +27,14 @@ from tests.memory.kit import (
     commits_of,
     durable_of,
     edit,
-    files_only,
     fingerprint,
     lines_of,
+    listening,
     remember,
     set_first,
     texts,
 )
 
-BOTH_STORES = True
 Restart = Callable[[], Memory]
 
 
@@ -117,7 +116,6 @@ class TestABranchSurvivesARestart:
         await check_agreed(memory, restart, root)
 
 
-@files_only
 class TestTheDurableFileShowsHead:
     async def test_after_every_move(self, coding: Memory) -> None:
         main, other = ["likes tea", "works at Acme"], ["likes tea", "works at Acme", "uses vim"]
@@ -196,8 +194,7 @@ class TestAChangeThatNamesABranch:
         self, coding: Memory, restart: Restart, root: Path
     ) -> None:
         await verbs.switch(coding, ANN, "coding")
-        told: list[tuple[str, str]] = []
-        coding.committed.append(lambda subject, commit: told.append((subject, commit.branch)))
+        ear = listening(coding)
         await coding.change(ANN, "why", remember("plays chess"), branch="games", by="routing")
         branches = await coding.branches(ANN)
         assert branches.current == "coding"
@@ -212,7 +209,7 @@ class TestAChangeThatNamesABranch:
             branches.all[MAIN].head,
             {"by": "routing"},
         )
-        assert told == [(ANN, "games")]
+        assert [(subject, made.branch) for subject, made in ear.commits] == [(ANN, "games")]
         await check_agreed(coding, restart, root)
 
     async def test_one_that_changes_nothing_creates_nothing(self, coding: Memory, root: Path) -> None:
@@ -249,7 +246,6 @@ class TestAChangeThatNamesABranch:
         await check_agreed(coding, restart, root)
 
 
-@files_only
 class TestAHandEditLandsWhereTheFileWas:
     """The branch that the file pictures, not the one that is HEAD when the edit is found."""
 
@@ -374,7 +370,6 @@ def taken_in(records: list[Record]) -> Callable[..., tuple[list[Record], None]]:
     return work
 
 
-@files_only
 class TestOlderRecordsOfAReplicaAreAppended:
     """They come late and sort early: the file's time still tells which records its writer knew."""
 

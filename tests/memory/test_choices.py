@@ -10,9 +10,8 @@ import pytest
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import Store, disks
-from tests.memory.kit import NOW, files_only, fingerprint, run_child
+from tests.memory.kit import NOW, fingerprint, run_child
 
-BOTH_STORES = True
 Start = Callable[[], Choices]
 
 
@@ -65,7 +64,6 @@ class TestAChoiceIsKept:
         for one in (choices, start()):
             assert (one.opted_out("1"), one.refused_until("1")) == (False, NOW)
 
-    @files_only
     async def test_the_file_is_plain_and_names_only_who_chose(self, path: Path, start: Start) -> None:
         choices = start()
         await choices.choose("1", opted_out=True, auto_switch=True)
@@ -112,7 +110,6 @@ class TestAChoiceIsKept:
         assert any(choices.opted_out(f"{one}") for one in range(20))
 
 
-@files_only
 class TestAFileThatCanNotBeReadStopsTheStart:
     """Nobody is remembered against their word because of a slip."""
 
@@ -155,7 +152,6 @@ class TestAFileThatCanNotBeReadStopsTheStart:
             start()
 
 
-@files_only
 class TestADiskThatDoesNotTakeIt:
     def test_changes_nothing_until_there_is_space(self, tmp_path: Path) -> None:
         report = run_child("choose_full", tmp_path)

@@ -1,5 +1,6 @@
 """The port to the disk: plain files and the database take the same acts, and say the same of them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,22 +10,22 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING, Disk, Log, drop
-from discoclaw.memory.stores import Store, disks
+from discoclaw.memory.stores import Disks, disks
 from tests.memory.budgets import FEW
 from tests.memory.kit import ANN, BOB, STAMP
 
-BOTH_STORES = True
+pytestmark = pytest.mark.every_store
 
 
 @pytest.fixture
-def disk(root: Path, store: Store) -> Disk:
-    return disks(store, root).used
+def disk(fresh: Callable[[], Disks]) -> Disk:
+    return fresh().used
 
 
 @pytest.fixture
-def again(root: Path, store: Store) -> Disk:
+def again(fresh: Callable[[], Disks]) -> Disk:
     """The same as another process has it."""
-    return disks(store, root).used
+    return fresh().used
 
 
 class TestALog:

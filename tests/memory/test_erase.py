@@ -30,12 +30,12 @@ from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.memory.conversations.rolling import NOTHING
 from discoclaw.memory.disk.files import session_file
 from discoclaw.memory.disk.port import INTENTS
-from discoclaw.memory.stores import Store
+from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
 from tests.memory.kills import chosen
-from tests.memory.kit import NOW, REPOSITORY, files_only, fingerprint, lines_of, listening, remember, texts
+from tests.memory.kit import NOW, REPOSITORY, fingerprint, lines_of, listening, remember, texts
 from tests.memory.leftovers import (
     ANN,
     BOB,
@@ -55,7 +55,6 @@ from tests.memory.leftovers import (
 from tests.session.scene import ScriptedModel, until
 
 ANN_ID = "910000000000000177"
-BOTH_STORES = True
 
 
 class Part(PersonalData):
@@ -120,6 +119,7 @@ def full(template: Path, tmp_path: Path, store: Store) -> Iterator[Shelves]:
 
 
 class TestEveryByteGoes:
+    @pytest.mark.every_store
     async def test_wherever_it_was(self, full: Shelves) -> None:
         before = traces(full.data, CANARY)
         assert len(before) > (15 if full.store == "files" else 1)
@@ -129,6 +129,7 @@ class TestEveryByteGoes:
         assert erased.left == ()
         assert set(erased.sessions) == {dm_of(ANN_ID), GENERAL_KEY}
 
+    @pytest.mark.every_store
     async def test_nor_does_any_file_say_of_whom_it_was(self, full: Shelves) -> None:
         await full.memory.erase(ANN)
         await full.cursors.update("transparency", lambda known: {"820000000000000288": "80"})
@@ -142,6 +143,7 @@ class TestEveryByteGoes:
         (tmp_path / f"about {CANARY}").mkdir()
         assert len(traces(tmp_path, CANARY)) == len(forms) + 1
 
+    @pytest.mark.every_store
     async def test_of_other_people_not_a_byte_changes(self, full: Shelves) -> None:
         before = about(full, BOB)
         assert len(before) > (10 if full.store == "files" else 5)
@@ -149,6 +151,7 @@ class TestEveryByteGoes:
         assert about(full, BOB) == before
         assert "I like coffee" in await texts(full.memory, BOB)
 
+    @pytest.mark.every_store
     async def test_other_peoples_entries_in_shared_cursors_stay(self, full: Shelves) -> None:
         await full.memory.erase(ANN)
         assert list(await full.cursors.get("follow-board")) == [BOB]
@@ -156,7 +159,6 @@ class TestEveryByteGoes:
 
     @given(st.lists(st.from_regex(r"[1-9][0-9]{0,3}", fullmatch=True), min_size=2, max_size=5, unique=True))
     @FEW
-    @files_only
     def test_ids_that_begin_or_end_alike_are_different_people(
         self, tmp_path_factory: pytest.TempPathFactory, ids: list[str]
     ) -> None:
@@ -181,7 +183,6 @@ class TestEveryByteGoes:
     @pytest.mark.parametrize(
         "content", [b"", b"\xff\0 nonsense", b'{"type": "sealed"}\n', b"[" * 9000], ids=range(4)
     )
-    @files_only
     async def test_files_that_nobody_can_read_go_too(self, full: Shelves, content: bytes) -> None:
         """A damaged ledger, a durable file of a newer version, a cursor that is none."""
         root = full.data / "memory"
@@ -221,7 +222,6 @@ class TestEveryByteGoes:
             await house.memory.erase("../user-1")
 
 
-@files_only
 class TestTombstones:
     async def test_they_do_not_say_whom_and_outlive_a_restart(self, house: Shelves) -> None:
         erased = await house.memory.erase(ANN)
@@ -350,7 +350,6 @@ class TestNothingComesBack:
         assert await texts(house.memory, ANN) == ["User likes cake"]
 
 
-@files_only
 class TestADurableFileSavedLate:
     """By an editor that was open, or put back from a backup: what is new in it counts, the rest is gone."""
 
@@ -409,7 +408,6 @@ class TestSummaries:
         assert (await house.rolling.get(key)).summary
         assert await house.cursors.get(f"people-{key}") == {}
 
-    @files_only
     async def test_where_that_can_not_be_noted_there_is_no_summary(self, house: Shelves) -> None:
         loop = house.summary_loop(ScriptedModel())
         house.cursors.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -585,7 +583,6 @@ class TestTwoThingsAtOnce:
         for cursors in (full.cursors, restarted(full).cursors):
             assert [await cursors.get(f"x-{n}") for n in range(3)] == [{"n": 19}] * 3
 
-    @files_only
     async def test_a_cursor_that_was_being_read_is_read_again(self, house: Shelves) -> None:
         """The file is a pipe: it is read when we write into it, which is after the erasing."""
         path = house.cursors.folder / f"facts-{ANN_ID}.json"
@@ -675,7 +672,6 @@ class TestStepsOutside:
         assert house.memory.pending_erasures() == [ANN]
 
 
-@files_only
 class TestWhatTheDiskDoesNotGiveAway:
     def in_the_way(self, house: Shelves) -> list[Path]:
         """Folders with the names of files, which no unlink removes: one beside each kind of file."""
@@ -727,7 +723,6 @@ class TestWhatTheDiskDoesNotGiveAway:
         assert await full.rolling.get(GENERAL_KEY) == NOTHING
 
 
-@files_only
 class TestAFullDisk:
     def erase(self, data: Path, room: int) -> str:
         """The fault of an erasing in a process whose files can not grow beyond `room` bytes."""
@@ -805,6 +800,7 @@ class Forge:
 
 
 class TestKilledAtAnyStep:
+    @pytest.mark.every_store
     def test_either_nothing_happened_or_the_next_start_finishes_it(
         self, template: Path, tmp_path: Path, store: Store
     ) -> None:
@@ -820,6 +816,7 @@ class TestKilledAtAnyStep:
         assert outcomes.count(False) >= 1
         assert outcomes.count(True) >= 10
 
+    @pytest.mark.every_store
     def test_also_when_the_next_starts_are_killed_one_after_the_other(
         self, template: Path, tmp_path: Path, store: Store
     ) -> None:
@@ -831,8 +828,9 @@ class TestKilledAtAnyStep:
                 shutil.rmtree(data)
                 shutil.copytree(template, data)
                 assert not forge.lived("erase", step, data, store)
-                if self.intents(shelves(data, store=store)):
-                    break
+                with disks(store, data / "memory") as stores:
+                    if any(name.endswith(".json") for name in stores.used.documents(INTENTS).names()):
+                        break
             for step in forge.steps("resume", shutil.copytree(data, tmp_path / "whole"), store):
                 if forge.lived("resume", step, data, store):
                     break
@@ -842,12 +840,9 @@ class TestKilledAtAnyStep:
         assert kills >= 3
         assert self.check(template, data, store)
 
-    def intents(self, house: Shelves) -> list[str]:
-        return [name for name in house.memory.disk.documents(INTENTS).names() if name.endswith(".json")]
-
     def check(self, template: Path, data: Path, store: Store) -> bool:
         """After one more start: whether Ann is erased, and altogether; else that nothing happened."""
-        house = shelves(data, store=store)
+        house, before = shelves(data, store=store), shelves(template, store=store)
         house.memory.open()
         try:
             erased = house.memory.erased_at(ANN) >= 0
@@ -858,17 +853,16 @@ class TestKilledAtAnyStep:
                 assert house.memory.pending_erasures() == [ANN]  # the message outside
                 assert house.memory.disk.documents(INTENTS).names() == [f"{ANN}.json"]
             else:
-                before = shelves(template, store=store)
                 assert about(house, ANN) == about(before, ANN)
                 assert set(left) >= set(traces(template, CANARY))
                 assert house.memory.disk.documents(INTENTS).names() == []
-            assert about(house, BOB) == about(shelves(template, store=store), BOB)
+            assert about(house, BOB) == about(before, BOB)
         finally:
             house.memory.close()
+            before.memory.close()
         return erased
 
 
-@files_only
 class TestIntents:
     @pytest.mark.parametrize("content", ["", "{", "[]", '{"subject": 7, "at": "x"}', '{"at": -1}'])
     def test_one_that_can_not_be_read_is_done_by_its_name(

@@ -13,7 +13,6 @@ from discoclaw.memory.stores import Store
 from tests.memory.kit import ANN, remember
 from tests.memory.leftovers import Shelves, shelves, traces
 
-BOTH_STORES = True
 WORD = "Kanarie-4711"
 
 

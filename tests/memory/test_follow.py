@@ -15,9 +15,8 @@ from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import ANN, BOB, Clock, files_only, remember, texts
+from tests.memory.kit import ANN, BOB, Clock, remember, texts
 
-BOTH_STORES = True
 Follow = Callable[..., Follower]
 
 
@@ -191,7 +190,6 @@ class TestARestartCatchesUp:
         memory.disk.documents(CURSORS).write("follow-board.json", content)
         assert sorted(await self.caught_up(memory, follow)) == [ANN, BOB]
 
-    @files_only
     async def test_a_cursor_that_can_not_be_saved_is_only_more_work(
         self, memory: Memory, root: Path, follow: Follow
     ) -> None:

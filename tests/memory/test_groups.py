@@ -42,7 +42,6 @@ from tests.memory.kit import (
     Clock,
     asides,
     erased_from,
-    files_only,
     lines_of,
     listening,
     remember,
@@ -52,7 +51,6 @@ from tests.memory.leftovers import ANN, BOB, CANARY, ME, Shelves, backlog, said,
 from tests.memory.test_erase import Forge
 from tests.session.scene import ScriptedModel, until
 
-BOTH_STORES = True
 ANN_ID, BOB_ID = (one.removeprefix("user-") for one in (ANN, BOB))
 GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general", topic="Ships")
 THREAD = Place("thread", "56", "55", "release", private=False, group_name="general", topic="Ships")
@@ -281,7 +279,6 @@ class TestFilesThatAreNotAsTheyShouldBe:
         assert (await spoke(groups_of(memory, clock), ("2", "Bob")))["x_new"] == [1]
 
     @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"[" * 9000, b'{"members": {}}'])
-    @files_only
     async def test_one_that_can_not_be_read_is_kept_aside_and_made_anew(
         self, groups: Groups, content: bytes
     ) -> None:
@@ -294,7 +291,6 @@ class TestFilesThatAreNotAsTheyShouldBe:
         (copy,) = asides(groups.documents.folder / "55.json", "corrupt")
         assert copy.read_bytes() == content
 
-    @files_only
     async def test_a_disk_that_fails_costs_nothing_but_time(self, groups: Groups) -> None:
         groups.documents.folder.write_text("a file in the way")
         groups.seen(GENERAL, NOW, user_id="1", name="Ann")
@@ -338,7 +334,6 @@ class TestTheLoopThatLearns:
         assert named == [{ANN_ID}, {ANN_ID, BOB_ID}]
         assert "Known decisions of this channel:\n- one\n" in model.summarised[1]
 
-    @files_only
     async def test_a_group_that_can_not_learn_costs_no_summary(self, house: Shelves) -> None:
         path = house.memory.ledger_folder / "group-55.jsonl"
         path.parent.mkdir(parents=True)
@@ -439,6 +434,7 @@ def full(template: Path, tmp_path: Path, store: Store) -> Iterator[Shelves]:
 
 
 class TestErasingAPerson:
+    @pytest.mark.every_store
     async def test_takes_exactly_what_rests_on_their_words(self, full: Shelves) -> None:
         groups, untouched = groups_of(full.memory, full.clock), content_of(full, "70")
         lines = content_of(full, "55")[0].splitlines()
@@ -458,6 +454,7 @@ class TestErasingAPerson:
         assert CANARY not in await groups.notes(GENERAL)
         assert await groups.notes(STAFF) == ""
 
+    @pytest.mark.every_store
     async def test_leaves_ledgers_that_verify_and_grow(self, full: Shelves) -> None:
         groups = groups_of(full.memory, full.clock)
         await full.memory.erase(ANN)
@@ -468,6 +465,7 @@ class TestErasingAPerson:
             assert (loaded.damage, loaded.torn) == ((), 0)
             assert [item.text for item in loaded.history.shown().active()] == left
 
+    @pytest.mark.every_store
     async def test_finds_them_in_snapshots_copies_and_torn_lines_of_any_group(self, full: Shelves) -> None:
         views, lines = full.data / "cache" / "views", full.memory.ledgers.log("group-55")
         views.mkdir(parents=True, exist_ok=True)
@@ -483,7 +481,6 @@ class TestErasingAPerson:
         assert traces(full.data, CANARY, ANN_ID) == []
         assert await decisions(full.memory, "group-70") == ["ship it", "test it"]
 
-    @files_only
     async def test_lines_and_files_that_nobody_can_read_go_where_they_had_part(self, full: Shelves) -> None:
         ours, others = (full.memory.ledger_folder / f"group-{group}.jsonl" for group in ("55", "70"))
         for path in (ours, others):
@@ -540,6 +537,7 @@ class TestErasingAPerson:
             assert ledger.read(full.memory.ledgers.log(f"group-8{group}")).damage == ()
         assert traces(full.data, CANARY, ANN_ID) == []
 
+    @pytest.mark.every_store
     async def test_of_a_group_takes_its_file_along(self, full: Shelves) -> None:
         groups = groups_of(full.memory, full.clock)
         await groups.get("55")
@@ -550,7 +548,6 @@ class TestErasingAPerson:
         assert await spoke(groups, (BOB_ID, "Bob"), at=NOW) is None
         assert (await groups.notes(GENERAL)) == ""
 
-    @files_only
     async def test_what_the_disk_does_not_give_away_is_not_told_any_more(self, full: Shelves) -> None:
         in_the_way = full.data / "cache" / "views" / "group-55.json"
         (in_the_way / "x").mkdir(parents=True)
@@ -567,6 +564,7 @@ class TestErasingAPerson:
 
 
 class TestMovingToAnotherStore:
+    @pytest.mark.every_store
     async def test_profiles_and_groups_come_along_without_who_was_erased_there(
         self, full: Shelves, tmp_path: Path
     ) -> None:
@@ -601,7 +599,6 @@ class TestMovingToAnotherStore:
                 assert [text for text, _ in file["decisions"]] == ["coffee on Monday", "tea"]
             other.memory.close()
 
-    @files_only
     @pytest.mark.parametrize("part", ["profiles", "groups"])
     def test_a_file_that_is_none_is_refused_by_name(self, full: Shelves, tmp_path: Path, part: str) -> None:
         write_everybody(full.memory.disk, [], tmp_path / "out", "json", now_ms=NOW)
@@ -619,6 +616,7 @@ def _bring(content: Content) -> Callable[[History, int, int], tuple[list[Record]
 
 
 class TestKilledAtAnyStep:
+    @pytest.mark.every_store
     def test_either_nothing_happened_or_the_next_start_finishes_it(
         self, template: Path, tmp_path: Path, store: Store
     ) -> None:
@@ -652,6 +650,7 @@ class TestKilledAtAnyStep:
             assert content_of(house, "70") == content_of(before, "70")
         finally:
             house.memory.close()
+            before.memory.close()
         return erased
 
 
@@ -660,7 +659,6 @@ class TestWhoeverSaidWhat:
         st.lists(st.tuples(st.sampled_from("abc"), st.sets(st.sampled_from("123"), min_size=1)), max_size=8)
     )
     @settings(FEW, max_examples=12)
-    @files_only
     def test_nobody_who_is_erased_is_in_any_group_and_nothing_of_others_is_lost(
         self, tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, set[str]]]
     ) -> None:

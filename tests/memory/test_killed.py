@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.stores import Disks, Store
@@ -13,7 +15,7 @@ from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, Clock, Doomed, check_picture, lines_of
 
-BOTH_STORES = True
+pytestmark = pytest.mark.every_store
 Fresh = Callable[[], Disks]
 
 ROUNDS = 8

@@ -24,9 +24,8 @@ from discoclaw.memory import live
 from discoclaw.memory.disk.port import Documents, FileDocuments
 from discoclaw.memory.live import AHEAD_S, FILE, LOCK, SIGNED, LiveConfig, change_file, read_file
 from discoclaw.memory.stores import Disks
-from tests.memory.kit import NOW, REPOSITORY, STAMP, Clock, asides, files_only
+from tests.memory.kit import NOW, REPOSITORY, STAMP, Clock, asides
 
-BOTH_STORES = True
 NOW_S = NOW // 1000
 HOME = Place("channel", "9", "9", "general", private=False)
 THREAD = Place("thread", "91", "9", "a thread", private=False)
@@ -295,7 +294,6 @@ class TestTheLocalFile:
         assert config.explain(group, ANNS)["respond_mode"] == Effective("none", "event", ANNS)
         assert config.explain()["respond_mode"] == Effective("mention", "default", GLOBAL)
 
-    @files_only
     async def test_edited_by_hand_counts_for_the_next_message(
         self, config: LiveConfig, documents: Documents
     ) -> None:
@@ -309,6 +307,7 @@ class TestTheLocalFile:
         await config.look()
         assert config.policy(HOME, "7").respond_mode == "mention"
 
+    @pytest.mark.every_store
     async def test_in_any_store_a_change_is_noticed(
         self, config: LiveConfig, documents: Documents, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -328,7 +327,6 @@ class TestTheLocalFile:
             await config.look()
         assert config.policy(HOME, "7").respond_mode == "all"
 
-    @files_only
     @pytest.mark.parametrize(
         ("content", "why"),
         [
@@ -370,7 +368,6 @@ class TestTheLocalFile:
         put(documents, FILE, b"nonsense")
         assert again().policy(HOME, "7") == Policy(minimum_window=20)
 
-    @files_only
     async def test_on_a_disk_that_hangs_is_waited_for_once_and_not_long(
         self, config: LiveConfig, documents: Documents, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -388,7 +385,6 @@ class TestTheLocalFile:
         assert config.policy(HOME, "7").respond_mode == "all"
         await config.look()
 
-    @files_only
     async def test_that_can_not_be_read_is_tried_again(
         self, config: LiveConfig, documents: Documents, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -444,7 +440,6 @@ class TestChangingTheLocalFile:
         with FileLock(root / LOCK), pytest.raises(MemoryFault, match="is being changed by another program"):
             change_file(documents, GLOBAL, {"respond_mode": "all"}, root / LOCK)
 
-    @files_only
     def test_a_program_that_is_killed_at_it_leaves_the_old_file_or_the_new_one(self, root: Path) -> None:
         loop = (
             "import sys; from pathlib import Path; from discoclaw.core.live import GLOBAL\n"

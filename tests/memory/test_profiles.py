@@ -23,7 +23,6 @@ from tests.memory.kit import (
     commits_of,
     durable_of,
     erased_from,
-    files_only,
     ledger_of,
     listening,
     refusing,
@@ -31,7 +30,6 @@ from tests.memory.kit import (
     texts,
 )
 
-BOTH_STORES = True
 ID = ANN.removeprefix("user-")
 S = NOW // 1000
 
@@ -158,7 +156,6 @@ class TestTheView:
         await memory.change(ANN, "why", remember("has a cat"))  # and nobody wrote the file
         assert (await met(profiles_of(memory, clock)))["notes"] == ["has a cat"]
 
-    @files_only
     async def test_is_what_it_was_where_memory_can_not_be_read(
         self, memory: Memory, clock: Clock, profiles: Profiles
     ) -> None:
@@ -173,7 +170,6 @@ class TestTheView:
         assert [name for name, _ in on_disk(again)["display_names"]] == ["Ann", "Anna"]
 
 
-@files_only
 class TestAnEditByHand:
     def edit(self, memory: Memory) -> None:
         path = durable_of(memory)
@@ -222,7 +218,6 @@ class TestFilesThatAreNotAsTheyShouldBe:
     @pytest.mark.parametrize(
         "content", [b"", b"\xff", b"{}", b"[" * 9000, b'{"first_seen": 1, "x": "\\ud800"}']
     )
-    @files_only
     async def test_one_that_can_not_be_read_is_kept_aside_and_counts_as_none(
         self, profiles: Profiles, content: bytes
     ) -> None:
@@ -231,7 +226,6 @@ class TestFilesThatAreNotAsTheyShouldBe:
         (copy,) = asides(profiles.documents.folder / f"{ID}.json", "corrupt")
         assert copy.read_bytes() == content
 
-    @files_only
     async def test_a_disk_that_fails_costs_nothing_but_time(
         self, profiles: Profiles, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -252,6 +246,7 @@ class TestFilesThatAreNotAsTheyShouldBe:
 
 
 class TestErasing:
+    @pytest.mark.every_store
     async def test_leaves_nothing_and_a_message_from_before_makes_nothing(
         self, memory: Memory, profiles: Profiles
     ) -> None:
@@ -287,6 +282,7 @@ class TestErasing:
         assert await again.get(ID) is None
         assert (await met(again, "Anna", at + 1))["display_names"] == [["Anna", (at + 1) // 1000]]
 
+    @pytest.mark.every_store
     async def test_of_somebody_else_changes_no_byte(self, memory: Memory, profiles: Profiles) -> None:
         await met(profiles)
         before = profiles.documents.read(f"{ID}.json")

@@ -13,9 +13,8 @@ from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemo
 from discoclaw.memory.disk.files import session_file
 from discoclaw.memory.disk.port import ROLLING
 from discoclaw.memory.stores import Store, disks
-from tests.memory.kit import NOW, STAMP, Clock, files_only, run_child
+from tests.memory.kit import NOW, STAMP, Clock, run_child
 
-BOTH_STORES = True
 DM, CHANNEL = "discord:dm:12345", "discord:channel:678"
 Restart = Callable[[], RollingMemory]
 
@@ -49,7 +48,6 @@ def written(folder: Path, content: bytes, key: str = DM) -> Path:
 
 
 class TestASummaryIsAFile:
-    @files_only
     async def test_of_exactly_this_shape_under_exactly_this_name(
         self, rolling: RollingMemory, folder: Path
     ) -> None:
@@ -62,12 +60,10 @@ class TestASummaryIsAFile:
         await put(rolling, DM, "a talk")
         assert await again().get(DM) == await rolling.get(DM) == Rolling("a talk", NOW)
 
-    @files_only
     async def test_none_is_empty_and_writes_nothing(self, rolling: RollingMemory, folder: Path) -> None:
         assert await rolling.get(DM) == NOTHING
         assert not folder.exists()
 
-    @files_only
     async def test_it_leaves_ram_after_an_hour_unused_and_comes_back(
         self, rolling: RollingMemory, folder: Path, clock: Clock
     ) -> None:
@@ -92,7 +88,6 @@ class TestClearing:
             assert await now.get(DM) == NOTHING
             assert (await now.get(CHANNEL)).summary == "public talk"
 
-    @files_only
     async def test_of_nothing_is_no_error(self, rolling: RollingMemory, folder: Path) -> None:
         await rolling.clear(DM)
         assert not folder.exists()
@@ -134,7 +129,6 @@ class TestClearing:
         assert (await rolling.get(DM)).summary == "first"
 
 
-@files_only
 class TestWhatSomebodyElseWrote:
     async def test_what_the_typescript_bot_wrote_besides_is_ignored(
         self, rolling: RollingMemory, folder: Path
@@ -190,7 +184,6 @@ class TestWhatSomebodyElseWrote:
         assert [path.parent for path in tmp_path.rglob("*.json")] == [folder]
 
 
-@files_only
 class TestAFaultKeepsTheOldSummary:
     def test_a_full_disk(self, folder: Path) -> None:
         outcome: dict[str, Any] = run_child("summarise_full", folder)

@@ -126,7 +126,8 @@ class TestTwoProcesses:
         with pytest.raises(MemoryFault, match="changed by somebody else"):
             await memory.change(ANN, "why", remember("likes mate"))
         assert await memory.change(BOB, "why", remember("anew"))
-        assert SqliteDisk(file.parent).ledgers.by_age()[0][0] == BOB
+        with closing(SqliteDisk(file.parent)) as disk:
+            assert disk.ledgers.by_age()[0][0] == BOB
 
 
 class TestALineThatIsDamaged:
@@ -264,6 +265,7 @@ class TestWhatARescueSaves:
                 kept = killed / f"{closed.name}.corrupt-{STAMP}-wal"
                 assert kept.read_bytes() == (root / f"{closed.name}-wal").read_bytes()
                 rescued.append("in the WAL" in await texts(memory, BOB))
+                memory.close()
         first.close()
         assert rescued.count(True) > len(rescued) / 2 > 0
 
@@ -333,7 +335,8 @@ class TestNothingRemovedIsLeft:
         memory.close()
         assert not any(b"CANARY" in path.read_bytes() for path in root.rglob("*") if path.is_file())
         for store in stores:
-            assert inspect.subjects(disks(store, root).used) == [BOB]
+            with disks(store, root) as stored:
+                assert inspect.subjects(stored.used) == [BOB]
 
 
 class TestTheStoreIsSwitched:

@@ -22,7 +22,6 @@ from tests.memory.kit import (
     Clock,
     commits_of,
     durable_of,
-    files_only,
     fingerprint,
     ledger_of,
     lines_of,
@@ -32,7 +31,6 @@ from tests.memory.kit import (
     texts,
 )
 
-BOTH_STORES = True
 Restart = Callable[[], Memory]
 
 
@@ -44,7 +42,6 @@ class TestAViewIsServedFromRam:
         assert await texts(later) == ["likes tea"]
         assert later.in_ram() == 1
 
-    @files_only
     async def test_a_second_look_needs_no_ledger(self, memory: Memory) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
         view = await memory.view(ANN)
@@ -132,6 +129,7 @@ class TestAChangeIsOneCommit:
 
 
 class TestManyAtOnceLoseNothing:
+    @pytest.mark.every_store
     async def test_two_hundred_changes_of_one_subject(self, memory: Memory, restart: Restart) -> None:
         async def talk(place: str) -> None:
             for number in range(20):
@@ -143,7 +141,6 @@ class TestManyAtOnceLoseNothing:
         assert len(commits_of(memory)) == 200
         assert await restart().view(ANN) == await memory.view(ANN)
 
-    @files_only
     async def test_a_subject_whose_disk_hangs_keeps_no_other_waiting(self, memory: Memory) -> None:
         memory.durable_folder.mkdir()
         os.mkfifo(durable_of(memory))  # reading it blocks until somebody writes
@@ -171,13 +168,13 @@ class TestManyAtOnceLoseNothing:
 
 
 class TestAFaultLosesNothing:
+    @pytest.mark.every_store
     def test_a_full_disk_is_a_fault_until_there_is_space(self, tmp_path: Path, store: Store) -> None:
         rooms = ["0", "1", "100", "400"]  # of the nearly 700 bytes the line needs
         outcomes = dict(zip(rooms, run_child("commit_full", store, tmp_path, *rooms), strict=True))
         expected = {"fault": True, "same view": True, "same ledger": True, "last": "after"}
         assert outcomes == dict.fromkeys(rooms, expected)
 
-    @files_only
     async def test_a_ledger_that_can_not_be_written(self, memory: Memory, root: Path) -> None:
         (root / "ledger").symlink_to(root / "gone" / "away")
         with pytest.raises(MemoryFault):
@@ -187,7 +184,6 @@ class TestAFaultLosesNothing:
         await memory.change(ANN, "why", remember("likes tea"))
         assert await texts(memory) == ["likes tea"]
 
-    @files_only
     async def test_a_ledger_that_can_not_be_read(self, memory: Memory, root: Path) -> None:
         (root / "ledger").write_text("a file where the folder should be")
         with pytest.raises(MemoryFault, match="can not be read"):
@@ -195,6 +191,7 @@ class TestAFaultLosesNothing:
         (root / "ledger").unlink()
         assert await memory.view(ANN) == EMPTY
 
+    @pytest.mark.every_store
     async def test_a_ledger_that_grew_behind_our_back_takes_nothing(self, memory: Memory) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
         content = lines_of(memory).read() + b"mine\n"
@@ -205,7 +202,6 @@ class TestAFaultLosesNothing:
         assert lines_of(memory).read() == content
 
 
-@files_only
 class TestADurableFileThatCanNotBeWritten:
     """The commit stands, and the file follows when it can."""
 

@@ -20,11 +20,10 @@ from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import NOW, Clock, erased_from, files_only, listening
+from tests.memory.kit import NOW, Clock, erased_from, listening
 from tests.memory.leftovers import ANN, BOB, traces
 from tests.session.scene import until
 
-BOTH_STORES = True
 HER = user_of(ANN) or ""
 GENERAL, ANNS_DM = "discord:channel:7", dm_of(HER)
 DAY = 86_400_000
@@ -54,7 +53,6 @@ def contents(disk: Disk, subject: str = ANN) -> list[str]:
 
 
 class TestALine:
-    @files_only
     async def test_is_json_of_this_shape_in_the_persons_file(self, house: ToolLog, root: Path) -> None:
         note(house)
         await house.settle()
@@ -114,7 +112,6 @@ class TestWriting:
         note(house, content="too late")
         assert contents(memory.disk) == ["found 2 items", "the last one"]
 
-    @files_only
     async def test_a_disk_that_takes_nothing_is_tried_again(
         self, house: ToolLog, memory: Memory, root: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -128,7 +125,6 @@ class TestWriting:
         await house.settle()
         assert contents(memory.disk) == ["one", "two"]
 
-    @files_only
     async def test_goes_on_behind_a_line_that_was_cut_off(
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
@@ -176,7 +172,6 @@ class TestLeaving:
         assert contents(memory.disk) == ["new"]
         assert memory.disk.documents(TOOLS).names() == [f"{ANN}.jsonl"]
 
-    @files_only
     async def test_one_file_that_fails_keeps_no_other(
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
@@ -189,6 +184,7 @@ class TestLeaving:
 
 
 class TestErasing:
+    @pytest.mark.every_store
     async def test_takes_the_file_and_what_waits(self, house: ToolLog, memory: Memory, root: Path) -> None:
         note(house, content="Kanarie")
         note(house, BOB, "coffee")
@@ -296,7 +292,6 @@ class TestClearingASummary:
         assert session_name(GENERAL) in disk.documents(ROLLING).names()
         assert await again().get(GENERAL) == NOTHING
 
-    @files_only
     async def test_that_can_not_be_noted_clears_nothing(
         self, again: Callable[[], RollingMemory], root: Path
     ) -> None:
@@ -309,6 +304,7 @@ class TestClearingASummary:
 
 
 class TestMovingToAnotherStore:
+    @pytest.mark.every_store
     async def test_both_come_along_once_and_without_who_was_erased_there(
         self, house: ToolLog, memory: Memory, tmp_path: Path, clock: Clock
     ) -> None:

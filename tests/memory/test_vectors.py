@@ -5,6 +5,7 @@ import math
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,8 @@ class TestTheCache:
         put(cache, ANN, rows("tabs", "tea"))
         put(cache, ANN, rows("cats"))
         cache.close()
-        assert VectorCache(path).load(ANN, MODEL) == rows("tabs", "tea", "cats")
+        with closing(VectorCache(path)) as again:
+            assert again.load(ANN, MODEL) == rows("tabs", "tea", "cats")
 
     def test_keeps_people_apart(self, cache: VectorCache) -> None:
         put(cache, ANN, rows("tabs"))
@@ -99,11 +101,11 @@ class TestTheCache:
         put(cache, ANN, rows("new words"))
 
     def test_without_a_file_it_is_in_ram_alone(self, tmp_path: Path) -> None:
-        cache = VectorCache(None)
-        put(cache, ANN, rows("tabs"))
-        assert cache.load(ANN, MODEL) == rows("tabs")
-        assert cache.erase(ANNS) == Removed(1)
-        assert cache.load(ANN, MODEL) == {}
+        with closing(VectorCache(None)) as cache:
+            put(cache, ANN, rows("tabs"))
+            assert cache.load(ANN, MODEL) == rows("tabs")
+            assert cache.erase(ANNS) == Removed(1)
+            assert cache.load(ANN, MODEL) == {}
         assert list(tmp_path.iterdir()) == []
 
     def test_many_threads_at_once_lose_nothing(self, cache: VectorCache) -> None:
@@ -139,7 +141,8 @@ class TestErasing:
         other.execute("PRAGMA secure_delete = ON")
         other.execute("DELETE FROM vectors")
         other.close()
-        assert VectorCache(path).erase(ANNS) == Removed()
+        with closing(VectorCache(path)) as again:
+            assert again.erase(ANNS) == Removed()
         assert ANN.encode() not in bytes_below(path.parent)
 
     def test_of_a_cache_that_is_not_there_makes_none(self, cache: VectorCache, path: Path) -> None:
