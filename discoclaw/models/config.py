@@ -1,7 +1,4 @@
-"""What a model provider is asked for, and what it gives:
-
-plain values. Knows no provider and no environment.
-"""
+"""A model provider's configuration, and the models it opens: plain values. Knows no provider."""
 
 from dataclasses import dataclass, field, replace
 from typing import Self

@@ -1,4 +1,1 @@
-"""The Nostr adapter:
-
-mirrors memory to relays, encrypted, recovers it from them, and takes the owner's configuration.
-"""
+"""The Nostr adapter: mirrors memory to relays, recovers it from them, and applies the owner's events."""

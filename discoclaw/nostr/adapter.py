@@ -285,10 +285,7 @@ class NostrAdapter:
         return [user_id for user_id in found if user_id is not None]
 
     def _erased(self) -> None:
-        """After an erasure:
-
-        destroy the bytes in the embedded relay's files, once it has the deletion requests.
-        """
+        """Destroy erased bytes in the embedded relay's files, once it has the deletion requests."""
         if self._embedded is not None:
             self._background(self._purge(), "purge")
         elif (folder := relay_folder(self.config.data_dir)).exists():

@@ -225,10 +225,7 @@ def check_aman(event: Event) -> None:
 
 
 def newest(events: Iterable[Event]) -> dict[Address, Event]:
-    """The version that counts at each address:
-
-    the latest one, or of a tie the one with the lowest id (NIP-01).
-    """
+    """The current version at each address: the latest, or of a tie the one with the lowest id (NIP-01)."""
     found: dict[Address, Event] = {}
     for event in events:
         address = (event.kind, event.d)

@@ -38,10 +38,7 @@ PAUSE_PREFIXES: Final = frozenset({"rate-limited", "auth-required"})
 PERMANENT_PREFIXES: Final = frozenset(
     {"pow", "blocked", "invalid", "restricted", "mute", "replaced", "deleted"}
 )
-"""Reasons for which a relay will never accept an event:
-
-those of NIP-01, and of relays that we tested against.
-"""
+"""Reasons of a permanent refusal: those of NIP-01, and of relays that we tested against."""
 LOG_INTERVAL_S: Final = 60.0
 """Least time between two failures of a relay in the log."""
 OUTBOX_PAUSE_S: Final = 1.0

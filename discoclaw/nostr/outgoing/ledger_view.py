@@ -122,10 +122,7 @@ NOTHING_CONFIDENTIAL = Confidential()
 
 
 def _items(event: Event, events: Mapping[str, Event]) -> frozenset[str]:
-    """The ids of the items that an event can be about:
-
-    its own, or for a bare triple, those of its parents.
-    """
+    """The ids of the items that an event can be about. A bare triple may continue its parents' item."""
     found: set[str] = set()
     seen: set[str] = set()
     one: Event | None = event

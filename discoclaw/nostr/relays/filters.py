@@ -23,9 +23,9 @@ def split(filter_: Filter) -> Iterator[Filter]:
 
 
 def narrower(filter_: Filter) -> list[Filter]:
-    """Filters for a part each:
+    """Filters that each ask for less: one kind, else one author, else half of the identifiers.
 
-    one kind, else one author, else half of the identifiers. Empty if it can't be split.
+    Empty if the filter can't be split.
     """
     if len(filter_.kinds) > 1:
         return [replace(filter_, kinds=(kind,)) for kind in filter_.kinds]

@@ -1,7 +1,4 @@
-"""What a fetch collects:
-
-the whole result, and one page of it. Knows nothing about how pages are asked for.
-"""
+"""The result of a fetch, and one page of it. Knows nothing about how pages are asked for."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -22,10 +22,7 @@ Handler = Callable[[Event], Awaitable[None]]
 BATCH: Final = 256
 """Events that are checked at once: about a tenth of a second in a thread."""
 _MAX_LIMITS: Final = 4
-"""A request that gets this many times its limit is stopped:
-
-some relays ignore `limit` and serve everything.
-"""
+"""A request is stopped after this many times its limit: some relays ignore `limit`."""
 _MAX_CHARACTERS: Final = 64 * 2**20
 _MAX_UNREAD: Final = 5_000
 _MAX_KNOWN: Final = 4_096
