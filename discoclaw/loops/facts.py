@@ -1,7 +1,7 @@
 """Extraction: what a person has said since the last time becomes proposals, and core decides on them."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from discoclaw.core import titles
@@ -100,41 +100,64 @@ class FactsLoop:
         """
         subject = user_subject(user_id)
         branches = await self._memory.branches(subject)
-        persona = partial(self._persona, branches)
-        backlog.group = lambda heard: (heard.place.private, persona(heard))
-        kept = {*branches.all, *self._personas.places.values()}
         erased_at = self._memory.erased_at(subject)
-        # Said before an erasure, or to a persona that has been deleted since: not to be learned any more.
-        gone = [h for h in backlog.waiting.values() if h.said.sent_at <= erased_at or persona(h) not in kept]
-        if gone:
-            backlog.take(gone)
-            return bool(backlog.waiting)  # what was said around is that of another batch now
-        context = [said for said in context if said.sent_at > erased_at]
+        if self._drop_unwanted(backlog, branches, erased_at):
+            return bool(backlog.waiting)  # the next batch has other context
         batch = backlog.oldest(BATCH_CHARS)
         if not batch:
             return False
         waited = set(backlog.waiting)
-        branch = persona(batch[0])
-        view = await self._memory.view(subject, branch)
-        own = [heard.said for heard in batch]
-        welcome = self._traits.welcome(user_id, own, context)
-        system = SYSTEM + RULE if welcome else SYSTEM
+        branch = self._persona(branches, batch[0])
+        context = [said for said in context if said.sent_at > erased_at]
+        traits_welcome = self._traits.welcome(user_id, [heard.said for heard in batch], context)
         patch = await self._model.structured(
-            system=system, prompt=prompt(view, batch, context), shape=Patch, max_tokens=MAX_TOKENS
+            system=SYSTEM + RULE if traits_welcome else SYSTEM,
+            prompt=prompt(await self._memory.view(subject, branch), batch, context),
+            shape=Patch,
+            max_tokens=MAX_TOKENS,
         )
-        origins = {(h.place.channel_id, h.said.id): self._origin(h) for h in batch}
+        unwanted = partial(self._unwanted_since, user_id, batch, erased_at)
+        await self._learn(subject, branch, patch, batch, unwanted)
+        if traits_welcome:
+            ids = [heard.said.id for heard in batch]
+            await self._traits.learn(user_id, patch, self._origin(batch[-1]), ids, lambda: not unwanted())
+        backlog.take(batch)
+        await self._save_cursor(user_id, backlog, erased_at)
+        return not waited.isdisjoint(backlog.waiting)
+
+    def _drop_unwanted(self, backlog: Backlog, branches: Branches, erased_at: int) -> bool:
+        """Drop what was said before an erasing, or to a persona deleted since. Whether there was any.
+
+        Also sees to it that a batch is of one persona, and private or open as a whole.
+        """
+        persona = partial(self._persona, branches)
+        backlog.group = lambda heard: (heard.place.private, persona(heard))
+        known = {*branches.all, *self._personas.places.values()}
+        unwanted = [
+            heard
+            for heard in backlog.waiting.values()
+            if heard.said.sent_at <= erased_at or persona(heard) not in known
+        ]
+        backlog.take(unwanted)
+        return bool(unwanted)
+
+    def _unwanted_since(self, user_id: str, batch: Sequence[Heard], erased_at: int) -> str:
+        """Why a batch may not be learned from any more, asked when it is about to be; "" if it may."""
+        if self._memory.erased_at(user_subject(user_id)) != erased_at:
+            return "their memory was erased meanwhile"
+        agreed = all(self._consent.may_keep(user_id, heard.said.sent_at) for heard in batch)
+        return "" if agreed else "they have opted out meanwhile"
+
+    async def _learn(
+        self, subject: str, branch: str, patch: Patch, batch: Sequence[Heard], unwanted: Callable[[], str]
+    ) -> None:
+        """Let core decide about what the model proposes, in one commit. Raises MemoryFault."""
+        origins = {(heard.place.channel_id, heard.said.id): self._origin(heard) for heard in batch}
         fallback = self._origin(batch[-1])  # for a proposal that names none of the messages
 
-        def gone_since() -> str:
-            if self._memory.erased_at(subject) != erased_at:
-                return "their memory was erased meanwhile"
-            agreed = all(self._consent.may_keep(user_id, heard.said.sent_at) for heard in batch)
-            return "" if agreed else "they have opted out meanwhile"
-
         def learn(draft: Draft) -> list[str]:
-            if why := gone_since():
-                return [why]
-            return apply_patch(draft, patch, origins, fallback)
+            why = unwanted()
+            return [why] if why else apply_patch(draft, patch, origins, fallback)
 
         try:
             refused = await self._memory.change(
@@ -144,25 +167,23 @@ class FactsLoop:
                 branch=branch,
                 begin=branch in self._personas.places.values(),
                 by="extraction",
-                messages=[h.said.id for h in batch],
+                messages=[heard.said.id for heard in batch],
             )
-        except Refused as gone_meanwhile:
-            refused = [str(gone_meanwhile)]
+        except Refused as refusal:
+            refused = [str(refusal)]
         for reason in refused:
             log.info("%s: a proposal was refused: %s", subject, reason)
-        if welcome:
-            ids = [h.said.id for h in batch]
-            await self._traits.learn(user_id, patch, fallback, ids, lambda: not gone_since())
-        backlog.take(batch)
+
+    async def _save_cursor(self, user_id: str, backlog: Backlog, erased_at: int) -> None:
+        """Note how far extraction has come; nothing about somebody who was erased meanwhile."""
 
         def further(cursor: Mapping[str, object]) -> Mapping[str, object] | None:
-            if self._memory.erased_at(subject) != erased_at:
-                return None  # where they talked until then is not noted any more
+            if self._memory.erased_at(user_subject(user_id)) != erased_at:
+                return None
             known = _seen(cursor)
             return {key: str(max(known.get(key, 0), seen)) for key, seen in (known | backlog.taken).items()}
 
         await self._cursors.update(f"facts-{user_id}", further)
-        return not waited.isdisjoint(backlog.waiting)
 
     def _persona(self, branches: Branches, heard: Heard) -> str:
         """The persona something was said to: the place's own, or the one the person was then."""
