@@ -30,6 +30,7 @@ from tests.memory.kit import (
     files_only,
     fingerprint,
     lines_of,
+    listening,
     remember,
     set_first,
     texts,
@@ -196,8 +197,7 @@ class TestAChangeThatNamesABranch:
         self, coding: Memory, restart: Restart, root: Path
     ) -> None:
         await verbs.switch(coding, ANN, "coding")
-        told: list[tuple[str, str]] = []
-        coding.committed.append(lambda subject, commit: told.append((subject, commit.branch)))
+        ear = listening(coding)
         await coding.change(ANN, "why", remember("plays chess"), branch="games", by="routing")
         branches = await coding.branches(ANN)
         assert branches.current == "coding"
@@ -212,7 +212,7 @@ class TestAChangeThatNamesABranch:
             branches.all[MAIN].head,
             {"by": "routing"},
         )
-        assert told == [(ANN, "games")]
+        assert [(subject, commit.branch) for subject, commit in ear.commits] == [(ANN, "games")]
         await check_agreed(coding, restart, root)
 
     async def test_one_that_changes_nothing_creates_nothing(self, coding: Memory, root: Path) -> None:

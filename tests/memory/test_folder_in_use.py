@@ -42,5 +42,5 @@ class TestOneProcessAFolder:
 
     def test_a_root_that_can_not_be_a_folder_is_a_fault(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("in the way")
-        with pytest.raises(MemoryFault, match="can not be used"):
+        with pytest.raises(MemoryFault, match="cannot be used"):
             Memory(tmp_path / "file" / "memory", clock=Clock()).open()
