@@ -19,7 +19,8 @@ from discoclaw.core.personal import Erasure, Removed
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
-from discoclaw.memory.people.groups import Groups, Known
+from discoclaw.memory.people.group_notes import Known
+from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog

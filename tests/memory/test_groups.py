@@ -28,7 +28,8 @@ from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES
 from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
 from discoclaw.memory.exchange.layout import Content
 from discoclaw.memory.exchange.take import records_for
-from discoclaw.memory.people.groups import Groups, Known, Learned
+from discoclaw.memory.people.group_notes import Known, Learned
+from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger

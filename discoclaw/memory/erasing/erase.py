@@ -77,7 +77,11 @@ class Eraser:
         return self._intents.pending
 
     def resume(self, now_ms: int) -> None:
-        """Finish what was interrupted. Blocking; nobody else is at work yet. Raises MemoryFault."""
+        """Read who was erased, and finish what was interrupted.
+
+        Blocking; nobody else is at work yet. Raises MemoryFault.
+        """
+        self._tombstones.load()
         try:
             intents = self._intents.load(now_ms)
             for intent in intents:

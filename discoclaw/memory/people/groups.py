@@ -4,13 +4,12 @@ Purpose and members are the file's own, and change with what people say there; t
 of the ledger, learned from talk, and the file shows them. A thread belongs to its parent channel. Nothing of
 a group is ever told elsewhere. RAM comes first, the file is written behind, and no message waits for it.
 Whoever has their memory erased leaves the members at once; what rests on their words leaves the ledger (see
-`erase_groups`). Knows nothing about Discord or models.
+`erasing/groups`). Knows nothing about Discord or models.
 """
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,29 +19,26 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.item import Facets, Kind
 from discoclaw.core.message import Place
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import (
     LONGEST_PURPOSE,
-    MOST_DECISIONS,
     MOST_MEMBERS,
-    MOST_THEMES,
     Group,
-    Part,
     items_of,
-    key_of,
     notes_of,
     tidy_name,
 )
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
-from discoclaw.core.text import clip, collapse, scrub, visible
+from discoclaw.core.text import scrub
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
-from discoclaw.memory.disk.port import Documents, documents_at, drop
+from discoclaw.memory.disk.files import in_thread, render_json, safe_id
+from discoclaw.memory.disk.port import Documents, documents_at
+from discoclaw.memory.people import records
+from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.work import GRACE_S, Worker
 
@@ -51,34 +47,6 @@ log = logging.getLogger(__name__)
 PAUSE_MS = 60_000
 """Between two writes that only say who of the many in a crowded channel spoke last."""
 MOST_TRIES = 3
-
-KINDS: Mapping[Part, Kind] = {"theme": "fact", "decision": "constraint"}
-"""As what kind of item each is kept."""
-_MOST: Mapping[Part, int] = {"theme": MOST_THEMES, "decision": MOST_DECISIONS}
-_LONGEST: Mapping[Part, int] = {"theme": 80, "decision": 300}
-_MOST_AT_ONCE: Mapping[Part, int] = {"theme": 5, "decision": 10}
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a group's memory says, as far as it may be told where it is asked for, oldest first.
-
-    `people` are those whose words all of it rests on, told or not, by user id; `erasings` how many people's
-    memories were erased until then, since the start.
-    """
-
-    themes: tuple[str, ...] = ()
-    decisions: tuple[str, ...] = ()
-    people: Collection[str] = ()
-    erasings: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What talk has added to a group's memory: texts as a model proposes them."""
-
-    themes: Sequence[str] = ()
-    decisions: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -222,7 +190,7 @@ class Groups(PersonalData, Listener):
         Raises MemoryFault.
         """
         group_id = str(place.group_id)
-        texts = [*self._tidied("theme", learned.themes), *self._tidied("decision", learned.decisions)]
+        texts = tidied(learned, self._redactor)
         for _ in range(MOST_TRIES if texts else 0):
             view = await self._memory.view(group_subject(group_id))
             named = {*people, *known.people, *await self._people_of(group_id, view)}
@@ -233,7 +201,7 @@ class Groups(PersonalData, Listener):
                 erased = any(self._consent.erased_at(user_id) != at for user_id, at in people.items())
                 if erased or self._erasings != known.erasings:
                     raise Refused("somebody was erased meanwhile, and it may rest on their words")
-                _propose(draft, texts, origin)
+                propose(draft, texts, origin)
 
             try:
                 await self._memory.change(
@@ -245,12 +213,6 @@ class Groups(PersonalData, Listener):
             except Refused as refusal:
                 log.info("%s: nothing is learned: %s", group_subject(group_id), refusal)
                 return
-
-    def _tidied(self, part: Part, texts: Iterable[str]) -> list[tuple[Part, str]]:
-        """Proposed texts as items may have them, without empty ones and those beyond the most of one time."""
-        plain = [collapse(self._redactor.clean(" ".join(scrub(text).splitlines()))) for text in texts]
-        told = [clip(text, _LONGEST[part]) for text in plain if visible(text).strip()]
-        return [(part, text) for text in told[: _MOST_AT_ONCE[part]]]
 
     async def _people_of(self, group_id: str, view: View) -> Collection[str]:
         """Whose words what is remembered rests on, by user id. Raises MemoryFault."""
@@ -360,22 +322,15 @@ class Groups(PersonalData, Listener):
             return
         name = _file(group_id)
         try:
-            entry.group, entry.content = await in_thread(_read, self.documents, name, self._clock())
+            group, entry.content = await in_thread(
+                records.read, self.documents, name, Group.from_json, what="group", now_ms=self._clock()
+            )
         except OSError as error:
             raise MemoryFault(f"{self.documents.folder / name} can not be read: {error}") from error
+        entry.group = group or Group()
         before = {user_id: name for user_id, name in entry.group.members if user_id not in entry.members}
         entry.members = {**before, **entry.members}
         entry.read = True
-
-
-def _propose(draft: Draft, texts: Sequence[tuple[Part, str]], origin: Origin) -> None:
-    """Draft themes and decisions; beyond the most of each, the oldest leave."""
-    for part, text in texts:
-        draft.upsert(KINDS[part], text, origin, facets=Facets(key=key_of(part, text), category="core"))
-    for part, most in _MOST.items():
-        held = items_of(draft.view, part, private=True)
-        for item in held[: max(0, len(held) - most)]:
-            draft.remove(item, origin)
 
 
 def _trimmed(members: dict[str, str]) -> bool:
@@ -388,18 +343,3 @@ def _trimmed(members: dict[str, str]) -> bool:
 
 def _file(group_id: str) -> str:
     return f"{safe_id(group_id)}.json"
-
-
-def _read(folder: Documents, name: str, now_ms: int) -> tuple[Group, bytes]:
-    """The group under a name, with its bytes; an empty one where there is none. Blocking."""
-    try:
-        content = folder.read(name)
-    except FileNotFoundError:
-        return Group(), b""
-    try:
-        return Group.from_json(json.loads(content)), content
-    except (ValueError, RecursionError) as error:
-        aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
-        log.error("%s is no group (%s); it is kept as %s", folder.folder / name, error, aside.name)
-        drop(folder, name)
-        return Group(), b""

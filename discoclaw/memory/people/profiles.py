@@ -8,7 +8,6 @@ kept aside and counts as none. Knows nothing about Discord or prompts.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,8 +23,9 @@ from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import in_thread, render_json, safe_id, stamp_of
-from discoclaw.memory.disk.port import Documents, documents_at, drop
+from discoclaw.memory.disk.files import in_thread, render_json, safe_id
+from discoclaw.memory.disk.port import Documents, documents_at
+from discoclaw.memory.people import records
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.work import GRACE_S, Worker
 
@@ -192,7 +192,9 @@ class Profiles(PersonalData, Listener):
             return
         name = _file(user_id)
         try:
-            entry.value, entry.content = await in_thread(_read, self.documents, name, self._clock())
+            entry.value, entry.content = await in_thread(
+                records.read, self.documents, name, Profile.from_json, what="profile", now_ms=self._clock()
+            )
         except OSError as error:
             raise MemoryFault(f"{self.documents.folder / name} can not be read: {error}") from error
         entry.read = True
@@ -208,18 +210,3 @@ def _unsaved(entry: _Entry) -> bool:
 
 def _file(user_id: str) -> str:
     return f"{safe_id(user_id)}.json"
-
-
-def _read(folder: Documents, name: str, now_ms: int) -> tuple[Profile | None, bytes]:
-    """The profile under a name, with its bytes. Blocking."""
-    try:
-        content = folder.read(name)
-    except FileNotFoundError:
-        return None, b""
-    try:
-        return Profile.from_json(json.loads(content)), content
-    except (ValueError, RecursionError) as error:
-        aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
-        log.error("%s is no profile (%s); it is kept as %s", folder.folder / name, error, aside.name)
-        drop(folder, name)
-        return None, b""

@@ -8,7 +8,6 @@ whoever waits for the lock meanwhile finds an empty memory.
 Knows nothing about Discord, models or prompts.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
-from discoclaw.core.subject import group_of, user_of, user_subject
+from discoclaw.core.subject import group_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Changes, Listener
@@ -37,6 +36,7 @@ from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
 from discoclaw.memory.subjects.entries import Entries, Entry, locked
 from discoclaw.memory.subjects.erase import SubjectEraser
+from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
 from discoclaw.memory.subjects.subject import SubjectFiles
 
 T = TypeVar("T")
@@ -65,14 +65,14 @@ class Memory:
         self.ledger_folder = disks.root / LEDGERS
         self.durable_folder = self.disk.durable or disks.root / "durable"
         self.changes = Changes()
-        self._snapshots = disks.root.parent / "cache" / "views"
         self._clock = clock
         self._max_items = max_items
         self._folder = DataFolder(disks, clock=clock)
         self._tombstones = Tombstones(self.disk)
         self._entries = Entries(clock=clock, idle_ms=idle_ms)
-        snapshots = FileDocuments(self._snapshots)
-        files = (files_of(disk, snapshots) for disk in (self.disk, *disks.beside))
+        snapshots = disks.root.parent / "cache" / "views"
+        self._opener = Opener(self.disk, snapshots, self._tombstones, max_items=max_items, clock=clock)
+        files = (files_of(disk, FileDocuments(snapshots)) for disk in (self.disk, *disks.beside))
         self.personal = Registry([*(part for parts in files for part in parts), self._entries])
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
         self.eraser = Eraser(self.disk, self._tombstones, self.personal, cursors)
@@ -88,16 +88,8 @@ class Memory:
     # ------------------------------------------------------------------ the folder
 
     def open(self) -> None:
-        """Take the folder for this process, and finish erasings that were interrupted.
-
-        Raises FolderInUse, naming who has it, or MemoryFault when it cannot be made or used.
-        """
-
-        def ready() -> None:
-            self._tombstones.load()
-            self.eraser.resume(self._clock())
-
-        self._folder.open(ready)
+        """Take the folder, and finish erasings that were interrupted; see `DataFolder.open`."""
+        self._folder.open(lambda: self.eraser.resume(self._clock()))
 
     def bring_decisions(self, source: Disk) -> None:
         """Add who opted out and who was erased elsewhere to what is known here, durably. Blocking.
@@ -128,7 +120,7 @@ class Memory:
             return known
         entry = self._entries.use(subject)
         async with locked(entry):
-            return await self._branch_view(await self._loaded(subject, entry), branch)
+            return await branch_view_of(await self._loaded(subject, entry), branch)
 
     def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         """The view, if it is at hand and no file was edited by hand. Costs one `stat`."""
@@ -170,7 +162,7 @@ class Memory:
         entry = self._entries.use(subject)
         async with locked(entry):
             files = await self._loaded(subject, entry)
-        return await self._history(files)
+        return await history_of(files)
 
     async def change(
         self,
@@ -196,8 +188,9 @@ class Memory:
             name = branch or files.branches.current
             if name not in files.branches.all:
                 name = branch_name(name) if begin else files.branches.named(name).name
-            view = await self._branch_view(files, name)
-            now_ms = files.next_ms(self._present(subject, *map(user_subject, metadata.get(PEOPLE, ()))))
+            view = await branch_view_of(files, name)
+            people = map(user_subject, metadata.get(PEOPLE, ()))
+            now_ms = files.next_ms(self._opener.present(subject, *people))
             records: list[Record] = []
             if name not in files.branches.all:
                 records.append(files.branches.create(name, "", now_ms=now_ms, start=view.head, **metadata))
@@ -224,8 +217,8 @@ class Memory:
         entry = self._entries.use(subject)
         async with locked(entry):
             files = await self._loaded(subject, entry)
-            history = await self._history(files)
-            records, outcome = await in_thread(work, history, self._present(subject), self._max_items)
+            history = await history_of(files)
+            records, outcome = await in_thread(work, history, self._opener.present(subject), self._max_items)
             if records:
                 await self._record(subject, entry, files, records)
         return outcome
@@ -238,10 +231,10 @@ class Memory:
         entry = self._entries.use(subject)
         async with locked(entry):
             files = await self._loaded(subject, entry)
-            ref = work(files.branches, self._present(subject))
+            ref = work(files.branches, self._opener.present(subject))
             if ref is not None:
                 if ref.action == "switch":
-                    await self._branch_view(files, ref.branch)
+                    await branch_view_of(files, ref.branch)
                 await self._record(subject, entry, files, [ref])
             return files.branches
 
@@ -326,7 +319,7 @@ class Memory:
         if group_of(subject) is not None and not (records := unerased(records, self.erased_at)):
             return
         try:
-            await in_thread(files.record, records, self._present(subject), after)
+            await in_thread(files.record, records, self._opener.present(subject), after)
         except (MemoryFault, OSError) as error:
             entry.files = None  # what lies on disk is read anew, and verified, by the next one
             if isinstance(error, MemoryFault):
@@ -339,46 +332,15 @@ class Memory:
                     if isinstance(record, Commit):
                         self.changes.committed(subject, record)
 
-    async def _history(self, files: SubjectFiles) -> History:
-        try:
-            return await asyncio.to_thread(files.history)
-        except OSError as error:
-            raise MemoryFault(f"the history of {files.subject} can not be read: {error}") from error
-
-    async def _branch_view(self, files: SubjectFiles, branch: str | None) -> View:
-        """A branch's view, from disk if need be. The caller holds the lock."""
-        if branch is None or branch == files.branches.current:
-            return files.view
-        if files.in_ram(branch):
-            return files.branch_view(branch)
-        try:
-            return await in_thread(files.branch_view, branch)
-        except OSError as error:
-            raise MemoryFault(f"the memory of {files.subject} can not be read: {error}") from error
-
     async def _loaded(self, subject: str, entry: Entry) -> SubjectFiles:
         """The subject's files, read if need be, a hand edit adopted. The caller holds the lock."""
         files = entry.files
         if files is None:
             if (why := self.eraser.why_not(subject)) is not None:
                 raise MemoryFault(why)
-            try:
-                files = await asyncio.to_thread(self._open_files, subject)
-            except OSError as error:
-                raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
-        adopted = not files.current() and await in_thread(files.reconcile, self._present(subject))
+            files = await self._opener.open(subject)
+        adopted = not files.current() and await in_thread(files.reconcile, self._opener.present(subject))
         entry.files = files  # not before: nobody is to see what an edit has overtaken
         if adopted:
             self.changes.recorded(subject)
         return files
-
-    def _open_files(self, subject: str) -> SubjectFiles:
-        user, folder = user_of(subject), self.disk.durable
-        durable = folder / f"{user}.json" if user is not None and folder is not None else None
-        cached, erased_at = self._snapshots / f"{subject}.json", self.erased_at(subject)
-        lines = self.ledgers.log(subject)
-        return SubjectFiles(subject, lines, durable, self._max_items, cached, erased_at=erased_at)
-
-    def _present(self, *subjects: str) -> int:
-        """The time (ms) of a record made now: behind every erasing of these, even if the clock is not."""
-        return max(self._clock(), *(self.erased_at(subject) + 1 for subject in subjects))

@@ -1,0 +1,68 @@
+"""Reading subjects from a store: their files, their histories, and branches that are not in RAM.
+
+Whatever the disk cannot give is a MemoryFault that names the subject. Callers hold the subject's lock.
+"""
+
+import asyncio
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.history import History
+from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of
+from discoclaw.core.view import View
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.subjects.subject import SubjectFiles
+
+
+class Opener:
+    """Opens the subjects of a store. A branch has `max_items` at most; `snapshots` is a folder of caches."""
+
+    def __init__(
+        self, disk: Disk, snapshots: Path, tombstones: Tombstones, *, max_items: int, clock: Clock
+    ) -> None:
+        self._disk = disk
+        self._snapshots = snapshots
+        self._tombstones = tombstones
+        self._max_items = max_items
+        self._clock = clock
+
+    async def open(self, subject: str) -> SubjectFiles:
+        """A subject's files as they lie on disk."""
+        try:
+            return await asyncio.to_thread(self._open, subject)
+        except OSError as error:
+            raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
+
+    def _open(self, subject: str) -> SubjectFiles:
+        user, folder = user_of(subject), self._disk.durable
+        durable = folder / f"{user}.json" if user is not None and folder is not None else None
+        cached, erased_at = self._snapshots / f"{subject}.json", self._tombstones.erased_at(subject)
+        lines = self._disk.ledgers.log(subject)
+        return SubjectFiles(subject, lines, durable, self._max_items, cached, erased_at=erased_at)
+
+    def present(self, *subjects: str) -> int:
+        """The time (ms) of a record made now: behind every erasing of these, even if the clock is not."""
+        return max(self._clock(), *(self._tombstones.erased_at(subject) + 1 for subject in subjects))
+
+
+async def history_of(files: SubjectFiles) -> History:
+    """All that ever was of a subject."""
+    try:
+        return await asyncio.to_thread(files.history)
+    except OSError as error:
+        raise MemoryFault(f"the history of {files.subject} can not be read: {error}") from error
+
+
+async def branch_view_of(files: SubjectFiles, branch: str | None) -> View:
+    """A branch's view, from disk if need be; HEAD's unless one is named."""
+    if branch is None or branch == files.branches.current:
+        return files.view
+    if files.in_ram(branch):
+        return files.branch_view(branch)
+    try:
+        return await in_thread(files.branch_view, branch)
+    except OSError as error:
+        raise MemoryFault(f"the memory of {files.subject} can not be read: {error}") from error
