@@ -82,6 +82,7 @@ class SecretBox:
             digits = plain.removeprefix("hex:")
             if _HEX_KEY.fullmatch(digits):
                 return cls(bytes.fromhex(digits))
+            # Without `validate`, characters outside base64 are skipped, and a typo gives another key.
             key = base64.b64decode(plain, validate=True)
             if plain.startswith("hex:") or len(key) != 32:
                 raise ValueError("length")

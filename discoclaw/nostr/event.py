@@ -84,10 +84,12 @@ def verified(value: Any) -> Event:
     """
     try:
         event = _shaped(value)
+        # Before hashing: a relay decides how much it sends.
         if len(event.content) > 2 * MAX_EVENT_BYTES:
             raise BadEvent("the event is too large")
         if event.id != _id(event.pubkey, event.created_at, event.kind, event.tags, event.content):
             raise BadEvent("the event's id is wrong")
+        # A Schnorr signature is about the id and the key alone (NIP-01), so the other fields can be empty.
         if not nostr_sdk.Event.from_json(_SIGNED % (event.id, event.pubkey, event.sig)).verify_signature():
             raise BadEvent("the event's signature is wrong")
     except (*_SDK_ERRORS, RecursionError) as error:
@@ -110,6 +112,7 @@ def _shaped(value: Any) -> Event:
     id_, pubkey, sig, content = (_text(value.get(name)) for name in ("id", "pubkey", "sig", "content"))
     if not (_HEX64.fullmatch(id_) and _HEX64.fullmatch(pubkey) and _HEX128.fullmatch(sig)):
         raise BadEvent("the event's id, public key or signature is not hex of the right length")
+    # bool is a subclass of int. Numbers from 2**53 on are not exact in relays that use doubles for JSON.
     if type(created_at) is not int or not 0 <= created_at < 2**53:
         raise BadEvent("the event's created_at is not a time")
     if type(kind) is not int or not 0 <= kind <= 65_535:
@@ -158,9 +161,11 @@ class Keys:
             if key.lower().startswith("ncryptsec1"):
                 if not password:
                     raise SettingsError(f"{name}=…: this key is encrypted; set NOSTR_KEY_PASSWORD too")
+                # NIP-49 demands NFKC, so that the same password from two keyboards is the same bytes.
                 plain = unicodedata.normalize("NFKC", password)
                 secret = nostr_sdk.EncryptedSecretKey.from_bech32(key.lower()).decrypt(plain)
                 return cls(nostr_sdk.Keys.parse(secret.to_hex()))
+            # Bech32 may be written in upper case (BIP-173).
             return cls(nostr_sdk.Keys.parse(key.lower()))
         except _SDK_ERRORS:
             why = "the password is wrong, or this is" if password and "ncryptsec" in key else "this is"
@@ -193,6 +198,7 @@ class Keys:
         `purpose` separates the keys derived from one secret, so that one never stands in for another.
         """
         secret = bytes.fromhex(self.secret_hex())
+        # Extract, then one block of expand: 32 bytes need no more.
         prk = hmac.new(bytes(32), secret, hashlib.sha256).digest()
         return hmac.new(prk, f"discoclaw:{purpose}".encode() + b"\x01", hashlib.sha256).digest()
 
@@ -203,6 +209,7 @@ class Keys:
             if not all(kept) or not 0 <= created_at < 2**53:
                 raise ValueError("an empty tag, or created_at out of range")
             event_id = _id(self.public, created_at, kind, kept, content)
+            # The library's EventBuilder would copy the text byte by byte: 1.4 ms per event instead of 0.2.
             sig = str(self._keys.sign_schnorr(bytes.fromhex(event_id)))
         except _SDK_ERRORS as error:
             raise NostrError(f"cannot make an event of kind {kind}: {type(error).__name__}") from None

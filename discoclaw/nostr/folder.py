@@ -55,6 +55,7 @@ def keys_of(data_dir: Path, setting: str | None, password: str | None) -> Keys |
     path = key_path(data_dir)
     try:
         content = path.read_bytes()[:_MAX_KEY_BYTES]
+        # Windows has no such mode bits.
         open_to_others = os.name != "nt" and path.stat().st_mode & 0o077
     except FileNotFoundError:
         return None
@@ -80,6 +81,7 @@ def make_key(path: Path, password: str | None = None) -> Keys:
     text = keys.encrypted(password) if password else keys.nsec()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # `still` is asked right before the rename: another command may have made a key meanwhile.
         done = write_atomic(
             path, f"{text}\n".encode("ascii"), still=lambda: not os.path.lexists(path), mode=0o600
         )

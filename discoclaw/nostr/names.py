@@ -31,6 +31,7 @@ class Names:
     def __init__(self, keys: Keys) -> None:
         self._people = keys.derived("pseudonym")
         self._hash_key = keys.derived("mark")
+        # A recovery computes the same few pseudonyms for each of up to 100,000 events.
         self._name = lru_cache(maxsize=65_536)(self._compute)
 
     def _compute(self, what: str) -> str:

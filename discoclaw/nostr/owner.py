@@ -83,6 +83,7 @@ class OwnerEvents:
         if not answer.complete:
             log.warning("cannot fetch all events of the owner: %s", answer.reason)
         async with self._lock:
+            # Oldest first, as they were signed: relays serve the newest first.
             for event in sorted(answer.events, key=lambda event: (event.created_at, event.id)):
                 await self._apply(event)
             await self._config.save()

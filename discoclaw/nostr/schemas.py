@@ -95,6 +95,7 @@ def unique(
     `salt` is a keyed hash of the payload. Without it, anybody who sees the address could guess short
     payloads.
     """
+    # Aman hashes the payload as serialised, in field order, so the salt has to be part of it.
     payload = {**body, "x_salt": salt} if salt else dict(body)
     return EventTemplate(kind, f"{hk}:{sha256(canonical(payload))}", payload, at, hk, plaintext_ok)
 
@@ -106,6 +107,7 @@ def tombstone(kind: int, d: str) -> EventTemplate:
     """
     if kind == APP:
         return EventTemplate(APP, d, {ERASED: True})
+    # Every address of Aman's kinds begins with the history key.
     hk = d.rpartition(":")[0]
     empty: dict[int, dict[str, Any]] = {
         PREFERENCE: {"preference": "", "updated_at": None},
@@ -256,6 +258,7 @@ def deleted_until(deletions: Iterable[Event]) -> tuple[dict[Address, int], set[s
                 ids.add(tag[1])
             elif tag[0] == "a" and len(parts := tag[1].split(":", 2)) == 3:
                 kind, author, d = parts
+                # NIP-09: a request deletes only events of its own author.
                 if author == event.pubkey and kind.isascii() and kind.isdigit():
                     address = (int(kind), d)
                     until[address] = max(event.created_at, until.get(address, 0))

@@ -165,6 +165,7 @@ class AnthropicModel:
                         system=system or omit,
                         messages=messages,
                         tools=tools or omit,
+                        # The tools stay in the request: what was sent before must not change.
                         tool_choice={"type": "none"} if tools and not may_call else omit,
                         output_config=output or omit,
                         extra_body=extra,

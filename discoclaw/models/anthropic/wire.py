@@ -140,6 +140,8 @@ def _content(turn: Turn) -> list[Block]:
             return _text(text)
         case ToolTurn(results):
             return [_result(result) for result in results]
+        # Thinking blocks go back unchanged, with their signature; only blank text, which the API rejects, is
+        # dropped.
         case AssistantTurn(raw=ContentBlocks(blocks)):
             return [
                 block for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()

@@ -76,6 +76,7 @@ async def recover(
     files = await _put_views(found, to)
     stage = Stage("writing", progress, len(found.content.ledgers))
     written: dict[str, RestoredLedger] = {}
+    # All writers take from one iterator, so a large ledger holds up only one of them.
     waiting = iter(sorted(found.content.ledgers))
 
     async def write() -> None:
@@ -88,6 +89,7 @@ async def recover(
 
     await _all(write() for _ in range(PARALLEL))
     taken = [written[subject] for subject in sorted(written)]
+    # Last: after a kill before this, the next recovery finds everything again.
     await in_thread(_adopt, found, names, outbox)
     report = _report(found, names, taken, files, elsewhere, dry=False)
     log.info("recovered %d records of %d memories, and %d files", report.records, report.subjects, len(files))

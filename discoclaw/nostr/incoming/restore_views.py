@@ -160,6 +160,7 @@ def _restore_summary(session: str, summary: Summary, to: Destination) -> list[st
 def _is_of_erased(session: str, summary: Summary, to: Destination) -> bool:
     person = person_of(session)
     people = {person} if person is not None else people_of(summary.people or {})
+    # Nobody knows whose words are in it, so it may be those of anybody who was erased.
     if not people:
         return to.any_erased
     return any(to.erased_at(user_subject(one)) >= summary.updated_at for one in people)
@@ -184,6 +185,7 @@ def _restore_cursor(name: str, cursor: Mapping[str, Any], to: Destination) -> bo
     here = _here(folder, name, dict, to) or {}
     value = dict(cursor)
     if "people" in value:
+        # One author too many is harmless; one too few would survive an erasure.
         value["people"] = sorted(people_of(here) | people_of(value))
     elif _up_to(here) >= _up_to(value):
         return False
@@ -199,6 +201,7 @@ def _up_to(cursor: Mapping[str, Any]) -> int:
 
 
 def _restore_profile(user_id: str, found: Profile, to: Destination) -> list[str]:
+    # `first_seen` is in whole seconds: the erasure may lie in the same one.
     if (found.first_seen + 1) * 1000 <= to.erased_at(user_subject(user_id)):
         return []
     folder, name = to.disk.documents(PROFILES), f"{user_id}.json"

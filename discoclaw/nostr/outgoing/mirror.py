@@ -105,6 +105,7 @@ class Mirror(PersonalData, Listener):
         `full`: compare every record, also those before the cursor.
         """
         self._is_ready = True
+        # Erasures first: nothing of an erased person may be published in between.
         for subject in self._memory.pending_erasures(STEP):
             self._worker.note(subject, first=True)
         try:
@@ -149,6 +150,7 @@ class Mirror(PersonalData, Listener):
         self.touch(subject, urgent=subject in self._memory.pending_erasures(STEP))
 
     def committed(self, subject: str, commit: Commit) -> None:
+        # Only what a person asked for is urgent; what the loops learn can wait for the next flush.
         by = str(commit.metadata.get("by"))
         if by in _BY_HAND or by.startswith(_BY_TOOL):
             self.touch(subject, urgent=True)

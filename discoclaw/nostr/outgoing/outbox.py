@@ -195,6 +195,7 @@ class Outbox:
         """
         with self._file.writing() as db:
             rows.forget(db, unit, about)
+        # Outside of the transaction: VACUUM cannot run inside one.
         self._file.destroy()
 
     def inventory(self, shard: str = "") -> dict[str, UnitInventory]:

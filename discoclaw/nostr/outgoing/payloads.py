@@ -94,6 +94,7 @@ class Payloads:
         if not items:
             return None
         hk, is_open = self.names.user_key(user_id), all(may_show(item, in_dm=False) for item in items)
+        # Oldest first, because `fitting` drops the first entries; turned round again below.
         lines = self._clean(item.text for item in reversed(items))
         body: dict[str, Any] = {"history_key": hk, "preference": lines, "updated_at": None}
         if not is_open:  # in the payload, so that turning private makes it another version
@@ -107,6 +108,7 @@ class Payloads:
         names, in_dm = self.names, person_of(call.session) is not None
         try:
             hk = names.history_key(call.session)
+        # A call outside of any conversation we mirror belongs to the person.
         except NostrError:
             hk = names.user_key(user_id)
         quotes = any(_quotes(call.content, text) for text in confidential.texts)
@@ -116,6 +118,7 @@ class Payloads:
             success=call.ok,
             content=WITHHELD if quotes else self.redactor.clean(call.content),
             sender=names.user(user_id)[:32],
+            # A DM has a channel id too, but in Aman's schema it has no group.
             group=names.channel(call.channel)[:32] if call.channel is not None and not in_dm else None,
             at=call.at // 1000,
             id=call.id,
@@ -135,6 +138,7 @@ class Payloads:
         """A channel's group memory, and its themes as topics. `h` is its group on a NIP-29 relay."""
         hk, body = self.names.group_key(channel_id), self.redactor.value(group.to_json())
         decisions = [(text, when) for text, when in group.decisions if text not in confidential.texts]
+        # Pseudonyms for other readers; our own ids are in `x_members`.
         body["members"] = [[self.names.user(user)[:32], name] for user, name in body["members"]]
         body["themes"] = self._clean(text for text in group.themes if text not in confidential.texts)
         body["decisions"] = [[self.redactor.clean(text), when] for text, when in decisions]

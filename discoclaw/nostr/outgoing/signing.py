@@ -106,6 +106,7 @@ class EventSigner:
             if not change.purge:
                 signed += self._entries(change, self.time(change))
         for are_tombstones in (False, True):
+            # Sorted by time, so that one second after the last of a group is not far ahead for its others.
             purges = [one for one in changes if one.purge and one.tombstone is are_tombstones]
             for group in _chunks(sorted(purges, key=lambda change: change.last_ts), MAX_DELETIONS):
                 signed += self._group(group, are_tombstones=are_tombstones, erasing=erasing)
@@ -118,6 +119,7 @@ class EventSigner:
             at = max(template.at, change.last_ts + 1)
             self._seconds.add(at)
             return at
+        # A record from a machine with a wrong clock may lie in the future, where relays refuse it.
         at = template.at if template.at <= now + MAX_AHEAD_S else 0
         if change.last_ts or not template.d.startswith(LEDGER):
             earliest = max(now, change.last_ts + 1, at)
@@ -132,6 +134,7 @@ class EventSigner:
         now = self._now
         floor = now if erasing or not are_tombstones else now - MAX_AGE_S
         earliest = max([floor, *(change.last_ts + 1 for change in changes)])
+        # One second for all, so that one request, which deletes up to a time, covers the whole group.
         ts = self._seconds.reserve(earliest, now + MAX_AHEAD_S, len(changes))
         for change in changes:
             yield from self._entries(change, ts)

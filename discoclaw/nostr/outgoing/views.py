@@ -132,6 +132,7 @@ class Views:
 
     def units(self) -> list[str]:
         """Every unit that has something on disk. Raises OSError."""
+        # The patterns leave out what people put into the folders: backups, editors' files.
         found = [subject for subject, _ in self._disk.ledgers.by_age() if _SUBJECT.fullmatch(subject)]
         for folder, subject_of in ((PROFILES, user_subject), (TOOLS, str), (GROUPS, group_subject)):
             files = map(_FILE.fullmatch, self._disk.documents(folder).names())
@@ -141,6 +142,7 @@ class Views:
             found += [f"{SESSION}discord:{file[1]}:{file[2]}" for file in files if file is not None]
         if choices.FILE in self._disk.documents("").names():
             found.append(CHOSEN)
+        # A cleared conversation may have no other file left.
         cleared = clears.read(self._disk.log(clears.FILE))
         found += [f"{SESSION}{one.session}" for one in cleared if _KEY.fullmatch(one.session)]
         return list(dict.fromkeys(found))

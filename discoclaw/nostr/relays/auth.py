@@ -91,6 +91,8 @@ class Authentication:
             raise RelayRefused(why, prefix="auth-required") from None
         async with self._lock:
             if self._answered != self._challenge:
+                # Before the answer is sent, so that a rejected proof is not tried again for the same
+                # challenge.
                 self._answered = self._challenge
                 await self._answer(self._signed(self._challenge), timeout_s * _PATIENCE)
 

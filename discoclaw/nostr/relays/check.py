@@ -55,6 +55,7 @@ class EventChecker:
             return "garbage"
         if not isinstance(value, Mapping) or (key := _key(value)) is None:
             return "garbage"
+        # A known id is not verified again: pages overlap, and after a reconnect everything arrives twice.
         if (known_at := self._known.get(key)) is not None:
             if not any(filter_.covers(known_at) for filter_ in filters):
                 return "filter"

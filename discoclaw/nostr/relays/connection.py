@@ -149,6 +149,7 @@ class Connection:
                     await self._connect(session)
                 except RelayUnreachable as error:
                     self.last_error = f"{self.name}: {error}"
+                    # The first failure is news; a relay that stays away for days is not.
                     (log.debug if failures else log.warning)("%s", self.last_error)
                 except Exception:  # a named edge: a fault of ours must not end the reconnecting
                     log.exception("the connection to %s failed", self.name)

@@ -129,6 +129,7 @@ class EmbeddedRelay:
             nostr_sdk.LocalRelayBuilder()
             .addr("127.0.0.1")
             .database(database)
+            # The library's default of 60 events a minute would refuse most of our own mirror.
             .rate_limit(nostr_sdk.RateLimit(max_reqs=1_000, notes_per_minute=1_000_000))
             .default_filter_limit(_MAX_EVENTS)
             .max_filter_limit(_MAX_EVENTS)

@@ -144,6 +144,7 @@ class _Paging:
         missing = set(filter_.ids)
         while missing:
             page = await self._page(replace(filter_, ids=tuple(sorted(missing))), len(missing))
+            # Some relays cut long answers, so whatever is missing is asked for again, as long as that helps.
             if not page.ids & missing:
                 return
             missing -= page.ids
@@ -178,12 +179,15 @@ class _Paging:
         newest: int | None = None
         while True:
             page = await self._page(replace(filter_, since=since, until=self._bound(at)), self._limit)
+            # An event of this second exists and was not served: the relay leaves out events of exactly
+            # `until`.
             if sure and at is not None and page.newest < at and not self._leaves_out_until:
                 self._leaves_out_until = True
                 continue
             if not page.rows:
                 return newest
             newest = max(newest or 0, page.newest)
+            # Something older came, so the page before was not everything.
             if before is not None and (page.fresh or at is None or page.oldest < at):
                 self._was_cut(before)
             if at is None or page.oldest < at:
@@ -258,9 +262,13 @@ class _Paging:
         for tried in range(1, _MAX_TRIES + 1):
             page = Page()
             end = await self._ask(asked, limit, page)
+            # A relay that ignores `limit` may serve more than we read. The newest part of it can be used like
+            # a page.
             usable = end.how == "flooded" and page.rows and page.newest_first
             if end.how == "eose" or usable:
                 self._largest = max(self._largest, page.total)
+                # Foreign events may have taken the place of ours only in an answer that is as long as it can
+                # be.
                 if page.bad and self._is_suspicious(page, limit):
                     self.result.fail(f"it sends events we did not ask for: {page.bad} of {page.total}")
                 return page

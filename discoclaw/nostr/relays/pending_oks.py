@@ -43,6 +43,7 @@ class PendingOks:
             waiting.remove(answer)
             if not waiting:
                 self._waiting.pop(id_, None)
+            # Without an answer: it may still come, and must not count for another event then.
             if not answer.done() or answer.cancelled():
                 answer.cancel()
                 self._late[id_] = None

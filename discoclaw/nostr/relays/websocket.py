@@ -24,6 +24,7 @@ def new_session() -> aiohttp.ClientSession:
     """A session for one relay. It follows no redirect: memory may go only to the configured address."""
     trace = aiohttp.TraceConfig()
     trace.on_request_redirect.append(_refuse_redirect)
+    # No unpacking: a small compressed body could unpack to a huge one.
     return aiohttp.ClientSession(
         trace_configs=[trace], cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
     )
@@ -73,6 +74,7 @@ class WebSocket:
         async with self._sending:
             await self._written()  # a cancelled caller may have left a write unfinished
             self._writing = asyncio.create_task(self._websocket.send_str(text))
+            # A timer and not a timeout: the write itself must not be cancelled, see `_written`.
             timer = asyncio.get_running_loop().call_later(self._timeout_s, self._stalled)
             self._writing.add_done_callback(lambda _: timer.cancel())
             await self._written()

@@ -114,6 +114,7 @@ Frame = EventFrame | Ok | Eose | Closed | Notice | Challenge
 
 def parse(text: str) -> Frame | None:
     """The message in a text. None if it is unknown or isn't a message at all."""
+    # Recognised by its start alone, without decoding the event.
     if found := _EVENT.match(text):
         return EventFrame(found[1], text[found.end() :].rstrip()[:-1])
     if len(text) > MAX_OTHER_FRAME:
