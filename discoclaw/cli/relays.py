@@ -28,6 +28,7 @@ from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxStatus
 from discoclaw.nostr.owner import PublishResult
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
@@ -102,7 +103,7 @@ async def relays_of(
                 stack.push_async_callback(embedded.stop)
                 urls = [embedded.url]
         wait_s = timeout_s or settings.nostr_timeout_s
-        relays = [Relay(url, keys, name=name, timeout_s=wait_s) for url in urls]
+        relays = [Relay(url, keys, name=name, timing=Timing(timeout_s=wait_s)) for url in urls]
         for relay in relays:
             stack.push_async_callback(relay.close)
             relay.start()

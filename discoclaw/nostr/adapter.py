@@ -32,11 +32,12 @@ from discoclaw.nostr.incoming.recovery import recover
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.delivery import Delivery, RelayStatus
-from discoclaw.nostr.outgoing.mirror import PURGE, STEP, Mirror
+from discoclaw.nostr.outgoing.mirror import PURGE, STEP, Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox
 from discoclaw.nostr.outgoing.views import Views
 from discoclaw.nostr.owner import OwnerEvents
 from discoclaw.nostr.owner_notes import OwnerNotes, person_finder
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.status import status_text
@@ -80,7 +81,7 @@ class NostrAdapter:
             self.codec,
             self.outbox,
             clock=clock,
-            flush_s=config.flush_s,
+            pace=Pace(config.flush_s),
             wake=self._wake_delivery,
             erased=self._erased,
         )
@@ -111,7 +112,7 @@ class NostrAdapter:
                 addresses = (self._embedded.url,)
                 names[self._embedded.url] = EMBEDDED
             self.relays = tuple(
-                Relay(one, self.config.keys, name=names.get(one), timeout_s=self.config.timeout_s)
+                Relay(one, self.config.keys, name=names.get(one), timing=Timing(self.config.timeout_s))
                 for one in addresses
             )
             self._delivery = Delivery(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from discoclaw.nostr.outgoing.delivery import Delivery
 from discoclaw.nostr.outgoing.outbox import OutboxEntry
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP
 from tests.memory import child
@@ -41,7 +42,7 @@ def deliver(path: str, url: str, count: str) -> None:
     async def work() -> None:
         with opened(Path(path)) as outbox:
             outbox.put(UNIT, [OutboxEntry(signed(str(number)), "") for number in range(int(count))])
-            relay = Relay(url, KEYS, timeout_s=60)
+            relay = Relay(url, KEYS, timing=Timing(timeout_s=60))
             relay.start()
             Delivery(outbox, [relay], min_acks=1, clock=now_ms).start()
             await asyncio.Event().wait()

@@ -22,7 +22,7 @@ from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.incoming.selection import EventCollector
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.mirror import Mirror
+from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.views import Views
 from discoclaw.nostr.schemas import DELETE, Codec, EventTemplate
@@ -129,7 +129,8 @@ def mirror_setup(data: Path, clock: Clock | None = None, **options: Any) -> Iter
         redactor=redactor,
         groups=options.pop("groups", None),
     )
-    mirror = Mirror(memory, views, codec, outbox, clock=clock, **{"gap_s": 0.0, **options})
+    pace = {name: options.pop(name) for name in ("flush_s", "gap_s", "retry_s") if name in options}
+    mirror = Mirror(memory, views, codec, outbox, clock=clock, pace=Pace(**{"gap_s": 0.0, **pace}), **options)
     memory.join(rolling, mirror)
     memory.open()
     outbox.open()

@@ -27,7 +27,7 @@ from discoclaw.nostr.incoming.gather import OnProgress, ReadableRelay
 from discoclaw.nostr.incoming.recovery import recover
 from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.mirror import Mirror
+from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.views import Views
 from discoclaw.nostr.relays.pages import FetchResult
@@ -209,7 +209,9 @@ class BotMemory:
     async def mirrored(self) -> AsyncIterator[Mirror]:
         """The real mirror; everything is in the outbox."""
         views = Views(self.memory.disk, NAMES)
-        mirror = Mirror(self.memory, views, CODEC, self.outbox, clock=self.clock, flush_s=0, gap_s=0)
+        mirror = Mirror(
+            self.memory, views, CODEC, self.outbox, clock=self.clock, pace=Pace(flush_s=0, gap_s=0)
+        )
         self.memory.join(mirror)
         try:
             await mirror.push()

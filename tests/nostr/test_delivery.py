@@ -19,6 +19,7 @@ from discoclaw.nostr.event import Event
 from discoclaw.nostr.outgoing.delivery import Delivery
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxEntry
 from discoclaw.nostr.outgoing.pace import Pace
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import PREFERENCE, Codec, EventTemplate
 from tests.memory.child import full_at
@@ -63,7 +64,8 @@ async def delivering(
     outbox: Outbox, *urls: str, min_acks: int = 1, pause_s: float = 0.01, timeout_s: float = 30.0
 ) -> AsyncIterator[Delivery]:
     """Deliver to these relays. `pause_s` is the first pause after a failure; pauses stay as short as that."""
-    relays = [Relay(url, KEYS, timeout_s=timeout_s, backoff_s=0.01, max_backoff_s=0.02) for url in urls]
+    timing = Timing(timeout_s=timeout_s, backoff_s=0.01, max_backoff_s=0.02)
+    relays = [Relay(url, KEYS, timing=timing) for url in urls]
     delivery = Delivery(
         outbox,
         relays,

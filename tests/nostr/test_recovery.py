@@ -27,9 +27,10 @@ from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.recovery import preview
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
 from discoclaw.nostr.outgoing.delivery import Delivery
-from discoclaw.nostr.outgoing.mirror import Mirror
+from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.payloads import Payloads
 from discoclaw.nostr.outgoing.views import Views
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP, DELETE, PREFERENCE, SUMMARY, TOOL, Codec, EventTemplate
@@ -170,7 +171,7 @@ class TestRelaysThatSayLess:
         before = empty.files()
         async with LyingRelay() as gone:
             pass
-        relay = Relay(gone.url, KEYS, timeout_s=0.05)
+        relay = Relay(gone.url, KEYS, timing=Timing(timeout_s=0.05))
         relay.start()
         try:
             with pytest.raises(RelayUnreachable, match=r"no relay could be read.*ws://127.*ws://dead"):
@@ -333,7 +334,9 @@ class TestBesideAMirror:
     async def test_nothing_is_signed_anew_while_it_comes_back(self, lived: Lived, empty: BotMemory) -> None:
         """The outbox learns last what is published; until then everything would desired new to a mirror."""
         views = Views(empty.memory.disk, NAMES)
-        mirror = Mirror(empty.memory, views, CODEC, empty.outbox, clock=empty.clock, flush_s=0, gap_s=0)
+        mirror = Mirror(
+            empty.memory, views, CODEC, empty.outbox, clock=empty.clock, pace=Pace(flush_s=0, gap_s=0)
+        )
         await empty.recover(StoredRelay(*lived.events))
         await mirror.push()
         await mirror.close()

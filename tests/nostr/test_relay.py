@@ -351,7 +351,7 @@ class TestTheConnection:
     async def test_a_relay_that_is_not_there_is_said_so(self) -> None:
         async with LyingRelay() as server:
             await server.kill()
-            relay = Relay(server.url, ME, timeout_s=0.2, backoff_s=0.01)
+            relay = Relay(server.url, ME, timing=Timing(timeout_s=0.2, backoff_s=0.01))
             relay.start()
             with pytest.raises(RelayUnreachable, match=server.url):
                 await relay.ready(0.1)
@@ -376,7 +376,7 @@ class TestTheConnection:
 
     async def test_it_closes_while_a_relay_hangs(self) -> None:
         async with LyingRelay(reads_nothing=True) as server:
-            relay = Relay(server.url, ME, timeout_s=60, heartbeat_s=60)
+            relay = Relay(server.url, ME, timing=Timing(timeout_s=60, heartbeat_s=60))
             relay.start()
             await relay.ready(10)
             big = event(content="x" * 60_000)
@@ -454,7 +454,7 @@ class TestTheConnection:
     async def test_it_follows_no_redirect(self) -> None:
         async with LyingRelay() as server:
             async with _http(web.HTTPFound(server.url.replace("ws", "http"))) as url:
-                relay = Relay(url, ME, backoff_s=60)
+                relay = Relay(url, ME, timing=Timing(backoff_s=60))
                 relay.start()
                 with pytest.raises(RelayUnreachable, match="another address"):
                     await _failing(relay)
@@ -463,7 +463,7 @@ class TestTheConnection:
 
     async def test_a_server_that_is_no_relay_is_said_so(self) -> None:
         async with _http(web.HTTPForbidden()) as url:
-            relay = Relay(url, ME, backoff_s=60)
+            relay = Relay(url, ME, timing=Timing(backoff_s=60))
             relay.start()
             with pytest.raises(RelayUnreachable, match="answers HTTP 403"):
                 await _failing(relay)

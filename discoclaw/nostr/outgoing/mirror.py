@@ -19,6 +19,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Final
 
 from discoclaw.core.errors import MemoryFault
@@ -50,6 +51,18 @@ _BY_HAND = ("command", "button")
 _BY_TOOL = "memory_"
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Times in seconds: until a change is published, between two runs for one unit, and after a failure."""
+
+    flush_s: float = 300.0
+    gap_s: float = 1.0
+    retry_s: float = RETRY_S
+
+
+USUAL_PACE = Pace()
+
+
 class Mirror(PersonalData, Listener):
     """Mirrors `memory`: computes its desired state with `views`, signs with `codec`, stores in `outbox`.
 
@@ -70,9 +83,7 @@ class Mirror(PersonalData, Listener):
         outbox: Outbox,
         *,
         clock: Clock,
-        flush_s: float = 300.0,
-        gap_s: float = 1.0,
-        retry_s: float = RETRY_S,
+        pace: Pace = USUAL_PACE,
         wake: Callable[[], None] = lambda: None,
         erased: Callable[[], None] = lambda: None,
     ) -> None:
@@ -83,8 +94,8 @@ class Mirror(PersonalData, Listener):
         self._wake_delivery = wake
         self._erased = erased
         self._signer = EventSigner(codec, clock=clock, versions=outbox.versions)
-        self._flush_s = flush_s
-        self._worker = Worker("nostr", self._work, gap_s=gap_s, retry_s=retry_s)
+        self._flush_s = pace.flush_s
+        self._worker = Worker("nostr", self._work, gap_s=pace.gap_s, retry_s=pace.retry_s)
         self._is_ready = False
         self._stop = threading.Event()
         self._full: set[str] = set()

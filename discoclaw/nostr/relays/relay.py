@@ -79,6 +79,9 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+USUAL_TIMING = Timing()
+
+
 class Relay:
     """A relay. Raises SettingsError for a wrong address.
 
@@ -93,10 +96,7 @@ class Relay:
         keys: Keys,
         *,
         name: str | None = None,
-        timeout_s: float = 10.0,
-        backoff_s: float = 1.0,
-        max_backoff_s: float = 300.0,
-        heartbeat_s: float = 30.0,
+        timing: Timing = USUAL_TIMING,
         max_message: int = 2 * MAX_EVENT_BYTES,
         random: Callable[[], float] = dice.random,
         now_ms: Callable[[], int] = _now_ms,
@@ -104,10 +104,9 @@ class Relay:
         address = relay_url(url)
         self.address = display_url(address)
         self.url = self.name = name or self.address
-        self.timeout_s = timeout_s
+        self.timeout_s = timing.timeout_s
         self._max_message = max_message
         self._now_ms = now_ms
-        timing = Timing(timeout_s, backoff_s, max_backoff_s, heartbeat_s)
         self._connection = Connection(address, self.name, self, timing, random)
         self._auth = Authentication(keys, auth_url(address), self._connection.send, now_ms)
         self._requests = OpenRequests(self._connection, self.authenticate)
