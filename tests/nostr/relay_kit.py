@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 
 ME = Keys.parse("0" * 63 + "1")
@@ -42,8 +43,9 @@ def dumps(value: Any) -> str:
 @contextlib.asynccontextmanager
 async def connected(url: str, *, keys: Keys = ME, **how: Any) -> AsyncIterator[Relay]:
     """A relay that is connected; it tries again at once, and waits for no answer longer than two seconds."""
-    given = {"timeout_s": 2.0, "backoff_s": 0.01, "max_backoff_s": 0.05, **how}
-    relay = Relay(url, keys, **given)
+    times = {"timeout_s": 2.0, "backoff_s": 0.01, "max_backoff_s": 0.05}
+    times |= {name: how.pop(name) for name in Timing.__dataclass_fields__ if name in how}
+    relay = Relay(url, keys, timing=Timing(**times), **how)
     relay.start()
     try:
         await relay.ready(10)
