@@ -136,7 +136,7 @@ DAMAGED = {
         encode_line(SWITCH).replace(b"coding", b'coding", "x": "'),
         "unknown or missing",
     ),
-    "an action of no branch": (encode_line(SWITCH).replace(b'"switch"', b'"push"'), "is no action"),
+    "an action of no branch": (encode_line(SWITCH).replace(b'"switch"', b'"push"'), "unknown action"),
 }
 LOST = chain("x", "y")[1]
 """A commit of another chain: the one before it is not here."""
