@@ -41,7 +41,7 @@ class TestExplained:
         assert "words" in table
         assert "coverage 1.00" in table
         assert "shown: acm" in table
-        assert "shown: status" in table
+        assert "shown: standing" in table
 
     def test_programs_get_the_fields_of_an_entry(self, shell: Shell) -> None:
         rows = json.loads(says(shell, ANN, "where is Acme?", "--json"))
