@@ -315,3 +315,14 @@ class TestFigures:
             path = world.folder / "data" / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
             path.write_text(path.read_text().replace("I like tea", "I like war"))
             assert "Your history is damaged." in await says(world, world.ann, "verify")
+
+
+class TestWhatAToolDid:
+    async def test_is_called_by_what_it_did_and_not_by_the_tools_name(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "please remember that my cat is called Tom")
+            await world.settle()
+            await world.ann.send(world.general, "!memory history log")
+            answer = world.answer(world.general)
+            assert "remembered while we talked" in answer
+            assert "memory_store" not in answer
