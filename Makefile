@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py database.py sqlite.py ledger.py)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
 .PHONY: demo run test test-disk check bench bench-recall mermaid docs lock clean
 
