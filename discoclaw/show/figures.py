@@ -11,7 +11,7 @@ from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.show.events import SIGNS
 from discoclaw.show.items import NOTHING, is_open
-from discoclaw.show.words import ACTS, PRIVATE, acts, count, quoted, when, word
+from discoclaw.show.words import ACTS, PRIVATE, UTC_TIMES, Times, acts, count, quoted, when, word
 
 
 def branches(branches: Branches, counts: Mapping[str, int], *, in_private: bool = True) -> str:
@@ -47,7 +47,7 @@ def _figures(history: History) -> _Figures:
     return _Figures(history.view(history.branches.all[history.branches.current].head), events, by, did)
 
 
-def stats(history: History, *, in_private: bool = True) -> str:
+def stats(history: History, *, in_private: bool = True, times: Times = UTC_TIMES) -> str:
     """Statistics: how many items of which kinds, since when, and who made the changes.
 
     Items are those of the current branch.
@@ -60,7 +60,7 @@ def stats(history: History, *, in_private: bool = True) -> str:
     shown = [item for item in items if is_open(item, in_private=in_private)]
     active = sum(item.active for item in items)
     tags = Counter(word(tag) for item in shown if item.active for tag in item.tags)
-    times = [commit.timestamp for commit in history.commits.values()]
+    made = [commit.timestamp for commit in history.commits.values()]
     rows = [
         ("items", f"{active} active, {len(items) - active} forgotten, {secret} private"),
         ("kinds", _counts(Counter(item.kind for item in shown if item.active))),
@@ -70,7 +70,10 @@ def stats(history: History, *, in_private: bool = True) -> str:
         ("events", _counts(found.events)),
         ("made by", _counts(found.by, 10)),
         ("branches", f"{len(history.branches.all)}, HEAD is {word(history.branches.current)}"),
-        ("since", f"{when(min(times, key=ms_of_iso))}, last change {when(max(times, key=ms_of_iso))}"),
+        (
+            "since",
+            f"{when(min(made, key=ms_of_iso), times)}, last change {when(max(made, key=ms_of_iso), times)}",
+        ),
     ]
     return "\n".join(f"{name:<10} {text}" for name, text in rows if text)
 

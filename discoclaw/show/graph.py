@@ -13,7 +13,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.history import MAIN, Branches, History
 from discoclaw.core.text import clip
 from discoclaw.core.times import ms_of_iso
-from discoclaw.show.words import GIT, Vocabulary, acts, count, line, when, word
+from discoclaw.show.words import GIT, UTC_TIMES, Times, Vocabulary, acts, count, line, when, word
 from discoclaw.show.words import day as as_day
 
 SHORTEST = 8
@@ -284,7 +284,9 @@ _BOXES = {
 }
 
 
-def timeline(history: History, *, limit: int | None = None, words: Vocabulary = GIT) -> str:
+def timeline(
+    history: History, *, limit: int | None = None, words: Vocabulary = GIT, times: Times = UTC_TIMES
+) -> str:
     """The commits by day, newest first, with the lines between them; at most `limit` commits."""
     graph = Graph(history)
     rows = list(graph.rows(limit))
@@ -293,7 +295,7 @@ def timeline(history: History, *, limit: int | None = None, words: Vocabulary = 
     wide = max((2 * max(len(row.above), len(row.below)) for row in rows), default=0)
     head, lines, day = graph.head(), [], ""
     for row in rows:
-        date, time = when(row.commit.timestamp).split(" ")
+        date, time = when(row.commit.timestamp, times).split(" ")
         if date != day:
             shown = date if words.iso_days else as_day(ms_of_iso(row.commit.timestamp))
             lines.append(f"{_through(row.above) if day else '':<{wide}}{shown}")

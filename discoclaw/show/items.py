@@ -5,10 +5,9 @@ from collections.abc import Collection, Sequence
 from discoclaw.core.compare import Clash, ItemChange
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.merge import MergeResult
-from discoclaw.core.times import date_of
 from discoclaw.core.view import Conflict, View
 from discoclaw.show.events import STATUS
-from discoclaw.show.words import PRIVATE, count, line, quoted, short
+from discoclaw.show.words import PRIVATE, UTC_TIMES, Times, count, line, quoted, short
 
 _SIGNS = {"added": "+", "removed": "-", "deprecated": "-", "restored": "+", "changed": "~"}
 NOTHING = "nothing is remembered yet"
@@ -16,14 +15,16 @@ _LONGEST_SIDE = 600
 """Longest side of a conflict, in UTF-16 units, so that a question fits into one message with its links."""
 
 
-def view(view: View, *, in_private: bool = True, hidden: Collection[str] = ()) -> str:
-    """What holds at a point, newest first; what was forgotten last; then what is to be settled.
+def view(
+    view: View, *, in_private: bool = True, hidden: Collection[str] = (), times: Times = UTC_TIMES
+) -> str:
+    """The items at a point, newest first and forgotten ones last; then the questions that are open.
 
-    `hidden` are ids of items that became private later: an earlier point does not know of it.
+    `hidden` are ids of items that became private later, which an earlier point does not know.
     """
     items = sorted(view.items.values(), key=lambda item: (not item.active, by_newest(item)))
     shown = [item for item in items if is_open(item, in_private=in_private, hidden=hidden)]
-    lines = [_item(item) for item in shown]
+    lines = [_item(item, times) for item in shown]
     if left_out := len(items) - len(shown):
         lines.append(f"({count(left_out, 'private item')}, not shown here)")
     if view.conflicts:
@@ -37,17 +38,19 @@ def view(view: View, *, in_private: bool = True, hidden: Collection[str] = ()) -
     return "\n".join(lines) or NOTHING
 
 
-def _item(item: Item) -> str:
+def _item(item: Item, times: Times) -> str:
     """`3720777d 2026-02-09 [preference, private] text`."""
-    return f"{short(item.id)} {date_of(item.updated_at)} [{', '.join(traits(item))}] {line(item.text)}"
+    return f"{short(item.id)} {times.day(item.updated_at)} [{', '.join(traits(item))}] {line(item.text)}"
 
 
 def traits(item: Item) -> list[str]:
+    """An item's kind, and what else is not as usual about it: forgotten, private."""
     secret = [] if item.facets.sensitivity == "normal" else [item.facets.sensitivity]
     return [item.kind, *([] if item.active else [STATUS["deprecated"]]), *secret]
 
 
 def is_open(item: Item | None, *, in_private: bool, hidden: Collection[str] = ()) -> bool:
+    """Whether an item may be shown here. `hidden` are ids of items that are private at another point."""
     if in_private or item is None:
         return True
     return item.facets.sensitivity == "normal" and item.id not in hidden

@@ -6,7 +6,7 @@ from typing import Any
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History
 from discoclaw.show.events import Secrets, event_line
-from discoclaw.show.words import PRIVATE, acts, count, line, quoted, when, word
+from discoclaw.show.words import PRIVATE, UTC_TIMES, Times, acts, count, line, quoted, when, word
 
 
 def log(
@@ -16,10 +16,11 @@ def log(
     oneline: bool = False,
     limit: int | None = None,
     in_private: bool = True,
+    times: Times = UTC_TIMES,
 ) -> str:
-    """The commits of a branch, or of all of them, newest first, with what happened to branches in between.
+    """The commits of a branch, or of all, newest first, with what happened to branches in between.
 
-    `limit` is the most commits shown. Raises Refused when there is no such branch.
+    `limit` is the number of commits shown. Raises Refused if there is no such branch.
     """
     heads = _heads(history.branches)
     secrets = Secrets(history, in_private=in_private)
@@ -27,11 +28,11 @@ def log(
     records, earlier = newest(history, branch, limit)
     for record in records:
         if oneline:
-            lines += [_one_line(record)] if isinstance(record, Commit) else []
+            lines += [_one_line(record, times)] if isinstance(record, Commit) else []
         elif isinstance(record, Commit):
-            lines += ["", *_commit(history, record, heads.get(record.id, ()), secrets)]
+            lines += ["", *_commit(record, heads.get(record.id, ()), secrets, times)]
         else:
-            lines += ["", _ref(record, in_private=in_private)]
+            lines += ["", _ref(record, times, in_private=in_private)]
     if earlier:
         lines += ([] if oneline else [""]) + [f"… {count(earlier, 'earlier commit')}"]
     return "\n".join(lines).lstrip("\n") or "there are no commits yet"
@@ -42,7 +43,7 @@ def newest(
 ) -> tuple[Sequence[Record], int]:
     """The records of a branch, or all, newest first, and how many earlier commits are left out.
 
-    `limit` is the most commits. Raises Refused when there is no such branch.
+    `limit` is the number of commits. Raises Refused if there is no such branch.
     """
     records = _records(history, branch)
     commits = [record for record in records if isinstance(record, Commit)]
@@ -78,16 +79,16 @@ def _heads(branches: Branches) -> dict[str, list[str]]:
     return found
 
 
-def _one_line(commit: Commit) -> str:
+def _one_line(commit: Commit, times: Times) -> str:
     decorations = [word(commit.branch), *(f"{name} {word(other)[:8]}" for name, other in acts(commit))]
-    return f"{commit.id} {when(commit.timestamp)} [{', '.join(decorations)}] {line(commit.message)}"
+    return f"{commit.id} {when(commit.timestamp, times)} [{', '.join(decorations)}] {line(commit.message)}"
 
 
-def _commit(history: History, commit: Commit, heads: Sequence[str], secrets: Secrets) -> list[str]:
+def _commit(commit: Commit, heads: Sequence[str], secrets: Secrets, times: Times) -> list[str]:
     decorations = f" ({', '.join(heads)})" if heads else ""
     lines = [
         f"commit {commit.id} [{word(commit.branch)}]{decorations}",
-        f"  {when(commit.timestamp)}{made_by(commit.metadata)}",
+        f"  {when(commit.timestamp, times)}{made_by(commit.metadata)}",
     ]
     for name, other in acts(commit):
         lines.append(f"  {_act(name, word(other), commit.metadata.get('from'))}")
@@ -117,7 +118,7 @@ def made_by(metadata: Mapping[str, Any]) -> str:
     return f"{by_whom}, {'message' if len(messages) == 1 else 'messages'} {' '.join(messages[:3])}{more}"
 
 
-def _ref(ref: Ref, *, in_private: bool) -> str:
+def _ref(ref: Ref, times: Times, *, in_private: bool) -> str:
     name, at = word(ref.branch), f" at {word(ref.head)}" if ref.head is not None else ""
     if ref.action == "create":
         secret = ref.metadata.get("private") is True and not in_private
@@ -131,4 +132,4 @@ def _ref(ref: Ref, *, in_private: bool) -> str:
         event = "records of another replica were taken in"
     else:
         event = "repaired: " + (f"the lost commit {word(ref.head)} is accepted as lost" if at else "accepted")
-    return f"-- {when(ref.timestamp)} {event}{made_by(ref.metadata)}"
+    return f"-- {when(ref.timestamp, times)} {event}{made_by(ref.metadata)}"

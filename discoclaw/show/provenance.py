@@ -8,7 +8,7 @@ from discoclaw.core.item import Item, Source
 from discoclaw.show.events import SIGNS, Secrets, marks
 from discoclaw.show.items import is_open, traits
 from discoclaw.show.log import made_by
-from discoclaw.show.words import PRIVATE, line, quoted, short, when, word
+from discoclaw.show.words import PRIVATE, UTC_TIMES, Times, line, quoted, short, when, word
 
 
 def why(
@@ -18,6 +18,7 @@ def why(
     link: Callable[[Source], str],
     branch: str | None = None,
     in_private: bool = True,
+    times: Times = UTC_TIMES,
 ) -> str:
     """An item's provenance: every event about it, oldest first, with its commit and source.
 
@@ -30,18 +31,21 @@ def why(
     for commit in commits_of(history, branch):
         for event in commit.events:
             if secrets.target(event) == item.id:
-                lines += ["", *_reason(commit, event, secrets, link)]
+                lines += ["", *_reason(commit, event, secrets, link, times)]
     return "\n".join(lines if len(lines) > 1 else [*lines, "", "the history does not say where it came from"])
 
 
 def commits_of(history: History, branch: str | None) -> Iterator[Commit]:
+    """The commits that a branch is based on, or all of them. Raises Refused."""
     kept = None if branch is None else history.ancestors(history.branch(branch).head)
     return (commit for commit in history.commits.values() if kept is None or commit.id in kept)
 
 
-def _reason(commit: Commit, event: Event, secrets: Secrets, link: Callable[[Source], str]) -> Iterator[str]:
-    author = event.ext.get("facets", {}).get("author")
-    yield f"{when(event.timestamp)} commit {commit.id} [{word(commit.branch)}]{made_by(commit.metadata)}"
+def _reason(
+    commit: Commit, event: Event, secrets: Secrets, link: Callable[[Source], str], times: Times
+) -> Iterator[str]:
+    author, at = event.ext.get("facets", {}).get("author"), when(event.timestamp, times)
+    yield f"{at} commit {commit.id} [{word(commit.branch)}]{made_by(commit.metadata)}"
     yield f"  {SIGNS[event.event_type]} {event.event_type}{marks(event)} {secrets.words(event)}"
     by = f", {author}" if author in ("stated", "inferred") and event.event_type != "observe" else ""
     yield f"  source: {_source(event.source, link)}{by}"

@@ -6,14 +6,14 @@ has no brackets, blanks or quotes at all, so nobody can forge a line or a field.
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from discoclaw.core.event import Commit
 from discoclaw.core.text import clip, collapse, scrub
-from discoclaw.core.times import iso_ms, ms_of_iso
+from discoclaw.core.times import date_of, iso_ms, ms_of_iso
 
 LONGEST = 1000
 """Longest text shown, in UTF-16 units. It is the longest an item can have."""
@@ -81,10 +81,26 @@ def short(item_id: str) -> str:
     return word(item_id.removeprefix("durable-"))
 
 
-def when(time: int | str) -> str:
-    """A time (ms since 1970 or ISO 8601) as UTC: `2026-02-09 14:03Z`."""
-    iso = iso_ms(ms_of_iso(time) if isinstance(time, str) else time)
+def _utc(time_ms: int) -> str:
+    iso = iso_ms(time_ms)
     return f"{iso[:10]} {iso[11:16]}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How times and days are written; both functions take ms since 1970."""
+
+    time: Callable[[int], str]
+    day: Callable[[int], str]
+
+
+UTC_TIMES = Times(_utc, date_of)
+"""`2026-02-09 14:03Z` and `2026-02-09`: wherever the reader's zone is not known."""
+
+
+def when(time: int | str, times: Times = UTC_TIMES) -> str:
+    """A time (ms since 1970 or ISO 8601) as text."""
+    return times.time(ms_of_iso(time) if isinstance(time, str) else time)
 
 
 def day(time_ms: int) -> str:

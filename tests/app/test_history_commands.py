@@ -127,7 +127,7 @@ class TestViewAndDiff:
     @pytest.mark.parametrize(
         ("words", "says_"),
         [
-            ("view --at 2026-02-31", "is no time"),
+            ("view --at 2026-02-31", "is not a time"),
             ("view --at HEAD~9", "goes back beyond the first change"),
             ("view --branch codign", "there are: main"),
             ("diff HEAD nonsense", "there is no change or persona"),

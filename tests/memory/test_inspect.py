@@ -168,7 +168,7 @@ class TestAPointInTime:
 
     @pytest.mark.parametrize("text", ["2026-02-30", "2026-13-01", "2026-02-03T25", "0000-01-01"])
     def test_a_time_that_there_is_not_is_refused(self, text: str) -> None:
-        with pytest.raises(Refused, match="is no time"):
+        with pytest.raises(Refused, match="is not a time"):
             end_of(text)
 
 

@@ -5,6 +5,7 @@ Read-only: nothing is adopted, repaired or kept aside. A path stands for the pla
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.ledger import Damage, read
 
 _TIME = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?P<m>:\d\d(?P<s>:\d\d(?P<ms>\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?)?"
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?P<m>:\d\d(?P<s>:\d\d(?P<ms>\.\d+)?)?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?"
 )
 _RECORD = re.compile(r"([A-Za-z0-9_-]{1,58})\.json")
 _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
@@ -116,13 +117,19 @@ def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -
         raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
 
 
-def view_at(history: History, wanted: str, *, branch: str | None = None) -> View:
-    """What held at a point a person names: a time, else a commit or a branch as `History.commit` has it.
+def view_at(
+    history: History,
+    wanted: str,
+    *,
+    branch: str | None = None,
+    to_utc: Callable[[int], int] | None = None,
+) -> View:
+    """The view at a point that a person names: a time, else a commit or a branch as `History.commit` has it.
 
-    `branch` is whose view a time shows, HEAD's of that time unless named, and what HEAD means in a name
-    like HEAD~2. Raises Refused when there is no such point.
+    `branch` is the branch that a time shows (by default the one that was HEAD then), and that HEAD means in
+    a name like HEAD~2. `to_utc` is as for `end_of`. Raises Refused if there is no such point.
     """
-    ms = end_of(wanted)
+    ms = end_of(wanted, to_utc)
     if ms is None:
         return history.view(history.commit(wanted, on=history.branch(branch).name if branch else None).id)
     then = history.until(ms)
@@ -134,10 +141,11 @@ def view_at(history: History, wanted: str, *, branch: str | None = None) -> View
     return then.view(then.branch(name).head)
 
 
-def end_of(text: str) -> int | None:
-    """The last millisecond of an ISO time, UTC unless it has a zone: a date means all of its day.
+def end_of(text: str, to_utc: Callable[[int], int] | None = None) -> int | None:
+    """The last millisecond (since 1970) of an ISO time. A date means its whole day.
 
-    None when the text does not look like a time. Raises Refused when it does and there is none such.
+    A time without a zone is in UTC; with `to_utc`, in the zone that this function converts from. None if the
+    text does not look like a time. Raises Refused if it does, but there is no such time.
     """
     plain = text.strip()
     found = _TIME.fullmatch(plain.upper())
@@ -147,13 +155,15 @@ def end_of(text: str) -> int | None:
         start = ms_of_iso(plain.upper())
     except ValueError as error:
         raise Refused(
-            f"{plain!r} is no time ({error}); use for example 2026-02-03 or 2026-02-03T16:29"
+            f"{plain!r} is not a time ({error}); use for example 2026-02-03 or 2026-02-03T16:29"
         ) from None
     if len(plain) == len("2026-02-03"):
-        return start + _DAY_MS - 1
-    if found["ms"]:
-        return start
-    return start + (_SECOND_MS if found["s"] else _MINUTE_MS if found["m"] else _HOUR_MS) - 1
+        end = start + _DAY_MS - 1
+    elif found["ms"]:
+        end = start
+    else:
+        end = start + (_SECOND_MS if found["s"] else _MINUTE_MS if found["m"] else _HOUR_MS) - 1
+    return end if to_utc is None or found["zone"] else to_utc(end)
 
 
 def _held(disk: Disk, subject: str) -> Inspection:
