@@ -21,7 +21,18 @@ from rich.table import Table
 
 from bench.figure import Figure
 
-NAMES = ("turn", "commit", "history", "sessions", "start", "resident", "recall", "dead_relay", "recovery")
+NAMES = (
+    "turn",
+    "commit",
+    "history",
+    "sessions",
+    "start",
+    "resident",
+    "recall",
+    "dead_relay",
+    "recovery",
+    "pauses",
+)
 
 
 def main() -> None:

@@ -63,13 +63,13 @@ class NoPast:
 
 async def measure() -> list[Figure]:
     """Messages a second."""
-    talk = [[_said(session, number) for number in range(EACH)] for session in range(SESSIONS)]
+    talk = [[message_of(session, number) for number in range(EACH)] for session in range(SESSIONS)]
     with fresh_folder() as folder, without_garbage():
         app = build(settings_in(folder), model=EchoModel(), history=NoPast())
         async with app:
             await connect(app.client, lambda text: None)
             began = time.perf_counter()
-            answers = await _converse(app.talk, talk)
+            answers = await converse(app.talk, talk)
             await app.settle()
             ours = SESSIONS * EACH / (time.perf_counter() - began)
     _check(answers)
@@ -81,15 +81,16 @@ async def measure() -> list[Figure]:
     return [Figure(name, ours, bare, "msg/s", "tasks with no memory", f">= {LEAST} msg/s", ours >= LEAST)]
 
 
-def _said(session: int, number: int) -> Inbound:
+def message_of(session: int, number: int) -> Inbound:
+    """What is said in a conversation."""
     return message(session, 2 * number, f"{session}:{number}", sent_at=now_ms())
 
 
-async def _converse(talk: Talk, said: list[list[Inbound]]) -> Answers:
+async def converse(talk: Talk, said: list[list[Inbound]]) -> Answers:
     """Everybody speaks at once: the first message of each, then the second, and so on."""
     answers: Answers = defaultdict(list)
     for number in range(EACH):
-        for session in range(SESSIONS):
+        for session in range(len(said)):
             inbound = said[session][number]
             arrival = talk.arrivals.under(inbound, POLICY)
             talk.listener.hear(arrival)

@@ -19,6 +19,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Literal, TypeAlias, get_args
 
 from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
@@ -124,7 +125,7 @@ _COMMIT_KEYS = {"type", "id", "branch", "parent_id", "timestamp", "message", "me
 
 def _check_fields(value: Any, names: set[str], texts: Collection[str], what: str) -> None:
     """Raise LedgerDamaged unless a record has exactly these fields, with text where text is expected."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise LedgerDamaged(f"{what} is not a JSON object")
     if value.keys() != names:
         raise LedgerDamaged(f"{what} has unknown or missing fields: {sorted(value.keys() ^ names)}")
@@ -144,14 +145,14 @@ _ROOM_MS = (
 )
 
 
-_EXT_TYPES: Mapping[str, type | tuple[type, ...]] = {"id": str, "text": str, "tags": list, "source": Mapping}
+_EXT_TYPES: Mapping[str, type | tuple[type, ...]] = {"id": str, "text": str, "tags": list, "source": dict}
+_EXT_PARTS = ("item", "facets", "conflict", "link")
 
 
 def _check_ext(ext: Any) -> None:
     """Raise TypeError or ValueError, with the reason, for an `ext` of a shape that `view` cannot fold."""
-    if not isinstance(ext, Mapping) or not all(
-        isinstance(ext.get(part, {}), Mapping) for part in ("item", "facets", "conflict", "link")
-    ):
+    parts = (ext, *map(ext.get, _EXT_PARTS, repeat({}))) if isinstance(ext, dict) else (None,)
+    if not all(isinstance(part, dict) for part in parts):
         raise TypeError("ext and its item, facets, conflict and link must be JSON objects")
     item = ext.get("item", {})
     for name, kind in _EXT_TYPES.items():
@@ -226,7 +227,7 @@ class Commit:
     def from_json(cls, value: Any) -> "Commit":
         """The commit in a record, verified together with its events. Raises LedgerDamaged with the reason."""
         _check_fields(value, _COMMIT_KEYS, ("branch", "message", "timestamp"), "a commit")
-        if value["type"] != "commit" or not isinstance(value["metadata"], Mapping):
+        if value["type"] != "commit" or not isinstance(value["metadata"], dict):
             raise LedgerDamaged('a commit needs the type "commit" and a metadata object')
         try:
             commit = cls(
@@ -281,7 +282,7 @@ class Ref:
         _check_fields(
             value, {"type", "id", "metadata", "hash", *_REF_KEYS}, ("branch", "persona", "timestamp"), "a ref"
         )
-        if value["type"] != "ref" or not isinstance(value["metadata"], Mapping):
+        if value["type"] != "ref" or not isinstance(value["metadata"], dict):
             raise LedgerDamaged('a ref needs the type "ref" and a metadata object')
         try:
             ref = cls(**{name: value[name] for name in _REF_KEYS}, metadata=value["metadata"])
@@ -320,7 +321,7 @@ def decode_line(line: bytes) -> Record:
 
 def record_of_json(value: Any) -> Record:
     """The record in a line's JSON value, verified. Raises the same errors as `decode_line`."""
-    kind = value.get("type") if isinstance(value, Mapping) else None
+    kind = value.get("type") if isinstance(value, dict) else None
     if kind == "ref":
         return Ref.from_json(value)
     if kind != "commit" and isinstance(kind, str):

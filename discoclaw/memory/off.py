@@ -84,7 +84,7 @@ class NoMemory(Memory):
     async def turn(self, *args: Any) -> NoReturn:
         raise Refused(self._why)
 
-    async def restore(self, subject: str, lines: bytes) -> NoReturn:
+    async def restore(self, *args: Any) -> NoReturn:
         raise Refused(self._why)
 
 

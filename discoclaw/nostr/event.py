@@ -12,7 +12,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import nostr_sdk
@@ -47,15 +47,18 @@ class Event:
     tags: tuple[tuple[str, ...], ...]
     content: str
     sig: str
+    d: str = field(init=False, repr=False, compare=False)
+    """The identifier of an addressable event; "" when it has none, as NIP-01 has it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", self.tag("d") or "")
 
     def tag(self, name: str) -> str | None:
         """The value of the first tag of this name; None if there is none."""
-        return next((tag[1] for tag in self.tags if len(tag) > 1 and tag[0] == name), None)
-
-    @property
-    def d(self) -> str:
-        """The identifier of an addressable event, or "" if it has none (NIP-01)."""
-        return self.tag("d") or ""
+        for tag in self.tags:
+            if len(tag) > 1 and tag[0] == name:
+                return tag[1]
+        return None
 
     def to_json(self) -> dict[str, Any]:
         return {

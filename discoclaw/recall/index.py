@@ -33,7 +33,10 @@ class Index:
         self.total = len(lengths)
         self.average = sum(lengths) / max(1, self.total)
         norms = {length: score.norm_of(length, self.average) for length in set(lengths)}
+        once = {length: score.part_of(1, norm) for length, norm in norms.items()}
         self._norms = [norms[one.length] if one is not None else 0.0 for one in documents]
+        self._once = [once[one.length] if one is not None else 0.0 for one in documents]
+        """What a term counts that a document has once, as nearly all are."""
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> "Index":
@@ -82,10 +85,10 @@ class Index:
     def _parts(self, concept: Concept) -> dict[int, float]:
         """What a concept counts in each document that has it, before its weight."""
         parts: dict[int, float] = {}
-        norms, part_of = self._norms, score.part_of
+        norms, once, part_of = self._norms, self._once, score.part_of
         for term, counts in concept.spellings:
             for position, count in self._postings.get(term, ()):
-                part = counts * part_of(count, norms[position])
+                part = counts * (once[position] if count == 1 else part_of(count, norms[position]))
                 if part > parts.get(position, 0.0):
                     parts[position] = part
         return parts

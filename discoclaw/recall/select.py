@@ -24,16 +24,22 @@ STANDING_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One item that will be shown, its line, and why it is there."""
+    """One item that will be shown, and its line. `hit` is what found it; without one, `always` says why."""
 
     item: Item
     line: str
-    why: str
+    hit: Hit | None
+    always: str = ALWAYS
+
+    @property
+    def why(self) -> str:
+        """Why it is there; worked out when it is asked for, which is after the answer."""
+        return self.hit.why if self.hit is not None else self.always
 
     @property
     def called_for(self) -> bool:
         """Whether the talk called for just this item, by its own words or their meaning."""
-        return self.why not in (ALWAYS, EVERYTHING) and not self.why.startswith(LINKED_WITH)
+        return self.hit is not None and not self.hit.why.startswith(LINKED_WITH)
 
 
 def choose(
@@ -50,8 +56,8 @@ def choose(
     `items` are active and may be shown here. A line that does not fit is passed over, not cut.
     """
     known = VisibleItems.of(items)
+    found: dict[str, Hit] = {}
     if query.everything:
-        found: dict[str, Hit | None] = dict.fromkeys(known.by_id)
         ranked = known.newest
     else:
         hits = recall.rank(query, known, now_ms=now_ms, signals=signals)
@@ -61,7 +67,7 @@ def choose(
     standing += [item for item in known.standing if item.id not in found]
     always = {item.id for item in standing}
     relevant = [item for item in ranked if item.id not in always]
-    page = _Page(recall, known, found, max_chars)
+    page = _Page(recall, known, found, max_chars, EVERYTHING if query.everything else ALWAYS)
     page.fill(standing[:MOST_STANDING], int(max_chars * STANDING_SHARE) if relevant else max_chars)
     page.fill(relevant, page.room)
     page.fill(standing[:MOST_STANDING], page.room)
@@ -69,16 +75,17 @@ def choose(
 
 
 class _Page:
-    """The lines chosen so far. `found` maps an item to its hit, or to None when everything was asked for."""
+    """The lines chosen so far. `found` maps ids to hits; `always` is why items without one are there."""
 
     def __init__(
-        self, recall: Recall, known: VisibleItems, found: Mapping[str, Hit | None], room: int
+        self, recall: Recall, known: VisibleItems, found: Mapping[str, Hit], room: int, always: str
     ) -> None:
         self.chosen: list[Chosen] = []
         self.room = room
         self._recall = recall
         self._shortest = known.shortest + FRAME
         self._found = found
+        self._always = always
         self._said: set[object] = set()
 
     def fill(self, items: Sequence[Item], budget: int) -> None:
@@ -94,10 +101,4 @@ class _Page:
             self._said.add(line.gist)
             budget -= line.cost
             self.room -= line.cost
-            self.chosen.append(Chosen(item, line.text, self._why(item)))
-
-    def _why(self, item: Item) -> str:
-        if item.id not in self._found:
-            return ALWAYS
-        hit = self._found[item.id]
-        return hit.why if hit is not None else EVERYTHING
+            self.chosen.append(Chosen(item, line.text, self._found.get(item.id), self._always))

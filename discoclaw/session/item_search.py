@@ -47,7 +47,7 @@ class ItemSearch:
 
         Only the author's own words are sent to a provider: others in the talk may not want theirs to be.
         """
-        if not arrival.permission.holds:
+        if not (arrival.permission.holds and self._meaning.in_time):
             return None
         message = arrival.message
         window = arrival.window.before(message.id)

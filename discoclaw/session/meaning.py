@@ -201,6 +201,7 @@ class NoMeaning(Passive):
     """In place of `Meaning` where there are no vectors: items are found by their words alone."""
 
     joins: tuple[()] = ()
+    in_time = False
 
     def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> None:
         """Nothing is asked."""

@@ -534,7 +534,7 @@ class TestErasingAPerson:
         await full.memory.act("group-90", bring)
         assert await decisions(full.memory, "group-90") == ["coffee on Monday", "tea"]
         for group, content in lines.items():
-            assert await full.memory.restore(f"group-8{group}", content)
+            assert await full.memory.restore(f"group-8{group}", ledger.decode(content).records)
             assert ledger.read(full.memory.ledgers.log(f"group-8{group}")).damage == ()
         assert traces(full.data, CANARY, ANN_ID) == []
 

@@ -526,7 +526,7 @@ class TestWhen:
             setup.profile()
             (template,) = setup.views.templates(ANN)
             old = CODEC.encode(template, SECOND + 10)
-            setup.outbox.adopt("0" * 32, [(old, "another digest")], {})
+            setup.outbox.adopt({"0" * 32: [(old, "another digest")]}, {})
             await setup.mirror.push()
             (row,) = setup.known(ANN).values()
             assert row.ts == SECOND + 11

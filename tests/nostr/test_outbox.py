@@ -273,7 +273,7 @@ class TestWhatCameFromRelays:
         outbox.set_relays([HERE, THERE])
         one, two = signed("one"), signed("two")
         found = {one.id: {HERE, THERE}, two.id: {THERE}}
-        outbox.adopt(UNIT, [(one, "digest"), (two, "")], found, tombstones={two.id})
+        outbox.adopt({UNIT: [(one, "digest"), (two, "")]}, found, tombstones={two.id})
         assert (due(outbox), due(outbox, THERE)) == ([two.id], [])
         assert [row.tombstone for row in outbox.known(UNIT).values()] == [False, True]
         assert outbox.known(UNIT)[APP, address("one")].digest == "digest"
@@ -282,26 +282,26 @@ class TestWhatCameFromRelays:
     def test_what_is_newer_here_stays_and_the_older_id_is_remembered(self, outbox: Outbox) -> None:
         old, new = signed("one"), signed("one", START_S + 1)
         outbox.put(UNIT, [OutboxEntry(new, "")])
-        outbox.adopt(UNIT, [(old, "")], {old.id: {HERE}})
+        outbox.adopt({UNIT: [(old, "")]}, {old.id: {HERE}})
         assert due(outbox) == [new.id]
         assert outbox.versions(APP, address("one")) == [old.id, new.id]
 
     def test_what_is_newer_there_is_taken(self, outbox: Outbox) -> None:
         old, new = signed("one"), signed("one", START_S + 1)
         outbox.put(UNIT, [OutboxEntry(old, "")])
-        outbox.adopt(UNIT, [(new, "")], {new.id: {HERE}})
+        outbox.adopt({UNIT: [(new, "")]}, {new.id: {HERE}})
         assert (due(outbox), due(outbox, THERE)) == ([], [new.id])
 
     def test_of_two_of_one_second_the_lowest_id_holds(self, outbox: Outbox) -> None:
         low, high = sorted((signed("one", content=text) for text in "xy"), key=lambda event: event.id)
         for found in ([low, high], [high, low]):
-            outbox.adopt(UNIT, [(event, "") for event in found], {})
+            outbox.adopt({UNIT: [(event, "") for event in found]}, {})
             assert ids(outbox) == {low.id}
 
     def test_what_we_had_already_is_acknowledged(self, outbox: Outbox) -> None:
         outbox.put(UNIT, entries(2))
         (first, second) = outbox.due(HERE, NOW, 2)
-        outbox.adopt(UNIT, [(first, "")], {first.id: {HERE}})
+        outbox.adopt({UNIT: [(first, "")]}, {first.id: {HERE}})
         assert due(outbox) == [second.id]
 
 

@@ -154,18 +154,6 @@ def unerased(records: Iterable[Record], erased_at: Callable[[str], int]) -> list
     return without(list(records), gone)
 
 
-def unerased_lines(content: bytes, erased_at: Callable[[str], int]) -> bytes:
-    """The same of the lines of a ledger; those that can not be read stay as they are, in their place."""
-    pairs = list(_lines(content))
-    records = [record for _, record in pairs if record is not None]
-    left = unerased(records, erased_at)
-    kept, known = {record.id for record in left}, {record.id for record in records}
-    if known <= kept:
-        return content
-    stay = [line + b"\n" for line, record in pairs if record is None or record.id in kept]
-    return b"".join([*stay, *(encode_line(record) for record in left if record.id not in known)])
-
-
 def _lines(content: bytes) -> Iterator[tuple[bytes, Record | None]]:
     """The whole lines of a ledger, each with its record; None where it is none that can be read."""
     for line in content[: content.rfind(b"\n") + 1].split(b"\n")[:-1]:

@@ -178,11 +178,14 @@ def _repeats(record: Record, gone: AbstractSet[str], erased_at: int) -> bool:
 
 def _refuse_crowds(history: History, whole: History, max_items: int) -> None:
     """A branch with far more memories than it may have is cut at its next change, slowly, and loses most."""
+    most = max(MOST_LIVE, 2 * max_items)
+    if sum(len(commit.events) for commit in whole.commits.values()) <= most:
+        return  # not all branches together have so many
     for name, branch in whole.branches.all.items():
         before = history.branches.all.get(name)
         held = len(history.view(before.head).items) if before is not None else 0
         count = len(whole.view(branch.head).items)
-        if count > max(MOST_LIVE, 2 * max_items, held):
+        if count > max(most, held):
             raise Refused(
                 f"the branch {name!r} would have {count:,} memories, and a branch has at most {max_items}; "
                 "forget some where it comes from, and export it anew"

@@ -87,6 +87,17 @@ def decode(content: bytes, *, known: frozenset[str] = frozenset()) -> Loaded:
     return Loaded(tuple(records), position, len(content) - position, tuple(damage))
 
 
+def begun(where: Path | Log, records: Sequence[Record]) -> tuple[Loaded, bytes]:
+    """Write a ledger from records, which are verified, and return what it holds and its bytes.
+
+    Raises OSError.
+    """
+    content = b"".join(map(encode_line, records))
+    log_at(where).replace(content)
+    damage = _orphans(records, range(1, len(records) + 1), {record.id for record in records})
+    return Loaded(tuple(records), len(content), damage=tuple(damage)), content
+
+
 def _orphans(records: Sequence[Record], lines: Sequence[int], here: set[str]) -> list[Damage]:
     """Commits that follow one which is not here, unless a repair has accepted that."""
     mended = {one.head for one in records if isinstance(one, Ref) and one.action == "mend"}

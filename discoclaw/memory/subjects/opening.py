@@ -4,9 +4,11 @@ Whatever the disk cannot give is a MemoryFault that names the subject. Callers h
 """
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
@@ -36,12 +38,28 @@ class Opener:
         except OSError as error:
             raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
 
-    def _open(self, subject: str) -> SubjectFiles:
+    async def begin(self, subject: str, records: Sequence[Record]) -> SubjectFiles | None:
+        """Write a subject's files from verified records; None, and nothing is written, if it has a ledger."""
+        try:
+            return await in_thread(self._begin, subject, records)
+        except OSError as error:
+            raise MemoryFault(f"{subject}.jsonl could not be written: {error}") from error
+
+    def _begin(self, subject: str, records: Sequence[Record]) -> SubjectFiles | None:
+        if self._disk.ledgers.log(subject).size():
+            return None
+        files = self._open(subject, records)
+        files.reconcile(self.present(subject))
+        return files
+
+    def _open(self, subject: str, records: Sequence[Record] | None = None) -> SubjectFiles:
         user, folder = user_of(subject), self._disk.durable
         durable = folder / f"{user}.json" if user is not None and folder is not None else None
         cached, erased_at = self._snapshots / f"{subject}.json", self._tombstones.erased_at(subject)
         lines = self._disk.ledgers.log(subject)
-        return SubjectFiles(subject, lines, durable, self._max_items, cached, erased_at=erased_at)
+        return SubjectFiles(
+            subject, lines, durable, self._max_items, cached, erased_at=erased_at, records=records
+        )
 
     def present(self, *subjects: str) -> int:
         """The time (ms) of a record made now: behind every erasing of these, even if the clock is not."""

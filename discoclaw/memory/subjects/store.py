@@ -29,7 +29,7 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread, to_its_end
 from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk, FileDocuments, Ledgers
 from discoclaw.memory.erasing.erase import Erased, Eraser
-from discoclaw.memory.erasing.groups import unerased, unerased_lines
+from discoclaw.memory.erasing.groups import unerased
 from discoclaw.memory.erasing.store_files import files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
@@ -238,8 +238,8 @@ class Memory:
                 await self._record(subject, entry, files, [ref])
             return files.branches
 
-    async def restore(self, subject: str, lines: bytes) -> bool:
-        """Put a ledger that is lost back, byte for byte. False, and nothing is written, where there is one.
+    async def restore(self, subject: str, records: Sequence[Record]) -> bool:
+        """Put back a lost ledger of verified records. False, and nothing is written, where there is one.
 
         The durable file is looked at behind it: an edit of it becomes a commit, and a lost one is written.
         Raises MemoryFault when the disk does not take it.
@@ -248,17 +248,12 @@ class Memory:
         async with locked(entry):
             if (why := self.eraser.why_not(subject)) is not None:
                 raise MemoryFault(why)
-            where = self.ledgers.log(subject)
             if group_of(subject) is not None:
-                lines = unerased_lines(lines, self.erased_at)
-            try:
-                if await in_thread(where.size):
-                    return False
-                await in_thread(where.replace, lines)
-            except OSError as error:
-                raise MemoryFault(f"{where.path.name} could not be written: {error}") from error
-            entry.files = None
-            await self._loaded(subject, entry)
+                records = unerased(records, self.erased_at)
+            files = await self._opener.begin(subject, records)
+            if files is None:
+                return False
+            entry.files = files
         self.changes.recorded(subject)
         return True
 

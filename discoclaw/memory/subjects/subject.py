@@ -25,7 +25,7 @@ from discoclaw.core.view import View
 from discoclaw.memory.disk.files import Stamp, keep_aside, stamp_now, stamp_of, sync_folder, write_atomic
 from discoclaw.memory.disk.port import Log, log_at
 from discoclaw.memory.subjects import durable_file, snapshot
-from discoclaw.memory.subjects.ledger import Ledger, decode, read
+from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,8 @@ class SubjectFiles:
     """A subject loaded from disk. Raises OSError when the ledger is unreadable.
 
     `view` is what HEAD's branch says now; `branches` are all of them. `cached` is where a snapshot of a long
-    ledger is kept, if anywhere. `erased_at` is when (ms) the memory was erased; -1 when never.
+    ledger is kept, if anywhere. `erased_at` is when (ms) the memory was erased; -1 when never. `records`, if
+    given, are what the ledger is written from first: they are verified, so they are not read again.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class SubjectFiles:
         cached: Path | None = None,
         *,
         erased_at: int = -1,
+        records: Sequence[Record] | None = None,
     ) -> None:
         self.subject = subject
         self._erased_at = erased_at
@@ -62,7 +64,8 @@ class SubjectFiles:
         self._seen: Stamp = (-1, -1, -1)
         self._renderer = durable_file.Renderer()
         self._beside: View | None = None  # what the file alone says, beside a damaged ledger
-        self._ledger = self._load(log_at(ledger))
+        lines = log_at(ledger)
+        self._ledger = self._load(lines) if records is None else self._begin(lines, *begun(lines, records))
 
     @property
     def view(self) -> View:
@@ -100,13 +103,18 @@ class SubjectFiles:
         content = lines.read()
         ledger = self._continue(lines, content)
         if ledger is None:
-            loaded = decode(content)
-            history = loaded.history
-            branches = history.branches
-            views = {branches.current: history.view(branches.all[branches.current].head)}
-            # At once, for others read meanwhile.
-            self.branches, self._views, self._unsaved = branches, views, len(loaded.records)
-            ledger = Ledger(lines, loaded, hashlib.sha256(memoryview(content)[: loaded.size]))
+            return self._begin(lines, decode(content), content)
+        self._save_snapshot(ledger)
+        return ledger
+
+    def _begin(self, lines: Log, loaded: Loaded, content: bytes) -> Ledger:
+        """Begin with what a ledger, whose bytes are `content`, holds."""
+        history = loaded.history
+        branches = history.branches
+        views = {branches.current: history.view(branches.all[branches.current].head)}
+        # At once, for others read meanwhile.
+        self.branches, self._views, self._unsaved = branches, views, len(loaded.records)
+        ledger = Ledger(lines, loaded, hashlib.sha256(memoryview(content)[: loaded.size]))
         self._save_snapshot(ledger)
         return ledger
 

@@ -25,7 +25,7 @@ from typing import Any
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Group, Profile
-from discoclaw.core.subject import group_of, user_of
+from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.memory.disk.files import in_thread, render_json
 from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
@@ -47,6 +47,8 @@ log = logging.getLogger(__name__)
 PARALLEL = 4
 """Ledgers that are written in parallel: while the disk syncs one, the next is assembled."""
 
+ADOPTED_AT_ONCE = 1_000
+"""Events that the outbox stores in one transaction."""
 UNKNOWN_UNIT = "gone"
 """The unit of tombstones and deletion requests whose unit nobody knows any more."""
 MAX_QUARANTINED = 1_000
@@ -74,6 +76,7 @@ async def recover(
     elsewhere = await asyncio.to_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
     files = await _put_views(found, to)
+    shown = await asyncio.to_thread(_subjects_with_views, disk)
     stage = Stage("writing", progress, len(found.content.ledgers))
     written: dict[str, RestoredLedger] = {}
     # All writers take from one iterator, so a large ledger holds up only one of them.
@@ -82,7 +85,7 @@ async def recover(
     async def write() -> None:
         for subject in waiting:
             one = await restore_ledger(memory, found.content.ledgers[subject], clock())
-            if one.records:
+            if one.records and subject in shown:
                 files.extend(await _update_view(memory, subject))
             written[subject] = one
             stage.add(1)
@@ -203,6 +206,16 @@ def _report(
 # ---------------------------------------------------------------------- views of ledgers
 
 
+def _subjects_with_views(disk: Disk) -> set[str]:
+    """The subjects that have a profile or group file. Blocking. Raises MemoryFault."""
+    try:
+        people, channels = disk.documents(PROFILES).names(), disk.documents(GROUPS).names()
+    except OSError as error:
+        raise MemoryFault(f"{PROFILES} and {GROUPS} cannot be read: {error}; recover again") from error
+    found = {user_subject(name.removesuffix(".json")) for name in people}
+    return found | {group_subject(name.removesuffix(".json")) for name in channels}
+
+
 async def _update_view(memory: Memory, subject: str) -> list[str]:
     """Update the profile or group file that shows parts of a ledger.
 
@@ -250,6 +263,8 @@ def _adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
     older: dict[Address, list[Event]] = {}
     for event in found.selection.older:
         older.setdefault((event.kind, event.d), []).append(event)
+    batch: dict[str, list[tuple[Event, str]]] = {}
+    relays: dict[str, set[str]] = {}
     for unit, events in _by_unit(found).items():
         unit_hash = names.keyed_hash(unit)
         known = {row.event_id for row in outbox.known(unit_hash).values()}
@@ -257,8 +272,12 @@ def _adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
             continue
         # A later deletion request has to name all versions that any relay may still have.
         also = [(old, "") for event, _ in events for old in older.get((event.kind, event.d), ())]
-        relays = {event.id: found.collector.relays_of(event.id) for event, _ in events}
-        outbox.adopt(unit_hash, [*events, *also], relays, tombstones=tombstones)
+        relays.update((event.id, found.collector.relays_of(event.id)) for event, _ in events)
+        batch[unit_hash] = [*events, *also]
+        if len(relays) >= ADOPTED_AT_ONCE:  # each transaction costs a sync
+            outbox.adopt(batch, relays, tombstones=tombstones)
+            batch, relays = {}, {}
+    outbox.adopt(batch, relays, tombstones=tombstones)
 
 
 def _by_unit(found: Gathered) -> dict[str, list[tuple[Event, str]]]:

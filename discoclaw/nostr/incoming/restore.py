@@ -49,15 +49,15 @@ class RestoredLedger:
 async def restore_ledger(memory: Memory, found: RebuiltLedger, now_ms: int) -> RestoredLedger:
     """Restore one ledger. Raises MemoryFault when the disk fails; the ledger is then unchanged."""
     subject, erased_at = found.subject, memory.erased_at(found.subject)
-    before = await asyncio.to_thread(preview_ledger, found, memory.ledgers.log(subject), erased_at)
     try:
+        before, new = await asyncio.to_thread(_prepared, memory, found, erased_at, now_ms)
         if not before.records:
             if before.here and await asyncio.to_thread(_lacks_durable_file, memory, subject):
                 await memory.view(subject)  # this writes the file
             return before
-        if not before.here:
-            lines, result = await asyncio.to_thread(_new_lines, found, erased_at, now_ms)
-            if not result.records or await memory.restore(subject, lines):
+        if new is not None:
+            records, result = new
+            if not result.records or await memory.restore(subject, records):
                 return result
         return await memory.act(subject, lambda history, now, _: _new_records(found, history, now, erased_at))
     except Refused as refusal:
@@ -139,15 +139,22 @@ def erased_elsewhere(ledgers: Ledgers, names: Names, gone: Collection[Address]) 
 # ---------------------------------------------------------------------- records
 
 
-def _new_lines(found: RebuiltLedger, erased_at: int, now_ms: int) -> tuple[bytes, RestoredLedger]:
-    """The lines of a ledger that is missing here."""
-    records, result = _new_records(found, History(), now_ms, erased_at)
-    return b"".join(map(encode_line, records)), result
+NewRecords = tuple[Sequence[Record], RestoredLedger]
 
 
-def _new_records(
-    found: RebuiltLedger, history: History, now_ms: int, erased_at: int
-) -> tuple[Sequence[Record], RestoredLedger]:
+def _prepared(
+    memory: Memory, found: RebuiltLedger, erased_at: int, now_ms: int
+) -> tuple[RestoredLedger, NewRecords | None]:
+    """What restoring a ledger would change, with its records if the ledger is missing here. Blocking.
+
+    Raises Refused, and MemoryFault when the disk fails.
+    """
+    before = preview_ledger(found, memory.ledgers.log(found.subject), erased_at)
+    missing = bool(before.records) and not before.here
+    return before, _new_records(found, History(), now_ms, erased_at) if missing else None
+
+
+def _new_records(found: RebuiltLedger, history: History, now_ms: int, erased_at: int) -> NewRecords:
     """The records to add to a history. Raises Refused."""
     known = history.commits.keys() | history.accepted
     served = found.records()

@@ -146,23 +146,23 @@ class Outbox:
 
     def adopt(
         self,
-        unit: str,
-        found: Sequence[tuple[Event, str]],
+        found: Mapping[str, Sequence[tuple[Event, str]]],
         relays: Mapping[str, Collection[str]],
         *,
         tombstones: Collection[str] = (),
     ) -> None:
-        """Store events of ours found on relays, each with its digest, unless we have a newer version.
+        """Store events of ours found on relays unless we have a newer version: all of them, or none.
 
-        `relays` has, by event id, the relays that have the event. `tombstones` are ids too. Raises
-        MemoryFault.
+        `found` has them by unit, each with its digest. `relays` has, by event id, the relays that have the
+        event. `tombstones` are ids too. Raises MemoryFault.
         """
         now, urls = self._clock(), {url for has in relays.values() for url in has}
         with self._file.writing() as db:
             numbers = {url: rows.relay_id(db, url) for url in urls}
-            for event, digest in found:
-                entry = OutboxEntry(event, digest, tombstone=event.id in tombstones)
-                rows.adopt(db, unit, entry, [numbers[url] for url in relays.get(event.id, ())], now)
+            for unit, events in found.items():
+                for event, digest in events:
+                    entry = OutboxEntry(event, digest, tombstone=event.id in tombstones)
+                    rows.adopt(db, unit, entry, [numbers[url] for url in relays.get(event.id, ())], now)
 
     def versions(self, kind: int, d: str) -> list[str]:
         """The ids of all versions ever signed for an address, oldest first. Raises MemoryFault."""
