@@ -22,6 +22,7 @@ from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import MANUAL, Item, by_newest
 from discoclaw.core.ports import Signals
+from discoclaw.core.visible import VisibleItems
 from discoclaw.recall import overlap
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
@@ -135,7 +136,7 @@ class Ours:
         self._items: Sequence[Item] = ()
 
     def load(self, items: Sequence[Item]) -> None:
-        self._items = items
+        self._items = VisibleItems(items)
 
     def search(self, query: str, limit: int) -> list[str]:
         hits = self._recall.rank(

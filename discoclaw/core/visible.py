@@ -54,14 +54,9 @@ class VisibleItems(tuple[Item, ...]):
         return sorted(self, key=by_newest)
 
     @cached_property
-    def age(self) -> Mapping[str, int]:
-        """How many are newer, by id; of the same time those with a lesser id count as newer."""
-        return {item.id: number for number, item in enumerate(self.newest)}
-
-    @cached_property
     def standing(self) -> Sequence[Item]:
         """Those that are always in the prompt, newest first."""
-        return list(filter(is_standing, self.newest))
+        return sorted(filter(is_standing, self), key=by_newest)
 
     @cached_property
     def shortest(self) -> int:

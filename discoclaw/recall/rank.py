@@ -25,7 +25,7 @@ from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document, of_item
-from discoclaw.recall.indices import Indices
+from discoclaw.recall.indices import Indexed, Indices
 from discoclaw.recall.names import names_in
 from discoclaw.recall.score import MOST_OF_IT, Concept, Matches, concepts, score
 from discoclaw.recall.vectors import fuse, outstanding
@@ -140,25 +140,25 @@ class Ranker:
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All items with real evidence for `query`, best first."""
-        known = VisibleItems.of(items)
-        found = self._candidates(query, known, now_ms, signals)
-        return _in_order((one for one in found if not one.dropped), known)
+        found = self._candidates(query, VisibleItems.of(items), now_ms, signals)
+        return _in_order(one for one in found if not one.dropped)
 
     def consider(
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> list[Ranked]:
         """All candidates, best first, also those that are dropped, with what each step gave."""
-        known = VisibleItems.of(items)
-        found = self._candidates(query, known, now_ms, signals)
-        kept = _in_order((one for one in found if not one.dropped), known)
-        return kept + _in_order((one for one in found if one.dropped), known)
+        found = self._candidates(query, VisibleItems.of(items), now_ms, signals)
+        kept = _in_order(one for one in found if not one.dropped)
+        return kept + _in_order(one for one in found if one.dropped)
 
     def _candidates(
         self, query: Query, known: VisibleItems, now_ms: int, signals: Signals
     ) -> Collection[Ranked]:
         if not known or not (query.wanted or signals.cosines):
             return []
-        found = self._by_words(query, known, signals)
+        indexed = self._indices.of(known) if signals.corpus is None else None
+        known = indexed.items if indexed is not None else known  # the same, with what is derived from them
+        found = self._by_words(query, known, indexed, signals)
         _by_vectors(found, known.by_id, signals.cosines, *self._weights)
         _without_weak(found)
         for _ in range(self._depth):
@@ -168,16 +168,17 @@ class Ranker:
                 one.score *= self._freshness(one, signals.accessed, now_ms)
         return found.values()
 
-    def _by_words(self, query: Query, known: VisibleItems, signals: Signals) -> dict[str, Ranked]:
-        corpus = signals.corpus
+    def _by_words(
+        self, query: Query, known: VisibleItems, indexed: Indexed | None, signals: Signals
+    ) -> dict[str, Ranked]:
         places: Sequence[Item | None]
-        if corpus is None:
-            indexed = self._indices.of(known)
+        if indexed is not None:
             places, index = indexed.places, indexed.index
             wanted = concepts(query, index, index.vocabulary)
             matches = index.search(wanted, MOST_FOUND)
         else:  # of a big memory these are only candidates
-            places = list(known.by_id.values())
+            places, corpus = list(known.by_id.values()), signals.corpus
+            assert corpus is not None
             wanted = concepts(query, corpus, corpus if isinstance(corpus, Counted) else None)
             matches = score(wanted, [self._document(item) for item in known.by_id.values()], corpus)
         strangers = _strangers(query, wanted, signals.own_name)
@@ -227,10 +228,10 @@ def _once(kept: OrderedDict[str, tuple[Item, T]], item: Item, make: Callable[[It
     return known[1]
 
 
-def _in_order(found: Iterable[Ranked], known: VisibleItems) -> list[Ranked]:
+def _in_order(found: Iterable[Ranked]) -> list[Ranked]:
     """Best first; ties are newer first, then by id."""
-    age = known.age
-    return [one for *_, one in sorted([(-round(one.score, 9), age[one.item.id], one) for one in found])]
+    keyed = [(-round(one.score, 9), -one.item.updated_at, one.item.id, one) for one in found]
+    return [one for *_, one in sorted(keyed)]
 
 
 def _strangers(asked: Query, wanted: Sequence[Concept], own_name: str | None) -> set[str]:
