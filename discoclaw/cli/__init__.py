@@ -1,1 +1,1 @@
-"""The command line. Knows the composition root; prints, and nothing else in this house prints."""
+"""The command line, `discoclaw`. It may import everything, and is the only package that prints."""

@@ -1,7 +1,7 @@
-"""`discoclaw memory`, the verbs that write: branches, merges, undoing, edits, settling.
+"""`discoclaw memory`, the commands that change a memory: branches, merges, undoing, edits, settling.
 
-They need the data folder for themselves, so while the bot runs they are refused; in Discord the same verbs
-are there as `!memory …`. What they record counts as stated by the person, "by cli".
+They lock the data folder, so they are refused while the bot runs; in Discord, `!memory …` has the same verbs.
+What they record counts as stated by the person, and is marked as made by "cli".
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from discoclaw.cli.common import (
+    CHANGE_PANEL,
     CLI_AUTHOR,
     CLI_ORIGIN,
     AsJson,
@@ -38,17 +39,17 @@ from discoclaw.show import text
 from discoclaw.show.words import quoted, short, word
 
 commands = typer.Typer()
-PANEL = "ItemChange (the bot has to be stopped)"
-
-Commit = Annotated[str, typer.Argument(help="A commit: its id or first digits, or HEAD~2.")]
+Commit = Annotated[str, typer.Argument(help="A commit: its id, the first digits of it, or HEAD~2.")]
 
 
 # ---------------------------------------------------------------------- branches
 
 
-@commands.command(rich_help_panel=PANEL)
-def checkout(who: SubjectArg, branch: Annotated[str, typer.Argument(help="The branch to be on.")]) -> None:
-    """Be on another branch (persona): what is remembered from then on is remembered there.
+@commands.command(rich_help_panel=CHANGE_PANEL)
+def checkout(
+    who: SubjectArg, branch: Annotated[str, typer.Argument(help="The branch to switch to.")]
+) -> None:
+    """Switch to another branch (persona). What is learned from then on is stored there.
 
     Example: discoclaw memory checkout 123456789012345678 coding
     """
@@ -62,16 +63,18 @@ def checkout(who: SubjectArg, branch: Annotated[str, typer.Argument(help="The br
     say(f"{subject} is {'already' if before == there.current else 'now'} on {there.current}.")
 
 
-@commands.command("create-branch", rich_help_panel=PANEL)
+@commands.command("create-branch", rich_help_panel=CHANGE_PANEL)
 def create_branch(
     who: SubjectArg,
-    name: Annotated[str, typer.Argument(help="Letters, digits, - and _, at most 32.")],
+    name: Annotated[str, typer.Argument(help="Up to 32 letters, digits, - and _.")],
     persona: Annotated[
         str, typer.Option("--persona", help="What this persona is about, in a sentence.")
     ] = "",
-    start: Annotated[str | None, typer.Option("--from", help="The branch to start at; else HEAD.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Start at this branch, not the current one.")
+    ] = None,
 ) -> None:
-    """Begin a branch (persona) that knows what is remembered now, and goes its own way from here.
+    """Create a branch (persona). It starts with what is remembered now, and then develops separately.
 
     Example: discoclaw memory create-branch 123456789012345678 coding --persona "Terse; talks about code."
     """
@@ -80,12 +83,14 @@ def create_branch(
         lambda memory: verbs.create_branch(memory, subject, name, clean, start=start, by=CLI_AUTHOR)
     )
     made = there.named(name).name
-    say(f"{subject} has the branch {made} now; `discoclaw memory checkout {subject} {made}` switches to it.")
+    say(f"Created the branch {made}. Switch to it with `discoclaw memory checkout {subject} {made}`.")
 
 
-@commands.command("delete-branch", rich_help_panel=PANEL)
-def delete_branch(who: SubjectArg, name: Annotated[str, typer.Argument(help="The branch.")]) -> None:
-    """Delete a branch; its commits stay in the history. Not main, and not the current one.
+@commands.command("delete-branch", rich_help_panel=CHANGE_PANEL)
+def delete_branch(
+    who: SubjectArg, name: Annotated[str, typer.Argument(help="The branch to delete.")]
+) -> None:
+    """Delete a branch. Its commits stay in the history. main and the current branch can't be deleted.
 
     Example: discoclaw memory delete-branch 123456789012345678 coding
     """
@@ -94,65 +99,69 @@ def delete_branch(who: SubjectArg, name: Annotated[str, typer.Argument(help="The
     async def work(memory: Memory) -> str:
         gone = (await memory.branches(subject)).named(name)
         await verbs.delete_branch(memory, subject, name, by=CLI_AUTHOR)
-        return f"{gone.name} is deleted" + (f"; it stood at {gone.head}" if gone.head is not None else "")
+        return f"Deleted {gone.name}" + (f", which was at {gone.head}" if gone.head is not None else "")
 
     say(f"{run_locked(work)}.")
 
 
-# ---------------------------------------------------------------------- bringing together
+# ---------------------------------------------------------------------- merging and undoing
 
 
-@commands.command(rich_help_panel=PANEL)
+@commands.command(rich_help_panel=CHANGE_PANEL)
 def merge(
     who: SubjectArg,
     source: Annotated[str, typer.Argument(help="The branch to merge.")],
-    into: Annotated[str | None, typer.Option("--into", help="The branch to merge into; else HEAD.")] = None,
+    into: Annotated[
+        str | None, typer.Option("--into", help="Merge into this branch, not the current one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring another branch's changes into this one.
+    """Bring another branch's changes into the current one.
 
-    Where both changed one item it stays as it is here, and a question is left for `settle`.
+    An item that both changed differently stays as it is here, and a question is left for `settle`.
 
     Example: discoclaw memory merge 123456789012345678 coding --into main
     """
     _bring(who, lambda m, s: verbs.merge(m, s, source, CLI_ORIGIN, into=into, by=CLI_AUTHOR), as_json)
 
 
-@commands.command("cherry-pick", rich_help_panel=PANEL)
+@commands.command("cherry-pick", rich_help_panel=CHANGE_PANEL)
 def cherry_pick(
     who: SubjectArg,
     commit: Commit,
-    onto: Annotated[str | None, typer.Option("--onto", help="The branch it goes to; else HEAD.")] = None,
+    onto: Annotated[
+        str | None, typer.Option("--onto", help="Apply them to this branch, not the current one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the changes of one commit of another branch over.
+    """Apply the changes of one commit of another branch.
 
     Example: discoclaw memory cherry-pick 123456789012345678 c5230d5b --onto main
     """
     _bring(who, lambda m, s: verbs.cherry_pick(m, s, commit, CLI_ORIGIN, onto=onto, by=CLI_AUTHOR), as_json)
 
 
-@commands.command(rich_help_panel=PANEL)
+@commands.command(rich_help_panel=CHANGE_PANEL)
 def revert(who: SubjectArg, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
-    """Take the changes of one commit back, by a new commit; what changed since then stays.
+    """Undo the changes of one commit, by a new commit. What was changed again since then stays.
 
     Example: discoclaw memory revert 123456789012345678 c5230d5b
     """
     _bring(who, lambda m, s: verbs.revert(m, s, commit, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
 
 
-@commands.command(rich_help_panel=PANEL)
+@commands.command(rich_help_panel=CHANGE_PANEL)
 def undo(who: SubjectArg, branch: OnBranch = None, as_json: AsJson = False) -> None:
-    """Take the last change back that has not been undone; again for the one before it.
+    """Undo the last change that hasn't been undone yet. Repeat it to go further back.
 
     Example: discoclaw memory undo 123456789012345678
     """
     _bring(who, lambda m, s: verbs.undo(m, s, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
 
 
-@commands.command(rich_help_panel=PANEL)
+@commands.command(rich_help_panel=CHANGE_PANEL)
 def restore(who: SubjectArg, commit: Commit, branch: OnBranch = None, as_json: AsJson = False) -> None:
-    """Make the memory say again what it said at a commit, by a new commit.
+    """Return the memory to its state at a commit, by a new commit.
 
     Example: discoclaw memory restore 123456789012345678 HEAD~5
     """
@@ -167,17 +176,17 @@ def _bring(who: str, verb: Callable[[Memory, str], Awaitable[MergeResult]], as_j
     else:
         say(text.brought(done))
         if done.commit is not None and any(map(_asks, done.commit.events)):
-            say(f"`discoclaw memory settle {subject}` lists what is to be settled.")
+            say(f"List the open questions with `discoclaw memory settle {subject}`.")
 
 
 def _asks(event: Event) -> bool:
-    """Whether an event leaves a question to the person."""
+    """Whether an event leaves a question for the person."""
     noted = event.ext.get("conflict")
     return noted is not None and "settled" not in noted
 
 
 def change_json(change: ItemChange) -> dict[str, Any]:
-    """One line of a diff, for programs."""
+    """One change of an item, as JSON."""
     return {
         "kind": change.kind,
         "id": change.item.id,
@@ -205,14 +214,16 @@ def _brought_json(done: MergeResult) -> dict[str, Any]:
 # ---------------------------------------------------------------------- one item
 
 
-@commands.command(rich_help_panel=PANEL)
+@commands.command(rich_help_panel=CHANGE_PANEL)
 def edit(
     who: SubjectArg,
-    item: Annotated[str, typer.Argument(help="An item's id or its beginning, or 60 % of its text.")],
-    words: Annotated[str, typer.Argument(metavar="TEXT", help="What it says from now on.")],
+    item: Annotated[
+        str, typer.Argument(help="An item: its id, the first digits of it, or 60 % of its text.")
+    ],
+    words: Annotated[str, typer.Argument(metavar="TEXT", help="The new text.")],
     branch: OnBranch = None,
 ) -> None:
-    """Give an item other words; it keeps its id and its history.
+    """Change the text of an item, which keeps its id and its history.
 
     Example: discoclaw memory edit 123456789012345678 3720777d "Prefers spaces over tabs."
     """
@@ -235,55 +246,58 @@ def edit(
             "" if before != after else "nothing changed: ",
         )
 
-    told, nothing = run_locked(work)
-    say(f"{nothing}{told}")
+    change, nothing = run_locked(work)
+    say(f"{nothing}{change}")
 
 
 Answer = Literal["keep", "new", "both"]
 _HOW = dict(zip(("keep", "new", "both"), RESOLUTIONS, strict=True))
 
 
-@commands.command(rich_help_panel=PANEL)
+@commands.command(rich_help_panel=CHANGE_PANEL)
 def settle(
     who: SubjectArg,
-    conflict: Annotated[str | None, typer.Argument(help="The question's id, as the list shows it.")] = None,
-    answer: Annotated[
-        Answer | None, typer.Argument(metavar="keep|new|both", help="Which words hold.")
+    conflict: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="The question's id, as the list shows it.")
     ] = None,
-    branch: Annotated[str | None, typer.Option("--branch", help="Only this branch; else all.")] = None,
+    answer: Annotated[Answer | None, typer.Argument(metavar="keep|new|both", help="What is right.")] = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="Look only at this branch, not all of them.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Questions where two things can not both hold: list them, or answer one for the person.
+    """List questions about things that can't both be true, or answer one for the person.
 
-    keep: the old words hold; new: the new ones do; both: each is an item. The list works while the bot runs.
+    keep: the old text is right. new: the new one is. both: keep each as an item. Listing works while the bot
+    runs.
 
     Example: discoclaw memory settle 123456789012345678 c5230d5b new
     """
     if conflict is not None and answer is None:
-        raise typer.BadParameter("say which words hold", param_hint="keep|new|both")
+        raise typer.BadParameter("say what is right", param_hint="keep|new|both")
     one = inspect_subject(who)
     open_ = _open(one.history, branch)
     if conflict is None or answer is None:
         _list(one.subject, open_, as_json)
         return
     subject, asked = existing_subject(who), _named(open_, conflict)
-    how = _HOW[answer]
+    how = _HOW[answer]  # the words people type, for those of the core
 
     async def work(memory: Memory) -> str:
         done = await verbs.settle(
             memory, subject, asked.conflict.event_id, how, CLI_ORIGIN, branch=asked.branch, by=CLI_AUTHOR
         )
-        held = (await memory.view(subject, asked.branch)).items.get(done.item_id)
-        if held is None:
-            return "it was removed meanwhile"
-        return f"{short(held.id)} {quoted(held.text)}{'' if held.active else ' is forgotten'}"
+        item = (await memory.view(subject, asked.branch)).items.get(done.item_id)
+        if item is None:
+            return "the item was removed in the meantime"
+        return f"{short(item.id)} {quoted(item.text)}{'' if item.active else ' is forgotten'}"
 
     say(f"Settled on {asked.branch}, {answer}: {run_locked(work)}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question, and where it stands open."""
+    """A question, and the branch on which it is open."""
 
     branch: str
     view: View
@@ -291,7 +305,7 @@ class _Asked:
 
 
 def _open(history: History, branch: str | None) -> list[_Asked]:
-    """What is to be settled, of HEAD's branch first; what stands open on several branches comes once."""
+    """The open questions, those of the current branch first. One that is open on several comes once."""
     there = history.branches
     names = [there.named(branch).name] if branch is not None else [there.current, *there.all]
     found: dict[str, _Asked] = {}
@@ -313,11 +327,11 @@ def _list(subject: str, open_: list[_Asked], as_json: bool) -> None:
         first = open_[0].conflict.event_id[:8]
         say(f"\nAnswer one with `discoclaw memory settle {subject} {first} keep|new|both`.")
     else:
-        say("There is nothing to settle.")
+        say("There are no open questions.")
 
 
 def _named(open_: list[_Asked], wanted: str) -> _Asked:
-    """The question a person means, by its id or the beginning of it. Raises Refused."""
+    """The question that is named by its id or the first digits of it. Raises Refused if it is not one."""
     prefix = wanted.strip().lower()
     found = [asked for asked in open_ if prefix and asked.conflict.event_id.startswith(prefix)]
     if len(found) == 1:
@@ -326,7 +340,7 @@ def _named(open_: list[_Asked], wanted: str) -> _Asked:
         f"{asked.conflict.event_id} {text.conflict(asked.view, asked.conflict)}" for asked in found or open_
     )
     if found:
-        raise Refused(f"{quoted(wanted, 60)} begins {len(found)} questions, say more of the id: {there}")
+        raise Refused(f"{len(found)} questions begin with {quoted(wanted, 60)}; give more digits: {there}")
     raise Refused(
-        f"no question is {quoted(wanted, 60)}; there {f'is {there}' if open_ else 'is none to settle'}"
+        f"no question has the id {quoted(wanted, 60)}; {f'open: {there}' if open_ else 'none is open'}"
     )

@@ -1,8 +1,8 @@
-"""What the commands share: reading and changing the data folder, naming people and items, printing.
+"""Shared by all commands: reading and changing the data folder, finding people and items, printing.
 
-Looking reads the files and needs nobody's leave. Changing takes the folder's lock, so while the bot runs it
-is refused (FolderInUse). Whoever sits at the command line is the admin: everything is shown, and what they
-do counts as stated.
+Commands that only read work while the bot runs. Commands that change something take the folder's lock, so
+while the bot runs they are refused (FolderInUse). Somebody with a shell on the machine can read the files
+anyway, so they are treated as the admin: everything is shown, and what they enter counts as stated.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -27,56 +28,103 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import normalise
+from discoclaw.core.view import View
 from discoclaw.memory.disk.files import write_atomic
 from discoclaw.memory.disk.port import Disk
-from discoclaw.memory.subjects.inspect import Inspection, held, subject_named, subjects, unfinished
+from discoclaw.memory.subjects.inspect import (
+    Inspection,
+    held,
+    subject_named,
+    subjects,
+    unfinished,
+    view_at,
+)
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
-from discoclaw.show.words import line, quoted, short
+from discoclaw.show.words import Times, line, quoted, short
 from discoclaw.storage import Storage, build, disks_of
 
 T = TypeVar("T")
 
 CLI_ORIGIN = Origin("stated", evidence="command line")
-_UNBROKEN_WIDTH = 4000
+CHANGE_PANEL = "Change (stop the bot first)"
+IMPORT_PANEL = "Import and erase (stop the bot first)"
 CLI_AUTHOR = "cli"
-"""What commits say of who made them."""
+"""Stored in commits as the one who made them."""
+_UNBROKEN_WIDTH = 4000
+"""Width of a table that does not go to a terminal, so that programs get one line for each row."""
 
-SubjectArg = Annotated[str, typer.Argument(help="A Discord user id, or a subject as `memory list` shows it.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
-OnBranch = Annotated[str | None, typer.Option("--branch", help="Another branch than the current one.")]
+SubjectArg = Annotated[
+    str, typer.Argument(metavar="WHO", help="A Discord user id, or a subject as `memory list` shows it.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+OnBranch = Annotated[str | None, typer.Option("--branch", help="Use this branch, not the current one.")]
 
 
 def now_ms() -> int:
-    """The system's clock, in milliseconds since 1970."""
+    """The current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+# ---------------------------------------------------------------------- times
+
+
+def _local(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone()
+
+
+def local_time(time_ms: int) -> str:
+    """A time (ms since 1970) in the system's zone: `2026-02-09 15:03`."""
+    return f"{_local(time_ms):%Y-%m-%d %H:%M}"
+
+
+def local_day(time_ms: int) -> str:
+    """A day in the system's zone: `2026-02-09`."""
+    return f"{_local(time_ms):%Y-%m-%d}"
+
+
+LOCAL_TIMES = Times(local_time, local_day)
+
+
+def local_to_utc(time_ms: int) -> int:
+    """A time (ms) that was read as if it were UTC, but was typed in the system's zone, as ms since 1970."""
+    naive = datetime.fromtimestamp(time_ms / 1000, UTC).replace(tzinfo=None)
+    try:
+        return int(naive.timestamp()) * 1000 + time_ms % 1000
+    except (ValueError, OverflowError, OSError):  # within a day of what dates can be
+        return time_ms
+
+
+def view_at_local(history: History, wanted: str, *, branch: str | None = None) -> View:
+    """The view at a point that was typed; times without a zone are local. Raises Refused."""
+    return view_at(history, wanted, branch=branch, to_utc=local_to_utc)
 
 
 # ---------------------------------------------------------------------- the folder
 
 
 def all_subjects(settings: Settings) -> list[str]:
-    """Every subject of the data folder."""
+    """Every subject that has a ledger in the data folder."""
     with disks_of(settings) as stores:
         return subjects(stores.used)
 
 
 def inspect_all(settings: Settings) -> list[Inspection]:
-    """Every subject as it lies on disk; one that can not be read has that as its fault."""
+    """Every subject as it is on disk. One that cannot be read is empty, and has the reason as its fault."""
     with disks_of(settings) as stores:
         return [inspect_or_fault(stores.used, subject) for subject in subjects(stores.used)]
 
 
 def note_other_stores(settings: Settings) -> None:
-    """Say that memories lie in another store than the one that is used, where that is so."""
-    # One that can not be read stops whatever writes; here it is only looked at.
+    """Note on stderr if there are memories in a store other than the configured one (DISCOCLAW_STORE)."""
+    # An unreadable store stops commands that write; this is only a hint.
     with suppress(OSError), disks_of(settings) as stores:
         for told in stores.elsewhere():
             note(told)
 
 
 def inspect_or_fault(disk: Disk, subject: str) -> Inspection:
-    """One subject as it lies on disk, or an empty one with the reason why it can not be read."""
+    """One subject as it is on disk, or an empty one with the reason why it cannot be read as its fault."""
     try:
         return held(disk, subject)
     except MemoryFault as fault:
@@ -84,13 +132,16 @@ def inspect_or_fault(disk: Disk, subject: str) -> Inspection:
 
 
 def inspect_subject(who: str) -> Inspection:
-    """One subject as it lies on disk; its faults go to stderr. Raises Refused and MemoryFault."""
+    """One subject as it is on disk. Its faults are noted on stderr.
+
+    Raises Refused if it is being erased or `who` names none, and MemoryFault if it cannot be read.
+    """
     subject = subject_named(who)
     with disks_of(settings_module.load()) as stores:
         if subject in unfinished(stores.used):
             raise Refused(
-                f"the erasing of {subject} was interrupted, so what is left of it is not shown; "
-                f"`discoclaw memory erase {subject} --yes` finishes it, and so does the bot's next start"
+                f"{subject} was being erased when that was interrupted, so nothing is shown; "
+                f"finish it with `discoclaw memory erase {subject} --yes`, or start the bot"
             )
         one = held(stores.used, subject)
     for fault in one.faults:
@@ -99,9 +150,9 @@ def inspect_subject(who: str) -> Inspection:
 
 
 def existing_subject(who: str) -> str:
-    """The subject of somebody of whom there is a memory.
+    """The subject that `who` names, if it has a memory.
 
-    Raises Refused, naming who comes near: a slip of the keys must not begin a memory of nobody.
+    Raises Refused otherwise, with the most similar one: a typo must not start a memory about nobody.
     """
     subject, there = subject_named(who), all_subjects(settings_module.load())
     if subject not in there:
@@ -110,21 +161,32 @@ def existing_subject(who: str) -> str:
 
 
 def no_memory_text(subject: str, there: Collection[str]) -> str:
-    """What is said of a subject without a memory."""
+    """The message for a subject without a memory. `there` are the subjects that have one."""
     if subject in there:
-        return f"nothing is recorded of {subject} yet"
+        return f"nothing is recorded about {subject} yet"
     near = difflib.get_close_matches(subject, there, n=1, cutoff=0.8)
     way = f"did you mean {near[0]}?" if near else "`discoclaw memory list` shows everybody"
-    return f"nothing is remembered of {subject}; {way}"
+    return f"there is no memory of {subject}; {way}"
+
+
+def nothing_text(one: Inspection) -> str:
+    """The answer to a command about a subject that has no items, or no memory at all."""
+    if one.history.records:
+        return f"Nothing is remembered about {one.subject} on the branch {one.history.branches.current}."
+    text = no_memory_text(one.subject, all_subjects(settings_module.load()))
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
 
 
 def run_locked(work: Callable[[Memory], Awaitable[T]]) -> T:
-    """Do something that writes, with the folder locked. Raises FolderInUse, Refused and MemoryFault."""
+    """Run something that writes memory, with the folder locked.
+
+    Raises FolderInUse while the bot runs, and whatever `work` raises.
+    """
     return run_on_storage(lambda storage: work(storage.memory))
 
 
 def run_on_storage(work: Callable[[Storage], Awaitable[T]]) -> T:
-    """The same with all that lies on disk."""
+    """The same for work that needs everything on disk, not just memory."""
 
     async def done(storage: Storage) -> T:
         return await work(storage)
@@ -135,7 +197,10 @@ def run_on_storage(work: Callable[[Storage], Awaitable[T]]) -> T:
 
 @contextmanager
 def locked_storage() -> Iterator[Storage]:
-    """What lies on disk, with the folder taken for this process; its warnings go to stderr meanwhile."""
+    """Everything on disk, with the folder locked by this process. Warnings go to stderr meanwhile.
+
+    Raises FolderInUse while the bot runs, and MemoryFault if the store cannot be opened.
+    """
     storage = storage_of(settings_module.load())
     with _notes():
         storage.open()
@@ -146,31 +211,31 @@ def locked_storage() -> Iterator[Storage]:
 
 
 def storage_of(settings: Settings) -> Storage:
-    """What lies on disk, which is not open yet. An admin works on it also where the bot does not use it."""
+    """Everything on disk, not open yet. It is there for an admin even where the bot does not use it."""
     return build(settings, clock=now_ms, for_admin=True)
 
 
 def redactor() -> Redactor:
-    """What takes secrets out of text; it knows our own Nostr key, if there is one.
+    """The redactor, which knows the bot's Nostr key if there is one.
 
-    Raises SettingsError and MemoryFault when that can not be read.
+    Raises SettingsError or MemoryFault if that key cannot be read.
     """
-    from discoclaw.mirroring import find_keys, redactor_for  # imports that looking does without
+    from discoclaw.mirroring import find_keys, redactor_for  # slow imports, which reading does not need
 
     settings = settings_module.load()
     return redactor_for(settings, find_keys(settings))
 
 
 def without_secrets(words: str) -> str:
-    """Words as they may reach the disk: without what looks like a key."""
+    """Text with everything removed that looks like a key, so that it may be stored."""
     clean = redactor()(words)
     if clean.redacted or clean.flagged:
-        note("what looks like a secret key is left out")
+        note("left out what looks like a secret key")
     return clean.text
 
 
 class _Notes(logging.Handler):
-    """Shows warnings as notes. The errors of a ledger are left out: whoever meets one is told by name."""
+    """Shows warnings of the log as notes. Those about ledgers are left out, as commands report them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != "discoclaw.memory.subjects.ledger":
@@ -187,22 +252,23 @@ def _notes() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-# ---------------------------------------------------------------------- naming
+# ---------------------------------------------------------------------- finding items
 
 
 def item_named(items: Collection[Item], wanted: str) -> Item:
-    """The one item a person means: by its id or the beginning of it, or by at least 60 % of its text.
+    """The item that a person names: by id, by the first digits of it, or by at least 60 % of its text.
 
-    Raises Refused, listing the ids when it could be several, and what comes near when it is none.
+    Raises Refused if there is not exactly one, with the candidates.
     """
     found = find(items, wanted) or _begun(items, wanted)
     if len(found) == 1:
         return found[0]
     if found:
-        raise Refused(f"{quoted(wanted, 60)} is {len(found)} items, name one by its id: {_listed(found)}")
+        named = quoted(wanted, 60)
+        raise Refused(f"{named} matches {len(found)} items; name one by its id: {_listed(found)}")
     near = _near(items, wanted)
-    hint = f"; near is {_listed(near)}" if near else "; `discoclaw memory show` lists all with their ids"
-    raise Refused(f"no item is {quoted(wanted, 60)}, by id or at least 60 % of its text{hint}")
+    hint = f"did you mean {_listed(near)}?" if near else "`discoclaw memory show` lists them with their ids"
+    raise Refused(f"no item matches {quoted(wanted, 60)}, by its id or 60 % of its text; {hint}")
 
 
 def _begun(items: Collection[Item], wanted: str) -> list[Item]:
@@ -229,47 +295,47 @@ def _listed(items: Collection[Item]) -> str:
 
 
 def say(text: str) -> None:
-    """Print what is already fit for a terminal: what `show` made, or words of our own."""
+    """Print a text that is safe for a terminal: one that `show` made, or our own words."""
     typer.echo(text)
 
 
 def say_json(value: object) -> None:
-    """Print JSON, in a form that also a terminal without UTF-8 takes."""
+    """Print JSON. Non-ASCII characters are escaped unless the output is UTF-8."""
     plain = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
     typer.echo(json.dumps(value, ensure_ascii=plain, indent=2))
 
 
 def print_table(table: Table) -> None:
-    """A table as wide as the terminal; where the output goes elsewhere, no line of it is broken."""
+    """Print a table as wide as the terminal. If the output goes elsewhere, its rows are not wrapped."""
     out = Console(highlight=False, soft_wrap=True)
     wide = Console(width=_UNBROKEN_WIDTH, highlight=False, soft_wrap=True)
     (out if out.is_terminal else wide).print(table)
 
 
 def note(text: str) -> None:
-    """Say something on stderr that is no error."""
+    """Print a remark to stderr that is not an error."""
     typer.echo(f"note: {line(text)}", err=True)
 
 
 def save(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises Refused or MemoryFault with the reason."""
+    """Write a file completely or not at all. Raises Refused or MemoryFault with the reason."""
     check_outside(path)
     try:
         write_atomic(path, content)
     except OSError as error:
-        raise MemoryFault(f"{path} can not be written: {error.strerror or error}") from error
+        raise MemoryFault(f"can't write {path}: {error.strerror or error}") from error
 
 
 def check_outside(path: Path) -> None:
-    """Raise Refused for a file among those of the memory: it would become somebody's, or replace it."""
+    """Raise Refused for a path inside the memory's folders, where a file could pass for somebody's memory."""
     settings = settings_module.load()
     for folder in filter(None, (settings.memory_dir, settings.durable_dir, settings.summary_dir)):
         if path.resolve().is_relative_to(folder.resolve()):
-            raise Refused(f"{path} is among the files of the memory itself; name another place")
+            raise Refused(f"{path} is inside the folder of the memory itself; choose another place")
 
 
 def item_json(item: Item) -> dict[str, Any]:
-    """An item for programs: DNAM's fields, and what the ledger knows beside them."""
+    """An item as JSON: the fields of DNAM's schema, and those that only the ledger has."""
     facets = item.facets
     return item.to_json() | {
         "author": facets.author,

@@ -1,8 +1,7 @@
-"""`discoclaw config`: what holds for people and channels, and changing it while the bot runs.
+"""`discoclaw config`: shows the live configuration of people and channels, and changes it while the bot runs.
 
-A change is signed with the owner's key and published to the relays, where those are set; else it goes into
-the local file. Looking reads the files and needs nobody's leave. Knows nothing about how relays are reached:
-whoever builds the commands says so.
+With the owner's key and relays, a change is signed and published; otherwise it is written to the local file.
+`get` only reads. Knows nothing about how relays are reached: that is an argument of `commands`.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from discoclaw.settings import Settings
 from discoclaw.show.words import line
 from discoclaw.storage import disks_of
 
-if TYPE_CHECKING:  # a tenth of a second of imports that a change of the local file does without
+if TYPE_CHECKING:  # these imports take a tenth of a second, and a change of the local file does not need them
     from discoclaw.nostr.event import Event, Keys
     from discoclaw.nostr.owner import Publish, PublishResult
 
@@ -37,7 +36,7 @@ _SCOPE = "global, group:CHANNEL_ID or user:USER_ID."
 
 @dataclass(frozen=True, slots=True)
 class RelayAccess:
-    """The way to the bot over relays: its public key (hex), its pseudonyms, and how an event gets there."""
+    """How to reach the bot over relays: its public key (hex), its pseudonyms, and a way to publish events."""
 
     bot: str
     names: Pseudonyms
@@ -45,14 +44,14 @@ class RelayAccess:
 
 
 def no_relays(_: Settings) -> RelayAccess | None:
-    """There are no relays."""
+    """Access to relays where there are none."""
     return None
 
 
 def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays) -> typer.Typer:
-    """The commands. `relay_access` says how the bot is reached over relays, None where it is not."""
+    """The commands. `relay_access` returns how the bot is reached over relays, None if it is not."""
     config = typer.Typer(
-        help="See and change, while the bot runs, when it answers and how much of a talk it is shown.",
+        help="See and change when the bot answers and how much of a conversation it is shown, while it runs.",
         no_args_is_help=True,
     )
 
@@ -61,32 +60,34 @@ def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays)
         scopes: Annotated[list[str] | None, typer.Argument(metavar="[SCOPE]...", help=_SCOPE)] = None,
         as_json: AsJson = False,
     ) -> None:
-        """What holds for a channel, a person, or a person in a channel, and who said so.
+        """Show what applies to a channel, a person, or a person in a channel, and where that was set.
 
-        Without a scope: what holds everywhere, and all wishes there are. Works while the bot runs.
+        Without a scope, show what applies everywhere, and all overrides.
 
         Example: discoclaw config get group:123456789012345678
         """
         settings = settings_module.load()
         named, access = _scopes(scopes or []), relay_access(settings)
         with _looking(settings, access) as found:
-            overrides, held = found.overrides(), found.explain(*named)
+            overrides, effective = found.overrides(), found.explain(*named)
         if access is None and any(one.scope.id and not one.scope.raw for one in overrides):
-            note("some wishes are for pseudonyms; whom they are about can not be told without the bot's key")
+            note("some overrides name pseudonyms; without the bot's key it isn't known whom they are about")
         if as_json:
-            say_json(_json(named, held, None if scopes else overrides))
+            say_json(_json(named, effective, None if scopes else overrides))
         else:
-            _tell(held, None if scopes else overrides)
+            _tell(effective, None if scopes else overrides)
 
     @config.command("set")
     def set_(
         scope: Annotated[str, typer.Argument(metavar="SCOPE", help=_SCOPE)],
-        fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="FIELD= takes it back.")],
+        fields: Annotated[
+            list[str], typer.Argument(metavar="FIELD=VALUE...", help="FIELD= removes the override.")
+        ],
     ) -> None:
-        """Change what holds for a scope, at once and without a restart; a field that is not named stays.
+        """Override settings for a scope, without a restart. Fields that aren't named stay as they are.
 
-        respond_mode is all, mention, owner or none; context_history is a number of messages, 1 to 200. With
-        NOSTR_OWNER_SECRET_KEY the change is signed and published to the relays, else it is local.
+        respond_mode is all, mention, owner or none. context_history is a number of messages, 1 to 200. With
+        NOSTR_OWNER_SECRET_KEY the change is signed and published to the relays; otherwise it is local.
 
         Example: discoclaw config set group:123456789012345678 respond_mode=mention context_history=30
         """
@@ -97,17 +98,17 @@ def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays)
             _sign(settings, access, named, wished)
             return
         if settings.owner_secret_key is not None:
-            note("NOSTR_OWNER_SECRET_KEY is set, but there are no relays to publish to, so this is local")
+            note("NOSTR_OWNER_SECRET_KEY is set, but there is no relay to publish to, so the change is local")
         _write(settings, relay_access(settings), named, wished)
 
     return config
 
 
-# ---------------------------------------------------------------------- what is typed
+# ---------------------------------------------------------------------- arguments
 
 
 def _scopes(given: list[str]) -> list[Scope]:
-    """The scopes that were typed, at most one of a kind."""
+    """The scopes that were typed. Raises BadParameter for an unknown one, or two of one kind."""
     found: list[Scope] = []
     for text in given:
         try:
@@ -125,13 +126,13 @@ def _scopes(given: list[str]) -> list[Scope]:
 
 
 def _wished(words: list[str]) -> dict[str, str | int | None]:
-    """The fields that were typed, with their values; None is to be taken back."""
+    """The fields that were typed, with their values; None removes the override. Raises BadParameter."""
     found: dict[str, str | int | None] = {}
     for word in words:
         field, equals, value = (part.strip().lower() for part in word.partition("="))
         if not equals or field not in FIELDS:
             there = "; ".join(f"{one}={allowed}" for one, allowed in _ALLOWED.items())
-            raise _wrong(f"{line(word, 80)!r} sets no field", field, FIELDS, f" (there are {there})")
+            raise _wrong(f"{line(word, 80)!r} names no field", field, FIELDS, f" (use {there})")
         if not value:
             found[field] = None
         elif field == "respond_mode":
@@ -154,12 +155,12 @@ def _wrong(why: str, given: str = "", known: tuple[str, ...] = (), more: str = "
     )
 
 
-# ---------------------------------------------------------------------- what holds
+# ---------------------------------------------------------------------- reading
 
 
 @contextmanager
 def _looking(settings: Settings, access: RelayAccess | None) -> Iterator[LiveConfig]:
-    """What is on disk, for as long as it is looked at."""
+    """The configuration on disk, while the store is open."""
     with _documents(settings) as documents:
         yield _config(settings, documents, access)
 
@@ -178,24 +179,24 @@ def _config(settings: Settings, documents: Documents, access: RelayAccess | None
     return config
 
 
-def _from(field: str, held: Effective) -> str:
-    """Who said something, for people."""
-    if held.source == "settings":
+def _from(field: str, effective: Effective) -> str:
+    """Where a value comes from, in words."""
+    if effective.source == "settings":
         variables = {own: name for name, own in settings_module.names().items()}
         return f"the settings ({variables[field]})"
-    if held.source == "default":
+    if effective.source == "default":
         return "the default"
-    return f"{'signed by the owner' if held.source == 'event' else FILE}, for {held.scope}"
+    return f"{'signed by the owner' if effective.source == 'event' else FILE}, for {effective.scope}"
 
 
-def _tell(held: Mapping[str, Effective], overrides: list[SourcedOverrides] | None) -> None:
-    for field, one in held.items():
+def _tell(effective: Mapping[str, Effective], overrides: list[SourcedOverrides] | None) -> None:
+    for field, one in effective.items():
         say(f"{field:<16} {one.value!s:<8} {_from(field, one)}")
     if overrides:
-        say("\nAll wishes there are:")
-        for given in overrides:
-            by = "signed by the owner" if given.source == "event" else FILE
-            say(f"{given.scope!s:<30} {_spelled(given.overrides)}   {by}")
+        say("\nAll overrides:")
+        for entry in overrides:
+            source = "signed by the owner" if entry.source == "event" else FILE
+            say(f"{entry.scope!s:<30} {_spelled(entry.overrides)}   {source}")
 
 
 def _spelled(overrides: Overrides) -> str:
@@ -203,10 +204,10 @@ def _spelled(overrides: Overrides) -> str:
 
 
 def _json(
-    scopes: list[Scope], held: Mapping[str, Effective], overrides: list[SourcedOverrides] | None
+    scopes: list[Scope], effective: Mapping[str, Effective], overrides: list[SourcedOverrides] | None
 ) -> dict[str, Any]:
     told: dict[str, Any] = {"scopes": [str(scope) for scope in scopes] or [str(live.GLOBAL)]}
-    for field, one in held.items():
+    for field, one in effective.items():
         scope = str(one.scope) if one.source in ("event", "file") else None
         told[field] = {"value": one.value, "from": one.source, "scope": scope}
     if overrides is not None:
@@ -221,20 +222,24 @@ def _json(
 
 
 def _write(settings: Settings, access: RelayAccess | None, scope: Scope, wished: Mapping[str, Any]) -> None:
-    """Change the local file, also while the bot runs."""
+    """Change the local file. The bot may be running: it reads the file again with the next message."""
     with _documents(settings) as documents:
         now = change_file(documents, scope, wished, settings.memory_dir / LOCK)
-        held = _config(settings, documents, access).explain(scope)
+        effective = _config(settings, documents, access).explain(scope)
         where = documents.folder / FILE
-    what = f"has {_spelled(now)}" if now != NO_OVERRIDES else "has no wishes of its own any more"
-    say(f"{scope} {what} in {where}; a bot that runs follows with the next message.")
+    say(f"{scope} {_now_has(now)} in {where}. A running bot applies it with the next message.")
     for field, value in wished.items():
-        if value is not None and held[field].value != live.overrides_json(now)[field]:
-            note(f"{field} stays {held[field].value} there: {_from(field, held[field])}, which counts more")
+        if value is not None and effective[field].value != live.overrides_json(now)[field]:
+            source = _from(field, effective[field])
+            note(f"{field} is still {effective[field].value} there ({source}), which takes precedence")
+
+
+def _now_has(overrides: Overrides) -> str:
+    return f"has {_spelled(overrides)}" if overrides != NO_OVERRIDES else "has no overrides any more"
 
 
 def _sign(settings: Settings, access: RelayAccess, scope: Scope, wished: Mapping[str, Any]) -> None:
-    """Sign the change as the owner, publish it, and say who took it. Raises RelayError when nobody did."""
+    """Sign the change as the owner and publish it. Raises RelayError if no relay accepted it."""
     from discoclaw.nostr.owner import config_event
 
     owner = _owner(settings)
@@ -248,12 +253,11 @@ def _sign(settings: Settings, access: RelayAccess, scope: Scope, wished: Mapping
     posted = asyncio.run(_published(access, event))
     if not posted.accepted:
         why = "; ".join(f"{relay}: {reason}" for relay, reason in posted.failed.items())
-        raise RelayError(f"no relay took it, so nothing changed ({why or 'none is set'})")
+        raise RelayError(f"no relay accepted the change, so nothing changed ({why or 'none is set'})")
     for relay, reason in posted.failed.items():
-        note(f"{relay} did not take it: {reason}")
-    what = f"has {_spelled(now)}" if now != NO_OVERRIDES else "has no wishes of its own any more"
-    took = ", ".join(posted.accepted)
-    say(f"{scope} {what}, signed by {owner.npub}, on {took}; {_kept(settings, event, now)}.")
+        note(f"{relay} didn't accept it: {reason}")
+    accepted = ", ".join(posted.accepted)
+    say(f"{scope} {_now_has(now)}, signed by {owner.npub}, on {accepted}; {_kept(settings, event, now)}.")
 
 
 async def _published(access: RelayAccess, event: "Event") -> "PublishResult":
@@ -261,24 +265,24 @@ async def _published(access: RelayAccess, event: "Event") -> "PublishResult":
 
 
 def _kept(settings: Settings, event: "Event", overrides: Overrides) -> str:
-    """Take the event in here too, unless the bot runs, which takes it from the relays; what was done."""
+    """Store the event here too, unless the bot runs: that gets it from the relays. Returns what was done."""
     kept = False
     try:
         if not settings.memory_dir.is_dir():
-            return "the bot takes it from there"
+            return "the bot gets it from there"
         with locked_storage() as storage:
             storage.live.load()
             storage.live.take(event.d, event.created_at, event.id, overrides)
             kept = asyncio.run(storage.live.save())
     except FolderInUse:
-        return "the bot that runs here takes it from there"
+        return "the running bot gets it from there"
     except (MemoryFault, OSError) as fault:
         note(str(fault))
-    return "it is known here too" if kept else "the bot takes it from there when it starts"
+    return "it is stored here too" if kept else "the bot gets it from there when it starts"
 
 
 def _owner(settings: Settings) -> "Keys":
-    """The owner's keys. Raises SettingsError, also when the bot listens to somebody else."""
+    """The owner's keys. Raises SettingsError if they are unusable, or not those of the bot's owner."""
     from discoclaw.nostr.event import Keys, public_key
 
     assert settings.owner_secret_key is not None
@@ -286,14 +290,16 @@ def _owner(settings: Settings) -> "Keys":
     password = given.get_secret_value() if given is not None else None
     if secret.strip().lower().startswith("ncryptsec1") and not password:
         raise SettingsError(
-            "NOSTR_OWNER_SECRET_KEY=…: this key is encrypted; set NOSTR_OWNER_KEY_PASSWORD too"
+            "NOSTR_OWNER_SECRET_KEY=…: the key is encrypted; set NOSTR_OWNER_KEY_PASSWORD too"
         )
     keys = Keys.parse(secret, password, name="NOSTR_OWNER_SECRET_KEY")
     if settings.owner_pubkey is None:
-        raise SettingsError(f"NOSTR_OWNER is not set, so the bot follows nobody; set it to {keys.npub}")
+        raise SettingsError(
+            f"NOSTR_OWNER is not set, so the bot would ignore the change; set it to {keys.npub}"
+        )
     if public_key(settings.owner_pubkey) != keys.public:
         raise SettingsError(
-            f"NOSTR_OWNER={settings.owner_pubkey}: NOSTR_OWNER_SECRET_KEY is of {keys.npub}, and the bot "
-            "follows only the owner; correct one of them"
+            f"NOSTR_OWNER={settings.owner_pubkey}: NOSTR_OWNER_SECRET_KEY belongs to {keys.npub}, and the "
+            "bot obeys only its owner; correct one of them"
         )
     return keys

@@ -1,4 +1,4 @@
-"""`discoclaw memory export | import | erase`: memory goes along, comes in, or goes for good."""
+"""`discoclaw memory export | import`: takes a memory out of the store, or brings one in."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
     CLI_ORIGIN,
+    IMPORT_PANEL,
     AsJson,
-    SubjectArg,
     all_subjects,
     check_outside,
     inspect_all,
@@ -34,7 +34,6 @@ from discoclaw.core.history import History
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
 from discoclaw.memory.disk.port import CURSORS
-from discoclaw.memory.erasing.erase import Erased
 from discoclaw.memory.exchange import Content, Imported, Report
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects import ledger
@@ -44,7 +43,6 @@ from discoclaw.show.words import count, line
 from discoclaw.storage import Storage, disks_of
 
 commands = typer.Typer()
-PANEL = "Bring in, erase (the bot has to be stopped)"
 
 Format = Literal["json", "markdown", "objects", "snapshot"]
 _NAMES: Mapping[Format, str] = {
@@ -55,7 +53,7 @@ _NAMES: Mapping[Format, str] = {
 }
 
 
-# ---------------------------------------------------------------------- out
+# ---------------------------------------------------------------------- export
 
 
 @commands.command()
@@ -64,30 +62,30 @@ def export(
         str | None, typer.Argument(help="A Discord user id, or a subject as `memory list` shows it.")
     ] = None,
     everybody_: Annotated[
-        bool, typer.Option("--all", help="Everybody with their whole history, and all that the store holds.")
+        bool, typer.Option("--all", help="Export everybody with their history, and all else in the store.")
     ] = False,
     format_: Annotated[
         Format,
-        typer.Option("--format", help="All but markdown, which is for reading, can be imported again."),
+        typer.Option("--format", help="markdown is for reading; the others can be imported again."),
     ] = "json",
     history: Annotated[
-        bool, typer.Option("--history", help="Every commit too, not only what holds.")
+        bool, typer.Option("--history", help="Include every commit, not just the present items.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file, or - for stdout; objects: a folder, or a .zip file."),
+        typer.Option("--output", "-o", help="The file, or - for stdout. For objects, a folder or .zip file."),
     ] = None,
 ) -> None:
-    """Everything that is remembered of one person, private items too, as a file (memories.json).
+    """Export everything remembered about one person, including private items (to memories.json).
 
-    Objects are a folder of events and commits, which are the whole history; a snapshot is a plain list of
-    what holds now, for other programs. With --all it is a folder (everybody) from which `memory import` fills
-    another store, as DISCOCLAW_STORE names them.
+    objects is a folder of events and commits, the whole history. snapshot is a plain list of the present
+    items, for other programs. With --all, the result is a folder (everybody) that `memory import` can read
+    into another store, for example after changing DISCOCLAW_STORE.
 
     Example: discoclaw memory export 123456789012345678 --history --output ann.json
     """
     if everybody_ == (who is not None):
-        raise typer.BadParameter("name one person, or say --all")
+        raise typer.BadParameter("name one person, or use --all")
     if who is None:
         _export_all(output or Path("everybody"), format_)
         return
@@ -110,16 +108,16 @@ def export(
 
 def _export_all(folder: Path, format_: Format) -> None:
     if format_ == "snapshot":
-        raise Refused("a snapshot is of one person; use --format json or objects with --all")
+        raise Refused("a snapshot is about one person; with --all, use --format json or objects")
     if format_ == "markdown":
-        raise Refused("markdown can not be imported again; use --format json or objects with --all")
+        raise Refused("markdown can't be imported again; with --all, use --format json or objects")
     check_outside(folder)
     settings = settings_module.load()
     with disks_of(settings) as stores:
         if waiting := sorted(unfinished(stores.used)):
             raise Refused(
-                f"the erasing of {waiting[0]} was interrupted; `discoclaw memory erase {waiting[0]} --yes` "
-                "finishes it, and so does the bot's next start"
+                f"{waiting[0]} was being erased when that was interrupted; finish it with "
+                f"`discoclaw memory erase {waiting[0]} --yes`, or start the bot"
             )
         note_other_stores(settings)
         people = inspect_all(settings)
@@ -138,22 +136,22 @@ def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, i
     return make(one.history, one.subject, history_too=history, now_ms=now_ms())
 
 
-# ---------------------------------------------------------------------- in
+# ---------------------------------------------------------------------- import
 
 
-@commands.command("import", rich_help_panel=PANEL)
+@commands.command("import", rich_help_panel=IMPORT_PANEL)
 def import_(
     path: Annotated[Path, typer.Argument(help="A file, a zip file or a folder.")],
     who: Annotated[
-        str | None, typer.Option("--as", help="Whose it is, or which one of several people to bring in.")
+        str | None, typer.Option("--as", help="Whose memory it is, or which of several people to import.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring memories in: an export, objects, a durable file, or a whole data folder.
+    """Import memories: an export, objects, a durable file, or a whole data folder.
 
-    A history becomes one with what is here; memories without one are added to the current branch, and where
-    they say otherwise than what is held, a question is left for `settle`. Twice is once. When anything in it
-    can not be trusted, nothing at all is imported.
+    A history is united with the one that is here. Items without a history are added to the current branch;
+    if they contradict what is remembered, a question is left for `settle`. Importing something twice changes
+    nothing. If any part of it can't be trusted, nothing is imported.
 
     Example: discoclaw memory import ann.json --as 123456789012345678
     """
@@ -178,12 +176,12 @@ def import_(
 
 
 def _import_all(path: Path, who: str | None, as_json: bool) -> None:
-    """Bring in a whole store, or one person of it."""
+    """Import a whole store, or one person from it."""
     whole = exchange.load_everybody(path)
     only = subject_named(who) if who is not None else None
     plan = {subject: one for subject, one in whole.subjects.items() if only in (None, subject)}
     if only is not None and not plan:
-        raise Refused(f"{whole.what} holds nothing of {only}")
+        raise Refused(f"{whole.what} has nothing about {only}")
     max_items = settings_module.load().max_items
     done: dict[str, Report] = {}
 
@@ -208,7 +206,10 @@ def _import_all(path: Path, who: str | None, as_json: bool) -> None:
 async def _take_all(
     memory: Memory, plan: Mapping[str, Content], done: dict[str, Report], max_items: int
 ) -> None:
-    """Add to each subject what it gets; into `done` goes what came of it. Raises Refused and MemoryFault."""
+    """Add what was imported to each subject, and report it in `done`. Raises Refused and MemoryFault.
+
+    Every subject is tried before the first record is written, so that a refusal changes nothing.
+    """
     for subject, content in plan.items():
         await _try(memory, subject, content, max_items)
     for subject, content in plan.items():
@@ -216,8 +217,8 @@ async def _take_all(
             done[subject] = await memory.act(subject, _Take(content, memory.erased_at(subject)))
         except MemoryFault as fault:
             raise MemoryFault(
-                f"{fault}; {len(done)} of {count(len(plan), 'person')} came in before that: "
-                "import once more when that is mended, nothing comes in twice"
+                f"{fault}; {len(done)} of {count(len(plan), 'person')} had been imported before. "
+                "Repeat the import once that is fixed: nothing is imported twice"
             ) from fault
 
 
@@ -233,19 +234,19 @@ def _say_imported(what: str, done: Mapping[str, Report], as_json: bool, **more: 
 
 
 def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
-    """Which subject gets what. Raises Refused when a file does not say, and nobody did."""
+    """What each subject is given. Raises Refused if neither the file nor `who` says whose memory it is."""
     if who is not None:
         subject = subject_named(who)
         if len(imported.subjects) == 1:
             return {subject: next(iter(imported.subjects.values()))}
         return {subject: imported.content(user_of(subject))}
     if None in imported.subjects:
-        raise Refused(f"{imported.what} does not say of whom it speaks; say it with --as")
+        raise Refused(f"{imported.what} doesn't say whose memory it is; name the person with --as")
     return {user_subject(user): content for user, content in imported.subjects.items() if user is not None}
 
 
 class _Take:
-    """What an import adds to one subject, as the store asks for it."""
+    """Makes the records that an import adds to one subject, when the store asks for them."""
 
     def __init__(self, content: Content, erased_at: int) -> None:
         self._content = content
@@ -263,7 +264,7 @@ class _Take:
 
 
 async def _try(memory: Memory, subject: str, content: Content, max_items: int) -> None:
-    """Raise whatever will stand against an import before the first record of anybody is written."""
+    """Raise whatever speaks against importing a subject, without writing anything."""
     lines = memory.ledgers.log(subject)
     history = await memory.history(subject)
     if damage := ledger.read(lines).damage:
@@ -272,10 +273,10 @@ async def _try(memory: Memory, subject: str, content: Content, max_items: int) -
 
 
 async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], people: set[str]) -> int:
-    """Store summaries of conversations that have none; how many.
+    """Store summaries for conversations that have none. Returns how many. Raises MemoryFault.
 
-    Nobody knows whose words are in the summary of a channel. So it is as if everybody known here had part in
-    it, for when one of them is erased, and it is left out where anybody was. Raises MemoryFault.
+    The file does not say whose words are in a channel's summary. So everybody known here is recorded as a
+    possible contributor, and such a summary is left out if anybody was ever erased.
     """
     memory, rolling, cursors = storage.memory, storage.conversations.rolling, storage.cursors
     brought = 0
@@ -286,7 +287,9 @@ async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], peopl
             continue
         note_of = {"session": name, "people": sorted(people)}
         if person is None and not await cursors.put(f"people-{name}", note_of):
-            raise MemoryFault(f"whose words are in the summary of {name} could not be noted")
+            raise MemoryFault(
+                f"can't import the summary of {name}: the disk didn't take the note of whose words are in it"
+            )
         brought += await rolling.put(name, summary, generation=await rolling.generation(name))
     return brought
 
@@ -306,62 +309,10 @@ def _parts(subject: str, report: Report) -> Iterator[str]:
     if report.conflicts:
         yield f"{report.conflicts} to settle (`discoclaw memory settle {subject}`)"
     if report.known:
-        yield f"{report.known} known already"
+        yield f"{report.known} already known"
     if report.erased:
-        yield f"{report.erased} left out, since they were erased here"
+        yield f"{report.erased} left out, because they were erased here"
     if report.redacted:
-        yield f"{report.redacted} with what looks like a secret key taken out"
+        yield f"{report.redacted} stored without what looks like a secret key"
     if report.rejected:
-        yield f"{len(report.rejected)} not taken"
-
-
-# ---------------------------------------------------------------------- for good
-
-
-@commands.command(rich_help_panel=PANEL)
-def erase(
-    who: SubjectArg,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
-) -> None:
-    """Erase every byte that is kept of one person: ledger, files, copies, summaries they are part of.
-
-    There is no way back, and what they said until now is not learned again. Without --yes it says what would
-    go, and asks.
-
-    Example: discoclaw memory erase 123456789012345678 --yes
-    """
-    subject = subject_named(who)
-    if not settings_module.load().memory_dir.is_dir():
-        raise Refused(no_memory_text(subject, ()))
-    if not yes:
-        _ask(subject)
-
-    async def work(memory: Memory) -> Erased:
-        return await memory.erase(subject)
-
-    done = run_locked(work)
-    if done.left:
-        raise MemoryFault(
-            f"{count(len(done.left), 'file')} of {subject} could not be removed; that is tried again at the "
-            "next start, and nothing is remembered of them until then"
-        )
-    what = f"{count(done.removed, 'file')} removed" if done.removed else "there was nothing to remove"
-    outside = "; the bot removes what it showed in Discord when it next runs" if done.todo else ""
-    with_it = "; the bot's personality, which rested on their words, went with it" if done.soul else ""
-    say(f"{subject} is erased: {what}{with_it}{outside}.")
-
-
-def _ask(subject: str) -> None:
-    """Say what would go, and ask for leave. Raises Refused when there is nobody to ask, or they say no."""
-    one = inspect_subject(subject)
-    there = one.history.branches.all
-    items = {key for branch in there.values() for key in one.history.view(branch.head).items}
-    figures = (
-        f"{count(len(items), 'memory')}, {count(len(one.commits), 'commit')} on {count(len(there), 'branch')}"
-    )
-    kept = f"{figures if one.history.records else 'no ledger'}, and the summaries they are part of"
-    if not sys.stdin.isatty():
-        raise Refused(f"this would erase {subject} for good: {kept}; say --yes to do it")
-    say(f"This erases {subject} for good: {kept}.")
-    if not typer.confirm("Erase?"):
-        raise Refused("nothing was erased")
+        yield f"{len(report.rejected)} rejected"

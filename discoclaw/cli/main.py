@@ -1,4 +1,4 @@
-"""`discoclaw`: run the bot, try it without a token, look into its memory.
+"""`discoclaw`: runs the bot or its demo, and holds the groups of commands for its memory.
 
 Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage.
 """
@@ -31,16 +31,16 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class _ErrorGroup(typer.core.TyperGroup):
-    """Turns our errors into one line and an exit code, whoever calls the commands."""
+    """Turns our errors into one line each and exit code 1. Any other exception is a bug, and is shown."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except DiscoClawError as error:
-            for told in str(error).splitlines():
-                _complain(told)
+            for text in str(error).splitlines():
+                _complain(text)
         except BrokenPipeError:
-            # The reader of our output left (`| head`); leave quietly.
+            # The reader of our output is gone (`| head`), which is not an error.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
@@ -49,23 +49,24 @@ class _ErrorGroup(typer.core.TyperGroup):
         raise typer.Exit(1)
 
 
-def _complain(told: str) -> None:
-    """One line on stderr; a file's name or content in it can not steer the terminal."""
-    errors.print(f"discoclaw: {line(told, _LONGEST)}", markup=False)
+def _complain(text: str) -> None:
+    """Print one line to stderr, without the control characters that a file's name or content may have."""
+    errors.print(f"discoclaw: {line(text, _LONGEST)}", markup=False)
 
 
 _LONGEST = 10_000
+"""Longest error that is printed, in UTF-16 units: long enough for every error of ours."""
 
 
 def _relay_access(settings: Settings) -> config.RelayAccess | None:
-    from discoclaw.cli.relays import relay_access  # imports that other commands do without
+    from discoclaw.cli.relays import relay_access  # slow imports, which other commands don't need
 
     return relay_access(settings)
 
 
 cli = typer.Typer(
     cls=_ErrorGroup,
-    help="A Discord bot with a memory that its users can see and correct.",
+    help="DiscoClaw, a Discord bot with a memory that its users can see and correct.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -89,14 +90,14 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """See the commands below."""
+    """Run one of the commands below; each has --help with an example."""
 
 
 @cli.command()
 def run() -> None:
-    """Connect to Discord and answer until stopped.
+    """Connect to Discord and answer messages until stopped.
 
-    Reads its settings from the environment and from `.env`; `.env.example` lists them all.
+    Settings come from the environment and from `.env`. `.env.example` lists all of them.
 
     Example: DISCORD_TOKEN=… ANTHROPIC_API_KEY=… DISCORD_ALLOW_USER_IDS=123 discoclaw run
     """
@@ -105,20 +106,22 @@ def run() -> None:
     for name in settings_module.unknown():
         log.warning(name)
     if settings.token is None:
-        raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")
+        raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs no token")
     asyncio.run(_serve(settings))
 
 
 @cli.command()
 def demo(
     channel: Annotated[str, typer.Option(help="Name of the simulated channel.")] = "general",
-    port: Annotated[int, typer.Option(help="Port of the page on this machine.", min=0, max=65535)] = 8123,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier demos learned.")] = False,
+    port: Annotated[
+        int, typer.Option(help="Local port of the page; 0 for any free one.", min=0, max=65535)
+    ] = 8123,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what earlier demos learned.")] = False,
 ) -> None:
-    """Talk with the bot in the browser, on a simulated Discord: no token, no account, no key.
+    """Talk with the bot in the browser, in a simulated Discord: no token, account or key needed.
 
-    Memory is written under data/demo/ and kept for the next demo. With ANTHROPIC_API_KEY or
-    ANTHROPIC_BASE_URL set, the real model answers.
+    Memory is stored in data/demo/ and kept for the next demo. With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL
+    set, a real model answers.
 
     Example: discoclaw demo --channel dev --fresh
     """
@@ -126,7 +129,7 @@ def demo(
         from discoclaw.demo.show import show
     except ImportError as error:
         raise SettingsError(
-            f"the demo's packages are not installed ({error.name}); run: pip install 'discoclaw[demo]'"
+            f"a package of the demo is not installed ({error.name}); run: pip install 'discoclaw[demo]'"
         ) from None
     _log_to_terminal("WARNING")
     asyncio.run(

@@ -1,6 +1,4 @@
-"""`discoclaw nostr`: how the encrypted mirror on relays is doing, bringing it up to date, and bringing back
-a memory from it.
-"""
+"""`discoclaw nostr`: the state of the encrypted mirror on relays, bringing it up to date, and recovery."""
 
 import asyncio
 from typing import Annotated, Any
@@ -10,8 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, note, now_ms, print_table, say, say_json
-from discoclaw.core.times import iso_ms
+from discoclaw.cli.common import AsJson, local_day, local_time, note, now_ms, print_table, say, say_json
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 
@@ -19,12 +16,13 @@ nostr = typer.Typer(
     help="The encrypted mirror of the memory on Nostr relays, and recovery from it.", no_args_is_help=True
 )
 LONGEST = 200
-PANEL = "Out and in (the bot has to be stopped)"
+"""Longest text of a relay that is shown, in UTF-16 units."""
+PANEL = "Push and recover (stop the bot first)"
 
 
 @nostr.command()
 def status(as_json: AsJson = False) -> None:
-    """How each relay is doing, what waits for it, and what it refused. Works while the bot runs.
+    """Show the state of each relay, what is waiting for it, and what it refused. Works while the bot runs.
 
     Example: discoclaw nostr status
     """
@@ -39,14 +37,15 @@ def status(as_json: AsJson = False) -> None:
 
 def _tell_status(found: dict[str, Any]) -> None:
     say(f"mode: {found['mode']}")
-    say(f"key: {found['npub'] or 'none; `discoclaw nostr new-key` makes one'}")
-    say(f"mirrored: {count(found['events'], 'event')}; each has to be on {found['min_acks']} of the relays")
+    say(f"key: {found['npub'] or 'none; make one with `discoclaw nostr new-key`'}")
+    least = count(found["min_acks"], "relay")
+    say(f"mirrored: {count(found['events'], 'event')}, each needed on at least {least}")
     if found["quarantined"]:
-        say(f"kept apart, since they can not be read: {count(found['quarantined'], 'event')}")
+        say(f"unreadable, and set aside: {count(found['quarantined'], 'event')}")
     if not found["relays"]:
-        say("No relays are set; name some with NOSTR_RELAYS.")
+        say("No relays are configured; set NOSTR_RELAYS.")
         return
-    table = Table("relay", "connected", "last answer", "waiting", "refused", "what is wrong")
+    table = Table("relay", "connected", "last answer", "waiting", "refused", "problem")
     for one in found["relays"]:
         cells = [
             line(one["url"], LONGEST),
@@ -59,7 +58,7 @@ def _tell_status(found: dict[str, Any]) -> None:
         table.add_row(*map(Text, cells))
     print_table(table)
     if not found["running"]:
-        say("The bot does not run, or has noted nothing yet; relays elsewhere were asked just now.")
+        say("The bot isn't running, or has just started, so this is what the relays answered just now.")
 
 
 def _waiting(one: dict[str, Any]) -> str:
@@ -69,29 +68,29 @@ def _waiting(one: dict[str, Any]) -> str:
 
 
 def _when(ms: int | None) -> str:
+    """A local time: just `15:03` if it is today, else with the date; "" for none."""
     if ms is None:
         return ""
-    told = iso_ms(ms)
-    return f"{told[11:19]}Z" if told[:10] == iso_ms(now_ms())[:10] else f"{told[:10]} {told[11:16]}Z"
+    return local_time(ms)[11:] if local_day(ms) == local_day(now_ms()) else local_time(ms)
 
 
 @nostr.command(rich_help_panel=PANEL)
 def push(
     check: Annotated[
         bool,
-        typer.Option("--check", help="Ask each relay what it has, and send what it lost or refused, too."),
+        typer.Option("--check", help="Ask each relay what it has, and send again what it lost or refused."),
     ] = False,
 ) -> None:
-    """Send everything that is not mirrored yet, and wait until the relays have it.
+    """Publish everything that isn't mirrored yet, and wait until the relays have it.
 
-    Exit code 1 when not every event is on NOSTR_MIN_ACKS of them.
+    The exit code is 1 unless every event is on at least NOSTR_MIN_ACKS relays.
 
     Example: discoclaw nostr push --check
     """
     from discoclaw.cli import relays
 
     here = relays.nostr_context(_wanted())
-    instead = "it does this by itself; its owners say `!nostr push` to it"
+    instead = "it publishes by itself; its owners can start that with `!nostr push`"
     with relays.exclusive_memory(instead) as memory, relays.ProgressBars() as bars:
         done = asyncio.run(relays.push(here, memory, check=check, tell=bars.show_delivery))
     for told in done.notes:
@@ -108,14 +107,15 @@ def push(
 @nostr.command(rich_help_panel=PANEL)
 def recover(
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would come back; works while the bot runs.")
+        bool, typer.Option("--dry-run", help="Only show what would be recovered; works while the bot runs.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring back the memory that relays have, and unite it with what is here. Twice is once.
+    """Recover the memory that relays have, and unite it with what is here. Repeating it changes nothing.
 
-    Nothing that is here is lost, and what was erased here does not come back. Exit code 1 when it may not be
-    everything: no relay gave all it has, something is known to be missing, or could not be taken in.
+    Nothing that is here is lost, and what was erased here does not come back. The exit code is 1 if the
+    recovery may be incomplete: no relay sent everything it has, something is known to be missing, or
+    something couldn't be restored.
 
     Example: discoclaw nostr recover --dry-run
     """
@@ -127,7 +127,7 @@ def recover(
             found = asyncio.run(relays.preview_recovery(here, bars.show_recovery))
     else:
         with (
-            relays.exclusive_memory("`--dry-run` says what would come back") as memory,
+            relays.exclusive_memory("use `--dry-run` to see what would be recovered") as memory,
             relays.ProgressBars() as bars,
         ):
             found = asyncio.run(relays.recover(here, memory, bars.show_recovery))
@@ -137,11 +137,11 @@ def recover(
         for told in found.warnings():
             note(told)
         if not found.events:
-            note(f"no relay has anything of {here.config.keys.npub}; is that the key that was used before?")
-        came = "would come" if found.dry else "came"
+            note(f"no relay has any event by {here.config.keys.npub}; is that the key that was used before?")
+        would = "would be" if found.dry else "were"
         say(
-            f"{count(found.events, 'event')} found on relays; {count(found.records, 'record')} of "
-            f"{count(found.subjects, 'memory')} and {count(len(found.files), 'file')} {came} back."
+            f"Found {count(found.events, 'event')} on relays: {count(found.records, 'record')} of "
+            f"{count(found.subjects, 'memory')} and {count(len(found.files), 'file')} {would} recovered."
         )
     if not found.is_complete:
         raise typer.Exit(1)
@@ -150,13 +150,13 @@ def recover(
 @nostr.command("new-key")
 def new_key(
     password: Annotated[
-        bool, typer.Option("--password", help="Ask for a password, and keep the key encrypted with it.")
+        bool, typer.Option("--password", help="Ask for a password, and encrypt the key with it.")
     ] = False,
 ) -> None:
-    """Make the bot's secret key, in a file that only you can read; it is shown nowhere.
+    """Create the bot's secret key in a file that only you can read. The key is not displayed.
 
-    Whoever has the key can read everything that is mirrored, and without it nobody can: keep a copy of the
-    file on another disk. NOSTR_SECRET_KEY, where it is set, counts instead.
+    Anyone with the key can read everything that is mirrored, and nobody can without it. Keep a copy of the
+    file on another disk. If NOSTR_SECRET_KEY is set, that key is used instead.
 
     Example: discoclaw nostr new-key --password
     """
@@ -165,19 +165,19 @@ def new_key(
     settings = settings_module.load()
     path = key_path(settings.data_dir)
     if password:
-        told = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-    keys = make_key(path, told if password else None)
-    say(f"The key {keys.npub} is in {path}.")
-    say("Keep a copy of that file elsewhere: if this disk is lost, only the key brings the memory back.")
+        typed = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    keys = make_key(path, typed if password else None)
+    say(f"Created the key {keys.npub} in {path}.")
+    say("Keep a copy of that file elsewhere: if this disk is lost, memory can only be recovered with it.")
     if password:
-        say("Set NOSTR_KEY_PASSWORD to the password, so that the bot can use it.")
+        say("Set NOSTR_KEY_PASSWORD to the password, so that the bot can use the key.")
     if settings.nostr_key is not None:
-        note("NOSTR_SECRET_KEY is set, and counts instead of that file; take it out to use the new key")
+        note("NOSTR_SECRET_KEY is set, so that key is used; unset it to use the new one")
 
 
 def _wanted() -> Settings:
-    """The settings, for a command that needs relays."""
+    """The settings, with a note if the bot itself does not mirror."""
     settings = settings_module.load()
     if settings.nostr_mode == "off":
-        note("NOSTR_MODE=off, so the running bot mirrors nothing; this command works all the same")
+        note("NOSTR_MODE=off, so the bot mirrors nothing; this command works all the same")
     return settings

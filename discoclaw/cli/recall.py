@@ -1,7 +1,7 @@
-"""`discoclaw recall`: what memory would bring into a prompt for a question, and why, or why not.
+"""`discoclaw recall`: which items would be put into a prompt for a message, and why, or why not.
 
-Reads the files and changes nothing, so it works while the bot runs. It ranks by words, links and time, as a
-reply does; vectors are the running bot's.
+Only reads, so it works while the bot runs. Ranks by words, links and time as a reply does, but without
+vectors, which only the running bot has.
 """
 
 from typing import Annotated, Any
@@ -36,21 +36,22 @@ from discoclaw.show.words import line, short
 from discoclaw.storage import disks_of
 
 LONGEST = 90
+"""Longest text in the table, in UTF-16 units."""
 
 
 def recall(
     who: SubjectArg,
-    query: Annotated[str, typer.Argument(help="What somebody says or asks.")],
+    query: Annotated[str, typer.Argument(help="What the person says or asks.")],
     explain: Annotated[
-        bool, typer.Option("--explain", help="Every candidate, with what each step gave.")
+        bool, typer.Option("--explain", help="Show every candidate and how its score came about.")
     ] = False,
     public: Annotated[
-        bool, typer.Option("--public", help="As in a channel, where nothing private is shown.")
+        bool, typer.Option("--public", help="As in a channel, where nothing private is used.")
     ] = False,
     branch: OnBranch = None,
     as_json: AsJson = False,
 ) -> None:
-    """What would be remembered of a person when this is said.
+    """Show which items about a person the bot would use to answer a message.
 
     Example: discoclaw recall 123456789012345678 "where does my sister live?" --explain
     """
@@ -73,14 +74,14 @@ def recall(
     elif shown:
         say("\n".join(line(chosen.line, settings.inject_max_chars) for chosen in shown))
     else:
-        say("Nothing.")
+        say("No item would be used.")
 
 
 Row = tuple[Item, Ranked | None, str]
 
 
 def _rows(items: tuple[Item, ...], shown: tuple[Chosen, ...], candidates: list[Ranked]) -> list[Row]:
-    """Every item that was looked at: what is shown first, in its order, and what became of each."""
+    """Every item that was considered, with what became of it. Those that would be used come first."""
     ranked = {one.item.id: one for one in candidates}
     why = {chosen.item.id: f"shown: {chosen.why}" for chosen in shown}
     rows: list[Row] = [(chosen.item, ranked.get(chosen.item.id), why[chosen.item.id]) for chosen in shown]

@@ -1,7 +1,7 @@
-"""`discoclaw memory get | set`: the record of a person or of a channel, as others read it, and notes in it.
+"""`discoclaw memory get | set`: the record of a person or a channel as it is published, and notes in it.
 
-A record is what its file says (names, members, purpose), and what the subject's ledger says now. `set` states
-something by hand: it becomes an item of the ledger, with a history like any other.
+A record combines its file (names, members, purpose) with what the subject's ledger says now. What `set` adds
+becomes an item of the ledger, with a history like any other.
 """
 
 import json
@@ -12,10 +12,13 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
+    CHANGE_PANEL,
     CLI_AUTHOR,
     CLI_ORIGIN,
+    LOCAL_TIMES,
     AsJson,
     inspect_subject,
+    local_time,
     no_memory_text,
     note,
     run_on_storage,
@@ -40,8 +43,6 @@ from discoclaw.storage import Storage, disks_of
 T = TypeVar("T")
 
 commands = typer.Typer()
-PANEL = "Change (the bot has to be stopped)"
-
 RecordArg = Annotated[
     str,
     typer.Argument(
@@ -55,7 +56,7 @@ RecordArg = Annotated[
 
 @commands.command()
 def get(who: RecordArg, as_json: AsJson = False) -> None:
-    """The record of a person (names, notes, preferences) or a channel (purpose, members, themes, decisions).
+    """Show the record of a person (names, notes, …) or a channel (purpose, members, themes, decisions).
 
     Example: discoclaw memory get 123456789012345678
     """
@@ -68,13 +69,13 @@ def get(who: RecordArg, as_json: AsJson = False) -> None:
     elif one.subject in there:
         say("\n".join([one.subject, *_lines(record)]))
     else:
-        told = no_memory_text(one.subject, there)
-        say(f"{told[:1].upper()}{told[1:]}{'' if told.endswith('?') else '.'}")
+        text = no_memory_text(one.subject, there)
+        say(f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}")
 
 
 def _record(one: Inspection, disk: Disk, settings: Settings) -> dict[str, Any]:
-    """The record as it is published, and what only an admin is told. Raises Refused and MemoryFault."""
-    beside = {
+    """The record as it is published, and what only an admin sees. Raises Refused and MemoryFault."""
+    more = {
         "branch": one.history.branches.current,
         "items": len(one.view.active()),
         "last_change": iso_ms(one.view.updated_at) if one.view.commits else "",
@@ -83,46 +84,48 @@ def _record(one: Inspection, disk: Disk, settings: Settings) -> dict[str, Any]:
         profile = _read(disk, PROFILES, user_id, Profile.from_json, Profile()).with_view(one.view)
         chosen = (choices.read(disk.documents("")) or {}).get(user_id, {})
         out = {"opted_out": bool(chosen.get("opted_out", False))}
-        return {**profile.published(is_owner=user_id in settings.owners), **out, **beside}
+        return {**profile.published(is_owner=user_id in settings.owners), **out, **more}
     if (group_id := group_of(one.subject)) is not None:
         group = _read(disk, GROUPS, group_id, Group.from_json, Group()).with_view(one.view)
-        return {**group.to_json(), **beside}
-    raise Refused(f"{one.subject} is no person and no channel; `discoclaw memory show` shows its items")
+        return {**group.to_json(), **more}
+    raise Refused(f"{one.subject} is neither a person nor a channel; `discoclaw memory show` shows its items")
 
 
 def _read(disk: Disk, folder: str, name: str, parse: Callable[[object], T], otherwise: T) -> T:
-    """What a file says; one that is none is said, and left as it is. Raises MemoryFault."""
+    """The record in a file. One that cannot be parsed is noted and left alone. Raises MemoryFault."""
     path = disk.documents(folder).folder / f"{name}.json"
     try:
         return parse(json.loads(disk.documents(folder).read(path.name)))
     except FileNotFoundError:
         return otherwise
     except OSError as error:
-        raise MemoryFault(f"{path} can not be read: {error}") from error
+        raise MemoryFault(f"can't read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        note(f"{path} is no record ({error}); the bot keeps it aside when it next reads it")
+        note(f"{path} is not a record ({error}); the bot will set it aside when it next reads it")
         return otherwise
 
 
 def _lines(record: Mapping[str, Any]) -> list[str]:
-    """A record for people: what is one value on a line, what are many below one."""
+    """A record for people: a single value on one line, several values below their name."""
     lines = []
     for name, value in record.items():
         title = name.replace("_", " ")
-        told = _told(name, value)
-        if isinstance(told, list):
-            lines += [title, *(f"  - {one}" for one in told)]
-        elif told:
-            lines.append(f"{title:<12} {told}")
+        shown = _shown(name, value)
+        if isinstance(shown, list):
+            lines += [title, *(f"  - {one}" for one in shown)]
+        elif shown:
+            lines.append(f"{title:<12} {shown}")
     return lines
 
 
-def _told(name: str, value: Any) -> str | list[str]:
-    """One field; "" or [] for nothing."""
+def _shown(name: str, value: Any) -> str | list[str]:
+    """The value of one field as text; "" or [] if there is none."""
     if name == "first_seen":
-        return when(value * 1000) if value else ""
+        return local_time(value * 1000) if value else ""
+    if name == "last_change":
+        return when(value, LOCAL_TIMES) if value else ""
     if name in ("display_names", "decisions"):
-        return [f"{line(text)} ({when(at * 1000)})" for text, at in value]
+        return [f"{line(text)} ({local_time(at * 1000)})" for text, at in value]
     if name == "members":
         return [f"{line(called)} ({line(user_id)})" for user_id, called in value]
     if isinstance(value, bool):
@@ -141,23 +144,27 @@ def _text(value: Any) -> str:
 # ---------------------------------------------------------------------- stating
 
 
-@commands.command("set", rich_help_panel=PANEL)
+@commands.command("set", rich_help_panel=CHANGE_PANEL)
 def set_(
     who: RecordArg,
-    note_: Annotated[str | None, typer.Option("--note", help="Of a person: a note, one sentence.")] = None,
-    theme: Annotated[str | None, typer.Option("--theme", help="Of a channel: what it talks about.")] = None,
-    decision: Annotated[str | None, typer.Option("--decision", help="Of a channel: what holds.")] = None,
+    note_: Annotated[str | None, typer.Option("--note", help="For a person: a note of one sentence.")] = None,
+    theme: Annotated[
+        str | None, typer.Option("--theme", help="For a channel: what people talk about there.")
+    ] = None,
+    decision: Annotated[
+        str | None, typer.Option("--decision", help="For a channel: what has been decided.")
+    ] = None,
 ) -> None:
-    """State something of a person, or of a channel: it stands in their record, and the model always reads it.
+    """Add a note about a person, or a theme or decision of a channel. The model always reads it.
 
-    A channel's purpose is its topic in Discord. `discoclaw memory undo` takes a note back.
+    A channel's purpose is its topic in Discord. `discoclaw memory undo` removes a note again.
 
     Example: discoclaw memory set 123456789012345678 --note "Prefers to be called Annie."
     """
     subject = subject_named(who)
     given = {name: text for name, text in zip(_OPTIONS, (note_, theme, decision), strict=True) if text}
     if len(given) != 1:
-        raise typer.BadParameter("say one of them", param_hint=" / ".join(_OPTIONS))
+        raise typer.BadParameter("use exactly one of them", param_hint=" / ".join(_OPTIONS))
     ((option, text),) = given.items()
     _check(subject, option)
     clean = without_secrets(text)
@@ -171,7 +178,7 @@ def set_(
             facets = Facets(author="stated", key=key_of(part, clean), category="core")
             item, done = draft.upsert(KINDS[part], clean, CLI_ORIGIN, facets=facets)
         what = f"the {option.removeprefix('--')} {short(item.id)} {quoted(item.text)}"
-        return f"{subject} had {what} already." if done == "unchanged" else f"{subject} has {what} now."
+        return f"{subject} already had {what}." if done == "unchanged" else f"{subject} now has {what}."
 
     say(run_on_storage(lambda storage: _stated(storage, subject, state)))
 
@@ -180,12 +187,12 @@ _OPTIONS: Mapping[str, Part | None] = {"--note": None, "--theme": "theme", "--de
 
 
 def _check(subject: str, option: str) -> None:
-    """Raise Refused where a subject has no such part in its record, or nobody knows it."""
+    """Raise Refused if the option does not fit the subject, or the subject is unknown."""
     if user_of(subject) is None and group_of(subject) is None:
-        raise Refused(f"{subject} is no person and no channel; it has no record")
+        raise Refused(f"{subject} is neither a person nor a channel, so it has no record")
     if (user_of(subject) is None) == (option == "--note"):
-        fits = "--theme and --decision" if option == "--note" else "--note"
-        raise Refused(f"{subject} has no {option.removeprefix('--')}s; for it there is {fits}")
+        fits = "--theme or --decision" if option == "--note" else "--note"
+        raise Refused(f"{subject} has no {option.removeprefix('--')}s; use {fits}")
     with disks_of(settings_module.load()) as stores:
         there = recorded(stores.used)
     if subject not in there:
@@ -193,7 +200,7 @@ def _check(subject: str, option: str) -> None:
 
 
 async def _stated(storage: Storage, subject: str, state: Callable[[Draft], str]) -> str:
-    """Record a statement, and have it in the record's file too."""
+    """Record a statement in the ledger, and update the record's file before the process ends."""
     try:
         return await storage.memory.change(subject, "noted by hand", state, by=CLI_AUTHOR)
     finally:

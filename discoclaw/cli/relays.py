@@ -1,6 +1,6 @@
-"""What `discoclaw nostr` works with: the key, the relays, the mirror, as the settings have them.
+"""The work behind `discoclaw nostr`: the key, the relays and the mirror, as the settings configure them.
 
-Imported by the commands only when one of them runs: Nostr's libraries take a tenth of a second.
+The commands import this module only when they run, since Nostr's libraries take a tenth of a second to load.
 """
 
 import asyncio
@@ -33,23 +33,25 @@ from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.settings import EMBEDDED, Settings
+from discoclaw.show.words import count
 from discoclaw.storage import disks_of
 
 STATUS_WAIT_S = 3.0
-"""So long `status` waits for a relay."""
+"""How long `status` waits for a relay."""
 _TICK_S = 0.25
+"""How often the progress of a delivery is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class NostrContext:
-    """Everything about Nostr that the settings say."""
+    """The settings of a command that uses relays."""
 
     settings: Settings
     config: NostrConfig
 
     @asynccontextmanager
     async def adapter(self, memory: Memory) -> AsyncIterator[NostrAdapter]:
-        """The bot's own door, open, for a memory whose folder is taken."""
+        """The Nostr adapter, open, for a memory whose folder this process has locked."""
         redactor = redactor_for(self.settings, self.config.keys)
         door = NostrAdapter(self.config, memory, clock=now_ms, redactor=redactor)
         await door.open()
@@ -60,13 +62,13 @@ class NostrContext:
 
 
 def nostr_context(settings: Settings) -> NostrContext:
-    """Raises SettingsError where relays or the key are missing, or may not be used like that."""
+    """The Nostr configuration. Raises SettingsError if relays or the key are missing or unusable."""
     if not settings.nostr_relays:
         raise SettingsError("no relays are set; name some with NOSTR_RELAYS, or say NOSTR_RELAYS=embedded")
     keys = find_keys(settings)
     if keys is None:
         raise SettingsError(
-            "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or make one with "
+            "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or create one with "
             "`discoclaw nostr new-key`"
         )
     return NostrContext(settings, nostr_config_with(settings, keys))
@@ -74,7 +76,7 @@ def nostr_context(settings: Settings) -> NostrContext:
 
 @contextmanager
 def exclusive_memory(instead: str) -> Iterator[Memory]:
-    """The memory with its folder taken. Raises FolderInUse with what to do `instead` while the bot runs."""
+    """The memory, with its folder locked. Raises FolderInUse with what to do `instead` while the bot runs."""
     try:
         with locked_storage() as storage:
             yield storage.memory
@@ -86,10 +88,10 @@ def exclusive_memory(instead: str) -> Iterator[Memory]:
 async def relays_of(
     settings: Settings, keys: Keys, timeout_s: float | None = None
 ) -> AsyncIterator[list[Relay]]:
-    """The relays of the settings, connecting, beside a bot that may be running.
+    """The configured relays, connecting. The bot may be running.
 
-    The embedded one is that of a running bot, else it runs here meanwhile. Raises SettingsError for a wrong
-    address.
+    The embedded relay is the running bot's, or is started here for the time being. Raises SettingsError for
+    an invalid address.
     """
     async with AsyncExitStack() as stack:
         urls, name = list(settings.nostr_relays), None
@@ -114,9 +116,9 @@ async def relays_of(
 
 
 async def status(settings: Settings) -> dict[str, Any]:
-    """How each relay is doing, for programs; from what a running bot noted, or by connecting for a moment.
+    """The state of each relay, as JSON: from the notes of a running bot, or else by connecting briefly.
 
-    Changes nothing, and needs nobody's leave. Raises SettingsError.
+    Changes nothing. Raises SettingsError.
     """
     keys = find_keys(settings)
     noted = read_state(state_path(settings.data_dir), now_ms())
@@ -134,14 +136,14 @@ async def status(settings: Settings) -> dict[str, Any]:
 
 
 async def _probed(settings: Settings, keys: Keys | None) -> dict[str, dict[str, Any]]:
-    """What can be seen of each relay by connecting; the embedded one runs within the bot only."""
+    """The state of each relay, found out by connecting."""
     if settings.nostr_relays == (EMBEDDED,):
-        return {EMBEDDED: {"error": "it runs only while the bot does"}}
+        return {EMBEDDED: {"error": "it runs only while the bot runs"}}
     found: dict[str, dict[str, Any]] = {}
     wait_s = min(STATUS_WAIT_S, settings.nostr_timeout_s)
     async with relays_of(settings, keys or Keys.generate(), wait_s) as relays:
         for relay in relays:
-            with suppress(RelayError):  # its status says so
+            with suppress(RelayError):  # which is then part of its status
                 await relay.ready(wait_s)
             one = relay.status()
             found[relay.url] = {
@@ -154,7 +156,7 @@ async def _probed(settings: Settings, keys: Keys | None) -> dict[str, dict[str, 
 
 
 def _queued(settings: Settings, urls: list[str]) -> tuple[OutboxStatus | None, int]:
-    """What waits in the outbox for each relay, and how many events are in quarantine."""
+    """The outbox's queue for each relay, and how many events are in quarantine."""
     path = settings.outbox_path
     if not path.exists():
         return None, 0
@@ -179,12 +181,12 @@ def _relay(url: str, one: Any, queued: OutboxStatus | None) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------- out and in
+# ---------------------------------------------------------------------- push and recovery
 
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """How far everything came. `notes` are sentences about what did not."""
+    """How much was delivered. `notes` are sentences about what was not."""
 
     tally: DeliveryProgress
     notes: tuple[str, ...]
@@ -193,29 +195,28 @@ class PushResult:
 async def push(
     here: NostrContext, memory: Memory, *, check: bool, tell: Callable[[DeliveryProgress], None]
 ) -> PushResult:
-    """Publish all that is not published, and wait until the relays have it, or nothing moves any more.
+    """Publish everything that is not published, and wait until the relays have it, or progress stops.
 
-    `check`: what relays once had and do not have now goes to them again, and so does what they refused.
+    `check`: also send again what relays have lost or refused.
     """
     async with here.adapter(memory) as door:
         await door.mirror.push(full=check)
         waiting = door.mirror.waiting
-        notes = [f"{waiting} units can not be mirrored now"] if waiting else []
+        notes = [f"{count(waiting, 'unit')} can't be mirrored now; see the bot's log"] if waiting else []
         notes += await _checked(door) if check else []
         door.deliver()
         tally = await _delivered(door, here.settings, tell)
         for one in await door.status():
-            why = one.last_failure or one.connection.last_error or "it did not take them in time"
+            url = one.connection.url
+            why = one.last_failure or one.connection.last_error or "it didn't accept them in time"
             if one.queue.depth:
-                notes.append(f"{one.connection.url}: {one.queue.depth:,} events still wait: {why}")
-            notes += [
-                f"{one.connection.url} refused {count:,}: {reason}" for reason, count in one.queue.parked
-            ]
+                notes.append(f"{url}: {one.queue.depth:,} events are still waiting: {why}")
+            notes += [f"{url} refused {number:,}: {reason}" for reason, number in one.queue.parked]
     return PushResult(tally, tuple(notes))
 
 
 async def _checked(door: NostrAdapter) -> list[str]:
-    """Have sent again what relays lack; sentences about it."""
+    """Queue again what relays lack or refused. Returns sentences about it."""
     notes, outbox = [], door.outbox
     for relay in door.relays:
         there: set[str] = set()
@@ -226,9 +227,9 @@ async def _checked(door: NostrAdapter) -> list[str]:
         fetched = await relay.fetch([Filter(authors=(door.config.keys.public,))], take)
         if fetched.complete:
             if lacking := await in_thread(outbox.requeue_missing, relay.url, there):
-                notes.append(f"{relay.url} lacks {lacking:,} events that it had; they are sent again")
+                notes.append(f"{relay.url} lost {lacking:,} events; they are sent again")
         else:
-            notes.append(f"{relay.url} can not be checked: {fetched.reason}")
+            notes.append(f"{relay.url} can't be checked: {fetched.reason}")
         await in_thread(outbox.unpark, relay.url)
     return notes
 
@@ -236,7 +237,7 @@ async def _checked(door: NostrAdapter) -> list[str]:
 async def _delivered(
     door: NostrAdapter, settings: Settings, tell: Callable[[DeliveryProgress], None]
 ) -> DeliveryProgress:
-    """Wait until nothing waits for any relay, or nothing has moved for a while."""
+    """Wait until nothing is waiting for any relay, or nothing has moved for twice the relays' timeout."""
     outbox, urls = door.outbox, [relay.url for relay in door.relays]
     time, patience_s = asyncio.get_running_loop().time, 2 * settings.nostr_timeout_s
     flushed = asyncio.create_task(door.drain())
@@ -256,13 +257,13 @@ async def _delivered(
 
 
 async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], None]) -> RecoveryReport:
-    """Bring back what relays have, into a memory whose folder is taken."""
+    """Recover what relays have into a memory whose folder this process has locked."""
     async with here.adapter(memory) as door:
         return await door.recover(tell)
 
 
 async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> RecoveryReport:
-    """What that would bring back; a bot may be running."""
+    """What a recovery would restore, without changing anything. The bot may be running."""
     keys, codec = here.config.keys, here.config.codec
     with disks_of(here.settings) as stores:
         async with relays_of(here.settings, keys) as relays:
@@ -275,7 +276,7 @@ async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) 
 
 
 class ProgressBars:
-    """Progress on stderr, where that is a terminal."""
+    """Progress bars on stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         self._progress = Progress(
@@ -298,11 +299,11 @@ class ProgressBars:
         self._progress.stop()
 
     def show_recovery(self, at: Reached) -> None:
-        """A recovery has come so far."""
+        """Show how far a recovery has come."""
         self._show(at.stage, at.done, at.total, f"{at.per_s:,.0f}/s" if at.done else "")
 
     def show_delivery(self, tally: DeliveryProgress) -> None:
-        """So much is delivered."""
+        """Show how much has been delivered."""
         self._show("delivering", tally.enough, tally.events, "")
 
     def _show(self, name: str, done: int, total: int | None, rate: str) -> None:
@@ -312,11 +313,11 @@ class ProgressBars:
         self._progress.update(task, completed=done, total=total, rate=rate)
 
 
-# ---------------------------------------------------------------------- the owner's voice
+# ---------------------------------------------------------------------- the owner's events
 
 
 def relay_access(settings: Settings) -> RelayAccess | None:
-    """How an event of the owner reaches the bot; None where there are no relays or no key of the bot."""
+    """How an event of the owner reaches the bot; None without relays or without a key of the bot."""
     keys = find_keys(settings)
     if keys is None or not settings.nostr_relays or settings.nostr_mode == "off":
         return None

@@ -1,4 +1,4 @@
-"""`discoclaw memory verify`: hash everything anew, say what is wrong, and repair it when asked to."""
+"""`discoclaw memory verify`: recomputes every hash, reports what is wrong, and repairs it on request."""
 
 import asyncio
 from dataclasses import replace
@@ -32,17 +32,17 @@ from discoclaw.storage import disks_of
 
 
 def verify(
-    who: Annotated[str | None, typer.Argument(help="A Discord user id; without it, everybody.")] = None,
+    who: Annotated[str | None, typer.Argument(help="A Discord user id; by default, everybody.")] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Write damaged ledgers anew; the original is kept beside.")
+        bool, typer.Option("--repair", help="Rewrite damaged ledgers, and keep the originals beside them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Hash every ledger anew, and compare the durable files with them. Exit code 1 when something is wrong.
+    """Check the hashes of every ledger, and compare the durable files with them.
 
-    --repair keeps the lines that verify, accepts that commits on the others are lost, and brings the
-    durable file in line as the bot would. Of a database that is damaged it saves what can be read, and keeps
-    the damaged one. The bot has to be stopped for it.
+    The exit code is 1 if anything is wrong. --repair keeps the lines that verify, accepts that commits on the
+    other lines are lost, and updates the durable file as the bot would. From a damaged database it saves
+    every readable row, and keeps the original. Stop the bot before you repair.
 
     Example: discoclaw memory verify --repair
     """
@@ -69,7 +69,7 @@ def verify(
 
 
 def _look_at_whole(settings: Settings, stores: Disks, repair: bool) -> None:
-    """Raise MemoryFault for a store that is damaged as a whole; or save what can be read of it."""
+    """Raise MemoryFault if the whole store is damaged or, with `repair`, save what can be read."""
     why = stores.check()
     if why is not None and not repair:
         raise MemoryFault(why)
@@ -78,7 +78,7 @@ def _look_at_whole(settings: Settings, stores: Disks, repair: bool) -> None:
 
 
 def _names(disk: Disk, who: str | None) -> list[str]:
-    """Who is to be checked. Raises Refused for somebody of whom there is nothing."""
+    """The subjects to check. Raises Refused for one without a memory."""
     there = sorted({*subjects(disk), *unfinished(disk)})
     if who is not None and who not in there:
         raise Refused(no_memory_text(who, there))
@@ -89,19 +89,19 @@ def _checked(disk: Disk, subject: str) -> Inspection:
     one = inspect_or_fault(disk, subject)
     if subject not in unfinished(disk):
         return one
-    fault = "its erasing was interrupted; the bot finishes it at its next start"
+    fault = "erasing it was interrupted; the bot finishes that when it next starts"
     return replace(one, faults=(*one.faults, fault))
 
 
 async def _repair(memory: Memory, one: Inspection) -> list[str]:
-    """Repair one subject; what was done, in sentences. What can not be repaired is a note."""
+    """Repair one subject. Returns what was done, as sentences; what cannot be repaired is noted on stderr."""
     lines, now = memory.ledgers.log(one.subject), now_ms()
     try:
         mended = await in_thread(ledger.repair, lines, now_ms=now, stamp=stamp_of(now))
-        await memory.view(one.subject)  # the durable file comes in line
+        await memory.view(one.subject)  # which updates the durable file
         after = await in_thread(ledger.read, lines)
     except OSError as error:
-        note(f"{one.subject}: {lines.path} can not be repaired: {error}")
+        note(f"{one.subject}: can't repair {lines.path}: {error.strerror or error}")
         return []
     except MemoryFault as fault:
         note(f"{one.subject}: {fault}")
@@ -112,8 +112,8 @@ async def _repair(memory: Memory, one: Inspection) -> list[str]:
     if one.torn:
         steps.append(f"left out an unfinished last line of {one.torn} bytes")
     lost = sorted(after.history.accepted - one.history.accepted)
-    steps += [f"the commit {commit} is lost, which is noted; what follows it stays" for commit in lost]
-    return [*steps, f"written anew; what was there is kept as {mended.kept_as}"]
+    steps += [f"recorded that the commit {commit} is lost; what follows it stays" for commit in lost]
+    return [*steps, f"rewrote the ledger; the original is {mended.kept_as}"]
 
 
 def _tell(checked: list[Inspection], done: dict[str, list[str]]) -> None:
@@ -124,7 +124,10 @@ def _tell(checked: list[Inspection], done: dict[str, list[str]]) -> None:
             say(f"{one.subject}: {line(fault)}")
     commits = count(sum(len(one.commits) for one in checked), "commit")
     faulty = sum(bool(one.faults) for one in checked)
-    say(f"{count(len(checked), 'memory')} with {commits} checked, {faulty or 'none'} with something to say.")
+    if faulty:
+        say(f"Checked {count(len(checked), 'memory')} with {commits}: found problems in {faulty}.")
+    else:
+        say(f"Checked {count(len(checked), 'memory')} with {commits}: no problems.")
 
 
 def _json(one: Inspection) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """A data folder with a real history, and a shell to type commands into."""
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,16 @@ from tests.cli.shell import Shell
 from tests.memory.kit import ANN, BOB, NOW, Clock, remember
 
 STATED = Origin("stated")
+
+
+@pytest.fixture(autouse=True)
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The system's zone is UTC, wherever the tests run; `zone` in a test sets another one."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.fixture

@@ -72,11 +72,11 @@ class TestTheFolderIsLocked:
         assert after.faults == ()
         assert after.history.records[:-1] == before
         assert after.history.records[-1].metadata["by"] == "cli"
-        assert shell.says("verify").endswith("none with something to say.\n")
+        assert shell.says("verify").endswith(": no problems.\n")
 
     def test_an_empty_folder_stays_empty(self, empty: Shell) -> None:
         for words in CHANGING:
-            assert empty.refuses(*words).startswith("nothing is remembered of user-123")
+            assert empty.refuses(*words).startswith("there is no memory of user-123")
         assert list(empty.folder.iterdir()) == []
 
 
@@ -84,7 +84,7 @@ class TestBranches:
     def test_a_persona_begins_is_used_and_goes(self, shell: Shell) -> None:
         told = shell.says("create-branch", "123", "Work", "--persona", "Formal,  with footnotes.")
         assert told == (
-            "user-123 has the branch work now; `discoclaw memory checkout user-123 work` switches to it.\n"
+            "Created the branch work. Switch to it with `discoclaw memory checkout user-123 work`.\n"
         )
         assert shell.says("checkout", "123", "work") == "user-123 is now on work.\n"
         assert shell.says("checkout", "123", "WORK") == "user-123 is already on work.\n"
@@ -92,7 +92,7 @@ class TestBranches:
         assert "“Formal, with footnotes.”" in shell.says("branches", "123")
         assert "is the current branch" in shell.refuses("delete-branch", "123", "work")
         shell.says("checkout", "123", "main")
-        assert shell.says("delete-branch", "123", "work").startswith("work is deleted; it stood at ")
+        assert shell.says("delete-branch", "123", "work").startswith("Deleted work, which was at ")
         assert "work" not in shell.says("branches", "123")
 
     def test_one_can_begin_where_another_stands(self, shell: Shell) -> None:
@@ -122,8 +122,8 @@ class TestBranches:
             (["restore", "123", "HEAD~99"], "goes back beyond the first commit"),
             (["edit", "123", ID, "  "], "there is no text to remember"),
             (["edit", "123", ID, "x", "--branch", "nope"], "there is no branch 'nope'"),
-            (["settle", "123", "zzzz", "keep"], "no question is “zzzz”; there is "),
-            (["settle", "123", "", "keep"], "no question is “”; there is "),
+            (["settle", "123", "zzzz", "keep"], "no question has the id “zzzz”; open: "),
+            (["settle", "123", "", "keep"], "no question has the id “”; open: "),
             (["undo", "123", "--branch", "nope"], "there is no branch 'nope'"),
         ],
     )
@@ -138,7 +138,7 @@ class TestBranches:
         key = "sk-ant-api03-0123456789abcdefABCDEF-loopback"
         result = shell.run("create-branch", "123", "work", "--persona", f"Knows {key}.")
         assert result.exit_code == 0
-        assert result.stderr == "note: what looks like a secret key is left out\n"
+        assert result.stderr == "note: left out what looks like a secret key\n"
         assert key.encode() not in b"".join(
             path.read_bytes() for path in shell.folder.rglob("*") if path.is_file()
         )
@@ -151,7 +151,7 @@ class TestBringingTogether:
         assert lines[1].startswith("+ ") and lines[1].endswith("[tool] “User writes Rust.”")
         assert lines[2].startswith(f"! {ID} changed on both sides")
         assert "“User prefers tabs, 8 wide.”" in lines[2] and "“User prefers spaces over tabs.”" in lines[2]
-        assert lines[3] == "`discoclaw memory settle user-123` lists what is to be settled."
+        assert lines[3] == "List the open questions with `discoclaw memory settle user-123`."
         assert texts(shell) == ["User prefers tabs, 8 wide.", "User works at Acme.", "User writes Rust."]
         assert len(shell.json("settle", "123")) == 2
         assert shell.says("merge", "123", "coding") == "nothing to do: all of it is here already\n"
@@ -180,7 +180,7 @@ class TestBringingTogether:
         shell.says("undo", "123")
         shell.says("undo", "123")
         assert "settle" not in shell.says("undo", "123")
-        assert shell.says("settle", "123") == "There is nothing to settle.\n"
+        assert shell.says("settle", "123") == "There are no open questions.\n"
 
     def test_undo_on_another_branch(self, shell: Shell) -> None:
         shell.says("undo", "123", "--branch", "coding")
@@ -235,7 +235,7 @@ class TestEditing:
 
     def test_a_key_is_left_out(self, shell: Shell) -> None:
         result = shell.run("edit", "123", ID, "Key AKIAIOSFODNN7EXAMPLE")
-        assert (result.exit_code, result.stderr) == (0, "note: what looks like a secret key is left out\n")
+        assert (result.exit_code, result.stderr) == (0, "note: left out what looks like a secret key\n")
         assert "AKIA" not in result.stdout
 
     def test_an_edit_by_hand_is_adopted_first(self, shell: Shell) -> None:
@@ -274,10 +274,8 @@ class TestSettling:
         key = self.question(shell)
         assert shell.says("settle", "123", key[:6], answer) == f"Settled on main, {answer}: {ID} {told}\n"
         assert texts(shell) == left
-        assert shell.says("settle", "123") == "There is nothing to settle.\n"
-        assert (
-            shell.refuses("settle", "123", key, answer) == f"no question is “{key}”; there is none to settle"
-        )
+        assert shell.says("settle", "123") == "There are no open questions.\n"
+        assert shell.refuses("settle", "123", key, answer) == f"no question has the id “{key}”; none is open"
 
     def test_a_question_without_an_answer_is_wrong_usage(self, shell: Shell) -> None:
         for words in ([self.question(shell)], [self.question(shell), "maybe"]):
@@ -287,7 +285,7 @@ class TestSettling:
     def test_a_question_of_another_branch_is_listed_with_its_branch(self, shell: Shell) -> None:
         shell.says("checkout", "123", "coding")
         assert "[main] You told me" in shell.says("settle", "123")
-        assert shell.says("settle", "123", "--branch", "coding") == "There is nothing to settle.\n"
+        assert shell.says("settle", "123", "--branch", "coding") == "There are no open questions.\n"
         shell.says("settle", "123", self.question(shell), "new")
         assert "User prefers 2 columns." in texts(shell)
         assert "User prefers 2 columns." not in texts(shell, "coding")

@@ -144,9 +144,9 @@ class TestGet:
             {"scope": f"group:{CHANNEL}", "from": "file", "context_history": 30},
         ]
 
-    def test_without_a_scope_all_wishes_are_listed(self, shell: Shell) -> None:
+    def test_without_a_scope_all_overrides_are_listed(self, shell: Shell) -> None:
         shell.says("set", f"user:{PERSON}", "respond_mode=none", "context_history=3")
-        listed = shell.says("get").split("All wishes there are:\n")[1]
+        listed = shell.says("get").split("All overrides:\n")[1]
         assert listed.split() == [f"user:{PERSON}", "respond_mode=none,", "context_history=3", "config.json"]
 
     def test_works_while_the_bot_runs_and_changes_nothing(self, shell: Shell) -> None:
@@ -171,9 +171,9 @@ class TestGet:
         ]
         assert sorted(path.name for path in shell.root.iterdir()) == ["config.json", "signed.json"]
 
-    def test_wishes_for_pseudonyms_are_told_apart_only_with_the_bots_key(self, shell: Shell) -> None:
+    def test_overrides_for_pseudonyms_are_told_apart_only_with_the_bots_key(self, shell: Shell) -> None:
         shell.sign(Overrides("all"), Scope("group", NAMES.channel(CHANNEL)[:32]))
-        assert "can not be told without the bot's key" in shell.noted("get", f"group:{CHANNEL}")
+        assert "without the bot's key" in shell.noted("get", f"group:{CHANNEL}")
         shell.relays = Relays()
         assert shell.json(f"group:{CHANNEL}")["respond_mode"]["value"] == "all"
 
@@ -185,8 +185,8 @@ class TestSetByHand:
     def test_writes_the_local_file_and_says_so(self, shell: Shell) -> None:
         told = shell.says("set", f"group:{CHANNEL}", "respond_mode=mention", "context_history=30")
         assert told == (
-            f"group:{CHANNEL} has respond_mode=mention, context_history=30 in {shell.file}; "
-            "a bot that runs follows with the next message.\n"
+            f"group:{CHANNEL} has respond_mode=mention, context_history=30 in {shell.file}. "
+            "A running bot applies it with the next message.\n"
         )
         assert shell.written() == {
             "version": 1,
@@ -199,7 +199,7 @@ class TestSetByHand:
         assert shell.written()["global"] == {"respond_mode": "none", "context_history": 30}
         shell.says("set", "global", "respond_mode=")
         assert shell.written()["global"] == {"context_history": 30}
-        assert "has no wishes of its own any more" in shell.says("set", "global", "context_history=")
+        assert "has no overrides any more" in shell.says("set", "global", "context_history=")
         assert shell.written() == {"version": 1}
 
     @pytest.mark.parametrize("typed", [f"<#{CHANNEL}>", CHANNEL])
@@ -226,7 +226,8 @@ class TestSetByHand:
         shell.sign(Overrides("owner"))
         told = shell.noted("set", "global", "respond_mode=all")
         assert told == (
-            "note: respond_mode stays owner there: signed by the owner, for global, which counts more\n"
+            "note: respond_mode is still owner there (signed by the owner, for global), "
+            "which takes precedence\n"
         )
 
     def test_what_it_does_not_understand_it_does_not_overwrite(self, shell: Shell) -> None:
@@ -238,12 +239,12 @@ class TestSetByHand:
     @pytest.mark.parametrize(
         ("words", "why"),
         [
-            (["global", "respnd_mode=all"], "'respnd_mode=all' sets no field; did you mean respond_mode?"),
+            (["global", "respnd_mode=all"], "'respnd_mode=all' names no field; did you mean respond_mode?"),
             (
                 ["global", "loudness=3"],
-                "there are respond_mode=all, mention, owner, none; context_history=1 to 200",
+                "use respond_mode=all, mention, owner, none; context_history=1 to 200",
             ),
-            (["global", "respond_mode"], "'respond_mode' sets no field (there are"),
+            (["global", "respond_mode"], "'respond_mode' names no field (use"),
             (["global", "respond_mode=mentoin"], "one of all, mention, owner, none; did you mean mention?"),
             (["global", "context_history=0"], "context_history must be a whole number from 1 to 200"),
             (["global", "context_history=lots"], "context_history must be a whole number from 1 to 200"),
@@ -266,7 +267,7 @@ class TestSetBySignature:
         told = shell.says("set", f"group:{CHANNEL}", "respond_mode=mention", "context_history=30")
         assert told == (
             f"group:{CHANNEL} has respond_mode=mention, context_history=30, signed by {OWNER.npub}, on "
-            "wss://one; the bot takes it from there.\n"
+            "wss://one; the bot gets it from there.\n"
         )
         (event,) = relays.sent
         assert CHANNEL not in event.encode()
@@ -279,7 +280,7 @@ class TestSetBySignature:
         shell.root.mkdir(parents=True)
         relays = shell.signing()
         for words in (["respond_mode=all"], ["context_history=30"], ["respond_mode="]):
-            assert "it is known here too" in shell.says("set", f"group:{CHANNEL}", *words)
+            assert "it is stored here too" in shell.says("set", f"group:{CHANNEL}", *words)
         one, two, three = relays.sent
         assert one.created_at < two.created_at < three.created_at
         assert json.loads(BOT.open(two.content, by=OWNER.public)) == {
@@ -294,9 +295,7 @@ class TestSetBySignature:
         bot = Memory(shell.root, clock=Clock())
         bot.open()
         try:
-            assert "the bot that runs here takes it from there" in shell.says(
-                "set", "global", "respond_mode=all"
-            )
+            assert "the running bot gets it from there" in shell.says("set", "global", "respond_mode=all")
             assert not (shell.root / "signed.json").exists()
         finally:
             bot.close()
@@ -304,20 +303,20 @@ class TestSetBySignature:
     def test_a_relay_that_refuses_is_named(self, shell: Shell) -> None:
         shell.signing().failing = {"wss://two": "blocked: not on my list"}
         told = shell.noted("set", "global", "respond_mode=all")
-        assert told == "note: wss://two did not take it: blocked: not on my list\n"
+        assert told == "note: wss://two didn't accept it: blocked: not on my list\n"
 
     def test_where_no_relay_takes_it_nothing_changed(self, shell: Shell) -> None:
         shell.root.mkdir(parents=True)
         relays = shell.signing()
         relays.accepting, relays.failing = (), {"wss://one": "no connection"}
         told = shell.refuses("set", "global", "respond_mode=all")
-        assert told == "no relay took it, so nothing changed (wss://one: no connection)"
+        assert told == "no relay accepted the change, so nothing changed (wss://one: no connection)"
         assert list(shell.root.iterdir()) == []
 
     def test_without_relays_the_change_is_local(self, shell: Shell) -> None:
         shell.signing()
         shell.relays = None
-        assert "there are no relays to publish to" in shell.noted("set", "global", "respond_mode=all")
+        assert "there is no relay to publish to" in shell.noted("set", "global", "respond_mode=all")
         assert shell.written()["global"] == {"respond_mode": "all"}
 
     def test_an_encrypted_key_wants_its_password(self, shell: Shell) -> None:
@@ -330,9 +329,9 @@ class TestSetBySignature:
     def test_a_key_that_the_bot_does_not_follow_is_refused(self, shell: Shell) -> None:
         relays = shell.signing()
         told = shell.refuses("set", "global", "respond_mode=all", NOSTR_OWNER=BOT.npub)
-        assert f"NOSTR_OWNER_SECRET_KEY is of {OWNER.npub}" in told
+        assert f"NOSTR_OWNER_SECRET_KEY belongs to {OWNER.npub}" in told
         told = shell.refuses("set", "global", "respond_mode=all", NOSTR_OWNER="")
-        assert told == f"NOSTR_OWNER is not set, so the bot follows nobody; set it to {OWNER.npub}"
+        assert told == f"NOSTR_OWNER is not set, so the bot would ignore the change; set it to {OWNER.npub}"
         assert relays.sent == []
 
     @pytest.mark.parametrize(

@@ -82,14 +82,14 @@ class TestExport:
     def test_no_file_of_the_memory_is_written_over(self, shell: Shell, format_: str, name: str) -> None:
         before = fingerprint(shell.folder)
         path = str(shell.memory_folder / name)
-        assert "among the files of the memory" in shell.refuses(
+        assert "inside the folder of the memory itself" in shell.refuses(
             "export", "123", "--format", format_, "-o", path
         )
         assert fingerprint(shell.folder) == before
 
     def test_of_nobody_no_file_is_made(self, shell: Shell) -> None:
         path = shell.folder / "x.json"
-        assert shell.refuses("export", "9", "-o", str(path)).startswith("nothing is remembered of user-9")
+        assert shell.refuses("export", "9", "-o", str(path)).startswith("there is no memory of user-9")
         assert not path.exists()
 
     def test_it_needs_no_lock_and_changes_nothing(self, shell: Shell) -> None:
@@ -119,8 +119,8 @@ class TestImport:
         assert told == "user-123: 11 records imported (8 commits, branches coding).\n"
         assert ledger(there, "123") == ledger(shell, "123")
         assert there.says("show", "123") == shell.says("show", "123")
-        assert there.says("import", str(path), "--as", "123") == "user-123: nothing new; 11 known already.\n"
-        assert there.says("verify").startswith("1 memory with 8 commits checked, none")
+        assert there.says("import", str(path), "--as", "123") == "user-123: nothing new; 11 already known.\n"
+        assert there.says("verify").startswith("Checked 1 memory with 8 commits: no problems")
 
     def test_memories_alone_come_in_as_one_commit_beside_what_is_held(self, shell: Shell) -> None:
         path = exported(shell)
@@ -128,7 +128,7 @@ class TestImport:
         told = shell.says("import", str(path))
         assert told == (
             "user-123: 1 memory imported; 1 to settle (`discoclaw memory settle user-123`); "
-            "1 known already.\n"
+            "1 already known.\n"
         )
         assert "User writes Rust." in shell.says("show", "123")
         commit = shell.json("log", "123", "--limit", "1")[0]
@@ -138,7 +138,9 @@ class TestImport:
     def test_a_file_that_does_not_say_whose_it_is_has_to_be_told(self, shell: Shell) -> None:
         path = shell.folder / "durable.json"
         path.write_text(json.dumps({"version": 1, "items": [ITEM]}))
-        assert shell.refuses("import", str(path)).endswith("does not say of whom it speaks; say it with --as")
+        assert shell.refuses("import", str(path)).endswith(
+            "doesn't say whose memory it is; name the person with --as"
+        )
         assert shell.says("import", str(path), "--as", "<@77>") == "user-77: 1 memory imported.\n"
         assert shell.json("import", str(path), "--as", "77")["people"]["user-77"]["known"] == 1
 
@@ -232,7 +234,7 @@ class TestImport:
         path = shell.folder / "durable.json"
         path.write_text(json.dumps({"version": 1, "items": [ITEM, {"kind": "nonsense", "text": "x"}]}))
         result = shell.run("import", str(path), "--as", "77")
-        assert (result.exit_code, result.stdout) == (0, "user-77: 1 memory imported; 1 not taken.\n")
+        assert (result.exit_code, result.stdout) == (0, "user-77: 1 memory imported; 1 rejected.\n")
         assert "durable.json, item 2: unknown kind of memory 'nonsense'" in result.stderr
 
 
@@ -241,7 +243,7 @@ class TestErase:
         before = fingerprint(shell.folder)
         assert shell.refuses("erase", "123") == (
             "this would erase user-123 for good: 3 memories, 8 commits on 2 branches, "
-            "and the summaries they are part of; say --yes to do it"
+            "and the summaries they are part of; confirm it with --yes"
         )
         assert fingerprint(shell.folder) == before
 
@@ -268,9 +270,7 @@ class TestErase:
         intent.parent.mkdir()
         intent.write_text(json.dumps({"subject": ANN, "at": 9**14, "sessions": [], "todo": []}))
         for words in (["show", "123"], ["log", "123"], ["export", "123", "-o", "-"], ["erase", "123"]):
-            assert shell.refuses(*words).startswith(
-                "the erasing of user-123 was interrupted, so what is left"
-            )
+            assert shell.refuses(*words).startswith("user-123 was being erased when that was interrupted")
         shell.says("show", "456")
         shell.says("erase", "123", "--yes")
         assert not list((shell.memory_folder / "ledger").glob("user-123*"))

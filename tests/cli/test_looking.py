@@ -1,6 +1,7 @@
 """The verbs that look: what a newcomer sees, what programs get, and that nothing is changed by it."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,7 @@ class TestPoints:
     @pytest.mark.parametrize(
         ("at", "told"),
         [
-            ("2026-02-30", "is no time"),
+            ("2026-02-30", "is not a time"),
             ("yesterday", "there is no commit or branch 'yesterday'"),
             ("codin", "did you mean 'coding'?"),
             ("HEAD~99", "goes back beyond the first commit"),
@@ -190,12 +191,14 @@ class TestNamingAnItem:
 
     def test_what_is_on_another_branch_too_but_not_when_one_is_named(self, shell: Shell) -> None:
         assert "Rust" in shell.says("why", "123", "writes rust")
-        assert "no item is “writes rust”" in shell.refuses("why", "123", "writes rust", "--branch", "main")
+        assert "no item matches “writes rust”" in shell.refuses(
+            "why", "123", "writes rust", "--branch", "main"
+        )
 
     def test_several_are_listed_with_their_ids(self, shell: Shell) -> None:
         shell.says("edit", "123", "works at acme", "User prefers tabs, 9 wide.")
         told = shell.refuses("edit", "123", "user prefers tabs,", "x")
-        assert told.startswith("“user prefers tabs,” is 2 items, name one by its id: ")
+        assert told.startswith("“user prefers tabs,” matches 2 items; name one by its id: ")
         assert f"{ID} “User prefers tabs, 8 wide.”" in told
         assert "5793b1ae “User prefers tabs, 9 wide.”" in told
 
@@ -204,22 +207,72 @@ class TestNamingAnItem:
     )
     def test_none_names_what_comes_near(self, shell: Shell, wanted: str, near: str) -> None:
         told = shell.refuses("why", "123", wanted)
-        assert told.startswith(f"no item is “{wanted}”, by id or at least 60 % of its text; near is ")
+        assert told.startswith(f"no item matches “{wanted}”, by its id or 60 % of its text; did you mean ")
         assert near in told
 
     @pytest.mark.parametrize("wanted", ["", " ", "zzzzzzzz", "durable-"])
     def test_nothing_near_says_where_they_are_listed(self, shell: Shell, wanted: str) -> None:
         assert shell.refuses("why", "123", wanted).endswith(
-            "`discoclaw memory show` lists all with their ids"
+            "`discoclaw memory show` lists them with their ids"
         )
+
+
+class TestTimesOfTheSystemsZone:
+    """Ann's last change is at 16:38 in UTC, which is 17:38 in Berlin in winter."""
+
+    @pytest.fixture
+    def berlin(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+        monkeypatch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        return shell
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["list"],
+            ["log", "123", "--oneline"],
+            ["log", "123"],
+            ["stats", "123"],
+            ["get", "123"],
+            ["graph", "123", "--format", "timeline"],
+            ["why", "123", ID],
+        ],
+    )
+    def test_are_shown_on_the_terminal(self, berlin: Shell, words: list[str]) -> None:
+        told = berlin.says(*words)
+        assert "17:3" in told
+        assert "16:3" not in told and "Z" not in told.replace(ID, "")
+
+    def test_are_not_used_for_programs(self, berlin: Shell) -> None:
+        assert berlin.json("list")[0]["last_change"] == "2026-02-03T16:38Z"
+        assert berlin.json("get", "123")["last_change"].startswith("2026-02-03T16:38:")
+        assert berlin.json("log", "123")[0]["timestamp"].startswith("2026-02-03T16:38:")
+
+    def test_are_understood_as_they_are_shown(self, berlin: Shell) -> None:
+        before = berlin.says("view", "123", "--at", "2026-02-03T16:33Z")
+        assert berlin.says("view", "123", "--at", "2026-02-03 17:33") == before
+        assert berlin.says("view", "123", "--at", "2026-02-03T17:33") == before
+        assert "tabs over spaces" in before
+        assert berlin.says("view", "123", "--at", "2026-02-03T16:33") == "nothing is remembered yet\n"
+
+    def test_a_day_ends_at_its_midnight(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TZ", "Pacific/Kiritimati")  # 14 hours ahead: there it is the 4th of February
+        time.tzset()
+        assert shell.says("view", "123", "--at", "2026-02-03") == "nothing is remembered yet\n"
+        assert "tabs, 8 wide" in shell.says("view", "123", "--at", "2026-02-04")
+        assert "2026-02-04" in shell.says("show", "123")
+
+    @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+    def test_the_first_and_the_last_day_are_no_error(self, berlin: Shell, day: str) -> None:
+        assert berlin.run("view", "123", "--at", day).exit_code == 0
 
 
 class TestNamingAPerson:
     def test_somebody_unknown_is_told_with_who_comes_near(self, shell: Shell) -> None:
         assert shell.says("show", "9") == (
-            "Nothing is remembered of user-9; `discoclaw memory list` shows everybody.\n"
+            "There is no memory of user-9; `discoclaw memory list` shows everybody.\n"
         )
-        assert shell.says("log", "124") == "Nothing is remembered of user-124; did you mean user-123?\n"
+        assert shell.says("log", "124") == "There is no memory of user-124; did you mean user-123?\n"
 
     @pytest.mark.parametrize("verb", ["show", "log", "view", "stats", "branches", "undo", "verify", "graph"])
     def test_what_can_be_no_person_is_refused(self, shell: Shell, verb: str) -> None:
@@ -230,7 +283,7 @@ class TestNamingAPerson:
     )
     def test_a_slip_of_the_keys_begins_no_memory(self, shell: Shell, words: list[str]) -> None:
         before = fingerprint(shell.folder)
-        assert shell.refuses(*words).startswith("nothing is remembered of user-9")
+        assert shell.refuses(*words).startswith("there is no memory of user-9")
         assert fingerprint(shell.folder) == before
 
 
@@ -260,7 +313,7 @@ class TestGraphs:
         for format_, start in (("mermaid", b"gitGraph"), ("png", b"\x89PNG\r\n")):
             path = shell.folder / f"graph.{format_}"
             told = shell.says("graph", "123", "--format", format_, "--output", str(path))
-            assert told == f"The history of user-123 is in {path}.\n"
+            assert told == f"Wrote the history of user-123 to {path}.\n"
             assert path.read_bytes().startswith(start)
 
     def test_a_picture_goes_where_the_output_is_sent(self, shell: Shell) -> None:
@@ -275,7 +328,7 @@ class TestGraphs:
     def test_a_path_that_can_not_be_written_is_named(self, shell: Shell) -> None:
         (shell.folder / "file").write_text("in the way")
         path = shell.folder / "file" / "graph.txt"
-        assert shell.refuses("graph", "123", "-o", str(path)).startswith(f"{path} can not be written: ")
+        assert shell.refuses("graph", "123", "-o", str(path)).startswith(f"can't write {path}: ")
 
 
 class TestAsAProcess:

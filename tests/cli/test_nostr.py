@@ -106,7 +106,7 @@ class TestTheKey:
         path = key_path(nostr.data)
         key = path.read_text().strip()
         assert key.startswith("nsec1") and key not in said
-        assert f"{Keys.parse(key).npub} is in {path}" in said and "Keep a copy" in said
+        assert f"Created the key {Keys.parse(key).npub} in {path}." in said and "Keep a copy" in said
         assert path.stat().st_mode & 0o777 == 0o600
         assert nostr.json("status", NOSTR_SECRET_KEY="")["npub"] == Keys.parse(key).npub
 
@@ -148,11 +148,11 @@ class TestOutAndIn:
         shutil.rmtree(nostr.memory)
 
         told = nostr.says("recover", "--dry-run")
-        assert "of 2 memories" in told and "would come back" in told
+        assert "of 2 memories" in told and "would be recovered" in told
         assert not nostr.memory.exists()
         assert "of 2 memories" in nostr.says("recover")
         assert nostr.ledgers() == before
-        assert "0 records of 0 memories and 0 files came back" in nostr.says("recover")
+        assert "0 records of 0 memories and 0 files were recovered" in nostr.says("recover")
         sent = len(nostr.relay.sent)
         nostr.says("push", "--check")
         assert len(nostr.relay.sent) == sent
@@ -163,7 +163,7 @@ class TestOutAndIn:
         nostr.relay.lose_all()
         assert "on every relay" in nostr.says("push")
         assert nostr.relay.events == []
-        assert f"lacks {len(events)} events that it had" in nostr.says("push", "--check")
+        assert f"lost {len(events)} events" in nostr.says("push", "--check")
         assert {one["id"] for one in nostr.relay.events} == {one["id"] for one in events}
 
     def test_what_a_relay_refused_is_named_and_tried_again_when_asked(self, nostr: Nostr) -> None:
@@ -199,7 +199,7 @@ class TestOutAndIn:
         nostr.says("push")
         other = Keys.generate()
         said = nostr.says("recover", "--dry-run", NOSTR_SECRET_KEY=other.nsec())
-        assert f"no relay has anything of {other.npub}" in said
+        assert f"no relay has any event by {other.npub}" in said
 
     def test_for_programs_everything_is_json(self, nostr: Nostr) -> None:
         nostr.says("push")
@@ -215,7 +215,7 @@ class TestOutAndIn:
         nostr.says("recover", **here)
         assert nostr.ledgers() == before
         (one,) = nostr.json("status", **here)["relays"]
-        assert (one["error"], one["waiting"]) == ("it runs only while the bot does", 0)
+        assert (one["error"], one["waiting"]) == ("it runs only while the bot runs", 0)
 
 
 class TestWhileTheBotRuns:

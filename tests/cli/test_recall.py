@@ -32,7 +32,7 @@ class TestWhatWouldBeInThePrompt:
         assert "Rust" not in says(shell, ANN, "do I write Rust?")
 
     def test_nothing_is_said_when_there_is_nothing(self, shell: Shell) -> None:
-        assert says(shell, BOB, "what of zeppelins?") == "Nothing.\n"
+        assert says(shell, BOB, "what of zeppelins?") == "No item would be used.\n"
 
 
 class TestExplained:
@@ -59,7 +59,7 @@ class TestWrongUse:
     def test_nobody_is_said_to_be_nobody(self, shell: Shell) -> None:
         result = run(shell, "user-999", "anything")
         assert (result.exit_code, result.stdout) == (1, "")
-        assert "nothing is remembered of user-999" in result.stderr
+        assert "there is no memory of user-999" in result.stderr
 
     def test_an_unknown_persona_is_named(self, shell: Shell) -> None:
         result = run(shell, ANN, "anything", "--branch", "nope")

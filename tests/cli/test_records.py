@@ -71,11 +71,12 @@ class TestGet:
         assert told[:4] == [
             ANN,
             "display names",
-            "  - Ann (2026-02-02 02:40Z)",
-            "  - Annie (2026-02-03 06:26Z)",
+            "  - Ann (2026-02-02 02:40)",
+            "  - Annie (2026-02-03 06:26)",
         ]
         assert "  - User works at Acme." in told
         assert "is owner     no" in told
+        assert "last change  2026-02-03 16:38" in told, "a local time, and no ISO"
 
     @pytest.mark.parametrize("name", ["group:7", "group-7", "<#7>"])
     def test_a_channel_is_purpose_members_themes_and_decisions(self, known: Shell, name: str) -> None:
@@ -94,22 +95,22 @@ class TestGet:
     def test_somebody_unknown_is_told_as_ever_and_looking_changes_nothing(self, known: Shell) -> None:
         (known.memory_folder / "profiles" / "456.json").write_text("{")
         before = fingerprint(known.folder)
-        assert known.says("get", "9").startswith("Nothing is remembered of user-9; ")
+        assert known.says("get", "9").startswith("There is no memory of user-9; ")
         assert known.json("get", "9")["notes"] == []
         result = known.run("get", "456")
-        assert "is no record" in result.stderr and "User has a cat." in result.stdout
+        assert "is not a record" in result.stderr and "User has a cat." in result.stdout
         assert fingerprint(known.folder) == before
 
     def test_what_has_no_record_is_refused(self, known: Shell) -> None:
-        assert "is no person and no channel" in known.refuses("get", "bot")
+        assert "is neither a person nor a channel" in known.refuses("get", "bot")
         assert "can not name a memory" in known.refuses("get", "group:../x")
 
 
 class TestSet:
     def test_a_note_is_an_item_stated_by_hand_and_stands_in_the_record(self, known: Shell) -> None:
         told = known.says("set", "123", "--note", "Prefers to be  called Annie.")
-        assert told.startswith("user-123 has the note ")
-        assert told.endswith("“Prefers to be called Annie.” now.\n")
+        assert told.startswith("user-123 now has the note ")
+        assert told.endswith("“Prefers to be called Annie.”.\n")
         assert "Prefers to be called Annie." in known.json("get", "123")["notes"]
         saved = record(known, "profiles", "123")
         assert saved["notes"] == ["User works at Acme.", "Prefers to be called Annie."]
@@ -120,7 +121,7 @@ class TestSet:
         (noted,) = [one for one in ledger.splitlines() if "Annie" in one]
         assert '"category": "core"' in noted  # so it is in every prompt
         assert known.json("log", "123", "--limit", "1")[0]["metadata"]["by"] == "cli"
-        assert "had the note" in known.says("set", "123", "--note", "Prefers to be called Annie.")
+        assert "already had the note" in known.says("set", "123", "--note", "Prefers to be called Annie.")
         known.says("undo", "123")
         assert "Prefers to be called Annie." not in known.json("get", "123")["notes"]
 
@@ -137,9 +138,9 @@ class TestSet:
         ("words", "told"),
         [
             (["124", "--note", "x"], "did you mean user-123?"),
-            (["group:8", "--theme", "x"], "nothing is remembered of group-8"),
-            (["group:7", "--note", "x"], "for it there is --theme and --decision"),
-            (["123", "--decision", "x"], "user-123 has no decisions; for it there is --note"),
+            (["group:8", "--theme", "x"], "there is no memory of group-8"),
+            (["group:7", "--note", "x"], "use --theme or --decision"),
+            (["123", "--decision", "x"], "user-123 has no decisions; use --note"),
             (["bot", "--note", "x"], "it has no record"),
             (["123", "--note", "x" * 1001], "at most 1000 characters"),
         ],
@@ -169,7 +170,7 @@ class TestSet:
         keys = Keys.parse(hashlib.sha256(b"a key of ours").hexdigest())
         result = known.run("set", "123", "--note", f"Knows {keys.nsec()}", NOSTR_SECRET_KEY=keys.secret_hex())
         assert "“Knows [REDACTED key]”" in result.stdout
-        assert result.stderr == "note: what looks like a secret key is left out\n"
+        assert result.stderr == "note: left out what looks like a secret key\n"
 
 
 class TestList:

@@ -47,6 +47,6 @@ class TestErasingThePerson:
         hatched.says("export", BOT, *how, "--output", str(file))
         here.says("import", str(file), "--as", BOT)
         assert BOATS in here.says("show", BOT)
-        assert "went with it" in here.says("erase", HUMAN_ID, "--yes")
+        assert "so it is erased too" in here.says("erase", HUMAN_ID, "--yes")
         for path in here.folder.rglob("*"):
             assert not path.is_file() or BOATS.encode() not in path.read_bytes()

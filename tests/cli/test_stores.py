@@ -111,7 +111,7 @@ class TestWhatIsLeftOutAndRefused:
         other.says("import", str(out), "--as", "456")
         assert [one["subject"] for one in other.json("list")] == [BOB]
         assert not (other.memory_folder / "choices.json").exists()
-        assert "holds nothing of user-5" in other.refuses("import", str(out), "--as", "5")
+        assert "has nothing about user-5" in other.refuses("import", str(out), "--as", "5")
 
     def test_who_was_erased_since_does_not_come_back(self, house: Shell, out: Path) -> None:
         house.says("erase", "123", "--yes")
@@ -197,7 +197,7 @@ class TestWhatIsLeftOutAndRefused:
     def test_one_or_all_has_to_be_said(self, house: Shell) -> None:
         for words in (["export"], ["export", "123", "--all"]):
             assert house.run(*words).exit_code == 2
-        assert "can not be imported" in house.refuses("export", "--all", "--format", "markdown")
+        assert "can't be imported again" in house.refuses("export", "--all", "--format", "markdown")
 
 
 class TestTheCommandsOnTheDatabase:
@@ -235,7 +235,7 @@ class TestTheCommandsOnTheDatabase:
         content = (database.memory_folder / "memory.sqlite").read_bytes()
         assert b"Acme" not in content
         assert b"Ajax" not in content
-        assert "2 memories with 2 commits checked, none" in database.says("verify", **sqlite)
+        assert "Checked 2 memories with 2 commits: no problems" in database.says("verify", **sqlite)
 
     def test_a_damaged_one_is_said_by_all_and_mended_by_verify(self, database: Shell) -> None:
         sqlite = {"DISCOCLAW_STORE": "sqlite"}
@@ -292,7 +292,7 @@ class TestNone:
     def test_nobody_is_there_and_nothing_is_written(self, house: Shell, tmp_path: Path) -> None:
         none, before = {"DISCOCLAW_STORE": "none"}, tree(house.memory_folder)
         assert json.loads(house.says("list", "--json", **none)) == []
-        assert "nothing is remembered of user-123" in house.refuses("export", "123", **none)
+        assert "there is no memory of user-123" in house.refuses("export", "123", **none)
         house.says("export", "--all", "-o", str(tmp_path / "all"))
         assert "memory is off" in house.refuses("import", str(tmp_path / "all"), "--as", "456", **none)
         house.says("export", "--all", "-o", str(tmp_path / "out"), **none)

@@ -33,12 +33,12 @@ def fails(shell: Shell, *words: str) -> list[str]:
 
 class TestLooking:
     def test_all_is_well(self, shell: Shell) -> None:
-        assert shell.says("verify") == "2 memories with 9 commits checked, none with something to say.\n"
-        assert shell.says("verify", "123").startswith("1 memory with 8 commits checked, none")
+        assert shell.says("verify") == "Checked 2 memories with 9 commits: no problems.\n"
+        assert shell.says("verify", "123").startswith("Checked 1 memory with 8 commits: no problems")
 
     def test_of_nobody_there_is_nothing_to_say(self, empty: Shell) -> None:
-        assert empty.says("verify") == "0 memories with 0 commits checked, none with something to say.\n"
-        assert empty.refuses("verify", "9").startswith("nothing is remembered of user-9")
+        assert empty.says("verify") == "Checked 0 memories with 0 commits: no problems.\n"
+        assert empty.refuses("verify", "9").startswith("there is no memory of user-9")
 
     def test_damage_and_what_hangs_on_it_are_named(self, shell: Shell, ledger: Path) -> None:
         damage(ledger, (5, b"writes Rust", b"writes Dust"), torn=b"torn")
@@ -47,7 +47,7 @@ class TestLooking:
         assert "does not match its content" in lines[0]
         assert lines[1] == f"{ANN}: {ANN}.jsonl: an unfinished last line of 4 bytes, which is left out"
         assert lines[2].startswith(f"{ANN}: {ANN}.jsonl: commit ") and "which is not here" in lines[2]
-        assert lines[3] == "2 memories with 8 commits checked, 1 with something to say."
+        assert lines[3] == "Checked 2 memories with 8 commits: found problems in 1."
 
     def test_a_commit_whose_parent_was_taken_out(self, shell: Shell, ledger: Path) -> None:
         lines = ledger.read_bytes().splitlines(keepends=True)
@@ -73,15 +73,17 @@ class TestLooking:
         assert (result.exit_code, "user-456" in result.stdout) == (0, True)
         assert result.stderr.startswith(f"note: {ANN}: the memory of {ANN} can not be read")
         assert "can not be read" in shell.refuses("show", "123")
-        assert fails(shell)[-1].endswith("1 with something to say.")
+        assert fails(shell)[-1].endswith(": found problems in 1.")
 
     def test_an_erasing_that_was_interrupted(self, shell: Shell) -> None:
         folder = shell.memory_folder / "erasing"
         folder.mkdir()
         (folder / "user-9.json").write_text('{"subject": "user-9", "at": 1, "sessions": [], "todo": []}')
         (folder / "user-8.json").write_text('{"subject": "user-8", "todo": ["transparency"]}')
-        assert fails(shell)[0] == "user-9: its erasing was interrupted; the bot finishes it at its next start"
-        assert shell.says("verify", "--repair").endswith("none with something to say.\n")
+        assert (
+            fails(shell)[0] == "user-9: erasing it was interrupted; the bot finishes that when it next starts"
+        )
+        assert shell.says("verify", "--repair").endswith(": no problems.\n")
         assert sorted(path.name for path in folder.iterdir()) == ["user-8.json"]
 
 
@@ -93,12 +95,12 @@ class TestRepairing:
         kept = Path(lines[3].rpartition(" ")[2])
         assert lines[0].startswith(f"{ANN}: left out line 5: ")
         assert lines[1] == f"{ANN}: left out an unfinished last line of 4 bytes"
-        assert lines[2].endswith("is lost, which is noted; what follows it stays")
-        assert lines[3].startswith(f"{ANN}: written anew; what was there is kept as ")
+        assert lines[2].endswith("is lost; what follows it stays")
+        assert lines[3].startswith(f"{ANN}: rewrote the ledger; the original is ")
         assert kept.read_bytes() == before
-        assert lines[4] == "2 memories with 8 commits checked, none with something to say."
+        assert lines[4] == "Checked 2 memories with 8 commits: no problems."
         assert ledger.read_bytes().splitlines()[:4] == before.splitlines()[:4]
-        assert shell.says("verify").endswith("none with something to say.\n")
+        assert shell.says("verify").endswith(": no problems.\n")
         assert "writes Dust" not in shell.says("log", "123")
         shell.says("undo", "123")
 
@@ -122,7 +124,7 @@ class TestRepairing:
         (durable / "456.json").unlink()
         (durable / "123.json").write_bytes((durable / "123.json").read_bytes().replace(b"Acme", b"Ecma"))
         assert len(fails(shell)) == 3
-        assert shell.says("verify", "--repair").endswith("none with something to say.\n")
+        assert shell.says("verify", "--repair").endswith(": no problems.\n")
         assert (durable / "456.json").read_bytes() == before
         assert "User works at Ecma." in shell.says("show", "123")
 
@@ -165,6 +167,6 @@ class TestRepairing:
         assert result.exit_code == 1
         assert "use that one" in result.stderr
         assert f"{ANN}: {ANN}.jsonl, line 12: a line of type 'hologram'" in result.stdout
-        assert "1 with something to say" in result.stdout
+        assert "found problems in 1." in result.stdout
         assert ledger.read_bytes() == before
         assert not bob.read_bytes().endswith(b"torn")

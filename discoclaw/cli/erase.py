@@ -1,0 +1,68 @@
+"""`discoclaw memory erase`: destroys everything that is stored about one person."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.common import IMPORT_PANEL, SubjectArg, inspect_subject, no_memory_text, run_locked, say
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.memory.erasing.erase import Erased
+from discoclaw.memory.subjects.inspect import subject_named
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.show.words import count
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel=IMPORT_PANEL)
+def erase(
+    who: SubjectArg,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")] = False,
+) -> None:
+    """Erase everything stored about one person: ledger, files, copies, and summaries they are part of.
+
+    This cannot be undone, and what they have said until now is not learned again. Without --yes the command
+    shows what would be erased, and asks for confirmation.
+
+    Example: discoclaw memory erase 123456789012345678 --yes
+    """
+    subject = subject_named(who)
+    if not settings_module.load().memory_dir.is_dir():
+        raise Refused(no_memory_text(subject, ()))
+    if not yes:
+        _confirm(subject)
+
+    async def work(memory: Memory) -> Erased:
+        return await memory.erase(subject)
+
+    done = run_locked(work)
+    if done.left:
+        raise MemoryFault(
+            f"{count(len(done.left), 'file')} of {subject} couldn't be removed; the bot tries again when it "
+            "starts, and remembers nothing about them until then"
+        )
+    what = f"{count(done.removed, 'file')} removed" if done.removed else "there was nothing to remove"
+    sentences = [f"{subject} is erased: {what}."]
+    if done.soul:
+        sentences.append("The bot's personality was based on their words, so it is erased too.")
+    if done.todo:
+        sentences.append("The bot will remove what it posted in Discord when it next runs.")
+    say(" ".join(sentences))
+
+
+def _confirm(subject: str) -> None:
+    """Show what would be erased and ask. Raises Refused if the answer is no, or if nobody can be asked."""
+    one = inspect_subject(subject)
+    there = one.history.branches.all
+    items = {key for branch in there.values() for key in one.history.view(branch.head).items}
+    figures = (
+        f"{count(len(items), 'memory')}, {count(len(one.commits), 'commit')} on {count(len(there), 'branch')}"
+    )
+    stored = f"{figures if one.history.records else 'no ledger'}, and the summaries they are part of"
+    if not sys.stdin.isatty():
+        raise Refused(f"this would erase {subject} for good: {stored}; confirm it with --yes")
+    say(f"This erases {subject} for good: {stored}.")
+    if not typer.confirm("Erase?"):
+        raise Refused("nothing was erased")
