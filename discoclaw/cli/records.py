@@ -191,8 +191,8 @@ def _check(subject: str, option: str) -> None:
     if user_of(subject) is None and group_of(subject) is None:
         raise Refused(f"{subject} is neither a person nor a channel, so it has no record")
     if (user_of(subject) is None) == (option == "--note"):
-        fits = "--theme and --decision" if option == "--note" else "--note"
-        raise Refused(f"{subject} has no {option.removeprefix('--')}s; for it there is {fits}")
+        fits = "--theme or --decision" if option == "--note" else "--note"
+        raise Refused(f"{subject} has no {option.removeprefix('--')}s; use {fits}")
     with disks_of(settings_module.load()) as stores:
         there = recorded(stores.used)
     if subject not in there:

@@ -79,18 +79,9 @@ class TestWhatDiscordTakes:
         for command in made():
             for _, one in walk(command):
                 assert len(one.get("options") or []) <= 25
-        groups = {group.path: group for group in CATALOGUE.groups}
-        children = {
-            path: len(CATALOGUE.below(group)) + len(CATALOGUE.inside(group)) for path, group in groups.items()
-        }
-        assert children == {
-            "memory": 15,
-            "memory history": 7,
-            "memory persona": 7,
-            "memory data": 7,
-            "hatch": 4,
-            "nostr": 2,
-        }
+        for group in CATALOGUE.groups:
+            children = len(CATALOGUE.below(group)) + len(CATALOGUE.inside(group))
+            assert children <= 20, group.path
 
     def test_names_descriptions_and_choices(self) -> None:
         for command in made():

@@ -234,7 +234,7 @@ class TestImport:
         path = shell.folder / "durable.json"
         path.write_text(json.dumps({"version": 1, "items": [ITEM, {"kind": "nonsense", "text": "x"}]}))
         result = shell.run("import", str(path), "--as", "77")
-        assert (result.exit_code, result.stdout) == (0, "user-77: 1 memory imported; 1 not taken.\n")
+        assert (result.exit_code, result.stdout) == (0, "user-77: 1 memory imported; 1 rejected.\n")
         assert "durable.json, item 2: unknown kind of memory 'nonsense'" in result.stderr
 
 

@@ -96,7 +96,7 @@ class TestRepairing:
         assert lines[0].startswith(f"{ANN}: left out line 5: ")
         assert lines[1] == f"{ANN}: left out an unfinished last line of 4 bytes"
         assert lines[2].endswith("is lost; what follows it stays")
-        assert lines[3].startswith(f"{ANN}: written anew; what was there is kept as ")
+        assert lines[3].startswith(f"{ANN}: rewrote the ledger; the original is ")
         assert kept.read_bytes() == before
         assert lines[4] == "Checked 2 memories with 8 commits: no problems."
         assert ledger.read_bytes().splitlines()[:4] == before.splitlines()[:4]
