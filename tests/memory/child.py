@@ -7,6 +7,7 @@ root and everybody else. Run as `python -m tests.memory.child <program> <argumen
 import asyncio
 import contextlib
 import errno
+import gc
 import json
 import os
 import random
@@ -270,6 +271,7 @@ def repair_full(ledger: str, room: str) -> None:
 
 def forge(program: str, *arguments: str) -> None:
     """For each line of input, run a program in a fresh fork; say its process id, and when it is dead."""
+    gc.freeze()  # else every fork has its own copy of what was imported
     for _ in sys.stdin:
         pid = os.fork()
         if pid == 0:

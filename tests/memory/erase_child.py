@@ -6,6 +6,7 @@ on the folder. Said is whether it lived; before that, at step 0, the kinds of al
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -32,6 +33,7 @@ def resume(step: int, house: Shelves) -> list[str]:
 
 
 def forge() -> None:
+    gc.freeze()  # else every fork has its own copy of what was imported
     for line in sys.stdin:
         what, step, store, data = json.loads(line)
         pid = os.fork()

@@ -6,6 +6,7 @@ that, at step 0, the kinds of all acts.
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -29,6 +30,7 @@ def recover(events: list[Event], step: int, data: str) -> list[str]:
 def main(path: str) -> None:
     values = [json.loads(line) for line in Path(path).read_text().splitlines()]
     events = [Event(**{**one, "tags": tuple(map(tuple, one["tags"]))}) for one in values]
+    gc.freeze()  # else every fork has its own copy of what was imported
     for line in sys.stdin:
         step, data = json.loads(line)
         pid = os.fork()

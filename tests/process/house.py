@@ -1,8 +1,8 @@
 """`discoclaw run` as its users run it: a process of its own, told everything by its environment.
 
 A `House` has a Discord and a Messages API on the loopback address, a folder for the bot's files, and the
-bot's lives one after another on those files. A life costs seconds of start, so tests share one as long as
-none has ended it: `running()` gives the bot that runs, or begins its next life.
+bot's lives one after another on those files. Tests share one as long as none has ended it: `running()` gives
+the bot that runs, or begins its next life: from nothing, which takes seconds, or as a fork (`forks`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from discoclaw.core import titles
+from tests.process.forks import Forks, Life
 from tests.servers.discord_bell import Bell
 from tests.servers.discord_server import Channel, DiscordServer, Message, User
 from tests.servers.messages_api import Behaviour, MessagesServer, Received, json_answer, text
@@ -77,7 +78,7 @@ def message_of(request: Received) -> str:
 class Bot:
     """One life of the bot: its process and what it printed."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process | Life) -> None:
         self.process = process
         self.stdout = self.stderr = ""
         self._bell = Bell()
@@ -128,8 +129,9 @@ class Bot:
 class House:
     """The servers, the people, the folder, and the bot's lives. Ann and Bea may talk to it, Guy may not."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, forks: Forks | None = None) -> None:
         self.folder = folder
+        self._forks = forks
         self.data = folder / "data"
         self.discord = DiscordServer(token=TOKEN)
         self.brain = Brain()
@@ -148,6 +150,8 @@ class House:
             if bot.runs:
                 bot.kill()
             await bot.ended()
+        if self._forks is not None:
+            await self._forks.close()
         await self.model.__aexit__()
         await self.discord.__aexit__()
         assert [f"{call.method} {call.path}" for call in self.discord.unknown] == []
@@ -174,10 +178,14 @@ class House:
 
     async def start(self, **changes: str | None) -> Bot:
         """Begin a life and wait for nothing."""
+        environment = self.environment(**changes)
+        if self._forks is not None:
+            self.lives.append(Bot(await self._forks.start(self.folder, environment)))
+            return self.lives[-1]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "discoclaw", "run"),
             cwd=self.folder,
-            env=self.environment(**changes),
+            env=environment,
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,

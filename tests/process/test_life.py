@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="signals as these exist on POSIX only"),
 ]
 
+FORKED = True
 COMMANDS = "/applications/*/commands"
 
 
@@ -122,11 +122,9 @@ class TestStopping:
         assert "Traceback" not in bot.stderr
 
     async def test_an_idle_bot_stops_at_once(self, house: House) -> None:
-        bot = await house.running()
-        began = time.monotonic()
+        bot = await house.running(DISCOCLAW_SHUTDOWN_GRACE_S="600")
         bot.terminate()
-        assert await bot.ended() == 0
-        assert time.monotonic() - began < 5  # far below the grace of 20 s that a running answer has
+        assert await bot.ended() == 0  # long before the grace that a running answer has
         assert "Traceback" not in bot.stderr
         assert house.discord.gateway.sockets == {}
 

@@ -11,6 +11,7 @@ from tests.process.house import TOKEN, Bot, House
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+FORKED = True
 NOWHERE = "http://127.0.0.1:9"  # the discard port, where nothing listens
 CLOSED = {"DISCORD_ALLOW_USER_IDS": "", "DISCOCLAW_RESPONDMODE": "all"}
 
@@ -34,7 +35,7 @@ REFUSED: dict[str, dict[str, str | None]] = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def refused(house: House) -> AsyncIterator[dict[str, Bot]]:
-    """All the starts that fail, ended; side by side, since each is seconds of imports."""
+    """All the starts that fail, ended."""
     first = await house.running(**CLOSED)
     house.discord.gateway.disallowed_intents = 1 << 15
     (house.folder / "a-file").write_text("in the way")
