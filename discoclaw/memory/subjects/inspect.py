@@ -1,4 +1,4 @@
-"""Looking at memory on disk without changing it, also while the bot runs: for the command line.
+"""Inspects memory on disk without changing it, also while the bot runs; for the command line.
 
 Read-only: nothing is adopted, repaired or kept aside. A path stands for the plain files below it (`root`,
 `data/memory`). Blocking.
@@ -29,7 +29,7 @@ _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A subject as it lies on disk. `faults` are sentences, empty when all is well.
+    """A subject as it is on disk. `faults` are sentences, empty if nothing is wrong.
 
     `damage` are the lines of the ledger that do not verify, `torn` the bytes of an unfinished last line.
     """
@@ -42,7 +42,7 @@ class Inspection:
 
     @property
     def view(self) -> View:
-        """What HEAD's branch says."""
+        """The view of HEAD's branch."""
         return self.history.shown()
 
     @property
@@ -52,9 +52,9 @@ class Inspection:
 
 
 def subject_named(name: str) -> str:
-    """The subject a person means on the command line: "123", "user-123" or "<@123>"; "group:7", "<#7>".
+    """The subject that a name on the command line means: "123", "user-123" or "<@123>"; "group:7", "<#7>".
 
-    Raises MemoryFault when that can not be one.
+    Raises MemoryFault if the name is invalid.
     """
     plain = name.strip().removesuffix(">")
     for mark in ("group:", "<#"):
@@ -76,7 +76,7 @@ def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str
 
 
 def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
-    """Every subject of whom there is anything: a memory, or a file that says who or what it is.
+    """Every subject with any record: a memory, a profile or a group file.
 
     Sorted. Raises MemoryFault.
     """
@@ -92,7 +92,7 @@ def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str
 
 
 def unfinished(where: Path | Disk) -> set[str]:
-    """Subjects whose erasing was interrupted: some of their files may still be there. Raises MemoryFault."""
+    """Subjects whose erasing was interrupted: some of their files may still exist. Raises MemoryFault."""
     intents = disk_at(where).documents(INTENTS)
     try:
         names = [name for name in intents.names() if name.endswith(".json")]
@@ -106,7 +106,8 @@ def unfinished(where: Path | Disk) -> set[str]:
 def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -> Inspection:
     """Read and verify one subject. A missing ledger is an empty memory. Raises MemoryFault.
 
-    A running bot writes ledger and file one after the other: what looks wrong is looked at once more.
+    A running bot writes ledger and file one after the other, so an apparent mismatch is checked a second
+    time.
     """
     disk = disk_at(where, durable_folder)
     try:
@@ -117,10 +118,10 @@ def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -
 
 
 def view_at(history: History, wanted: str, *, branch: str | None = None) -> View:
-    """What held at a point a person names: a time, else a commit or a branch as `History.commit` has it.
+    """The view at a point a person names: a time, else a commit or a branch as `History.commit` resolves it.
 
-    `branch` is whose view a time shows, HEAD's of that time unless named, and what HEAD means in a name
-    like HEAD~2. Raises Refused when there is no such point.
+    `branch` is the branch a time refers to (by default HEAD's at that time), and what HEAD means in a name
+    like HEAD~2. Raises Refused if there is no such point.
     """
     ms = end_of(wanted)
     if ms is None:
@@ -135,9 +136,9 @@ def view_at(history: History, wanted: str, *, branch: str | None = None) -> View
 
 
 def end_of(text: str) -> int | None:
-    """The last millisecond of an ISO time, UTC unless it has a zone: a date means all of its day.
+    """The last millisecond of an ISO time, UTC unless it has a zone: a date means the whole day.
 
-    None when the text does not look like a time. Raises Refused when it does and there is none such.
+    None if the text does not look like a time. Raises Refused if it does but is invalid.
     """
     plain = text.strip()
     found = _TIME.fullmatch(plain.upper())
