@@ -125,7 +125,7 @@ class Heartbeat:
             if self._stop.is_set() or rest <= 0:
                 return
             if subject in self._waits or subject == BOT or group_of(subject) is not None:
-                continue  # the bot's own memory is never consolidated; a group's names whose words it rests on
+                continue  # the bot's own memory is not consolidated; a group's names whose words it rests on
             try:
                 rest -= await self._look_at(subject, size)
                 self._failures.pop(subject, None)

@@ -55,7 +55,7 @@ class Intents:
         return found
 
     def keep(self, intent: Intent) -> None:
-        """Write the intent, or remove it if nothing is left to do. Raises OSError and then changes nothing."""
+        """Write the intent, or remove it if nothing is left to do. Raises OSError; then nothing changes."""
         name = f"{safe_id(intent.subject)}{JSON}"
         if intent.at is not None or intent.todo:
             self._folder.write(name, render_json(intent.to_json()))

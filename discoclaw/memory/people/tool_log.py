@@ -214,7 +214,7 @@ class ToolLog(PersonalData):
                 self._tell(written)
 
     def _append_all(self, batch: Iterable[_Waiting], written: dict[str, int]) -> None:
-        """Append each subject's lines; `written` receives the counts by subject. Raises OSError, MemoryFault."""
+        """Append all lines; `written` gets the counts by subject. Raises OSError, MemoryFault."""
         calls: dict[str, list[Call]] = {}
         for one in batch:
             if self._consent.may_keep(user_of(one.subject) or "", one.said_at):
@@ -282,7 +282,7 @@ def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
 
 
 def _without_old(folder: Documents, name: str, lines: Log, until: int) -> int:
-    """Remove lines from before a time (ms), and unreadable ones, from a log. Returns how many were removed."""
+    """Remove lines from before a time (ms), and unreadable ones, from a log. Returns how many."""
     before = lines.read()
     kept = [one for one in _calls(before) if one.at >= until]
     number = len(before.splitlines()) - len(kept)

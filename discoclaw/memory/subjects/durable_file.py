@@ -1,6 +1,6 @@
-"""`durable/<user-id>.json`: the current items of HEAD in DNAM's schema, version 1. Rendering and reading
+"""`durable/<user-id>.json`: HEAD's current items in DNAM's schema, version 1. Rendering and reading only.
 
-only. {version: 1, updatedAt: ms, items: [{id, kind, text, tags, status, source, createdAt, updatedAt}]}
+{version: 1, updatedAt: ms, items: [{id, kind, text, tags, status, source, createdAt, updatedAt}]}
 
 `updatedAt` is the time of the last commit, so it tells which commit a file shows. Files of the TypeScript
 DiscoClaw can be read too: version 2 with hit counters, version 1 with version 2's fields, and files with

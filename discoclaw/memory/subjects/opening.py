@@ -44,7 +44,7 @@ class Opener:
         return SubjectFiles(subject, lines, durable, self._max_items, cached, erased_at=erased_at)
 
     def present(self, *subjects: str) -> int:
-        """The time (ms) for a record made now: after every erasing of these subjects, even by a slow clock."""
+        """The time (ms) for a record now: after every erasing of these subjects, even by a slow clock."""
         return max(self._clock(), *(self._tombstones.erased_at(subject) + 1 for subject in subjects))
 
 
