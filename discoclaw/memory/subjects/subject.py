@@ -283,7 +283,7 @@ class SubjectFiles:
             self._seen = None
 
     def _of_file_alone(self, file: durable_file.DurableFile) -> View:
-        """The view beside a damaged ledger. The file does not mark privacy, so unknown items count as private."""
+        """The view beside a damaged ledger. The file does not mark privacy, so unknown items are private."""
         known = self.view.items
         items = {
             item.id: replace(
