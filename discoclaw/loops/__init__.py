@@ -1,1 +1,1 @@
-"""The background loops on a small model that turn talk into memory. Know core, memory and prompt."""
+"""The background loops, which turn talk into memory with a small model. Depend on core, memory and prompt."""

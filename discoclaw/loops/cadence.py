@@ -1,11 +1,11 @@
-"""When a run of a loop is due, by what was counted since the last one.
+"""Decides when a run of a loop is due, from what was counted since the last one.
 
     rolling summary   every N turns of a session, or when unseen messages are about to leave the window
     extraction        every M turns of a person, counted apart, or when a lot of their talk is waiting, or
                       when words of theirs leave a window before they were learned from
 
-A turn is an answered message. Early runs wait longer the more runs have failed, so that a dead model is not
-hammered. Pure; knows nothing about how a run is done.
+A turn is an answered message. Early runs wait longer the more runs have failed, to spare a model that is
+down. Pure; independent of how a run is done.
 """
 
 from bisect import insort
@@ -21,35 +21,35 @@ RECENT = 40
 
 @dataclass(slots=True)
 class Track:
-    """One conversation or one person: what waits, and what happened since the last run began."""
+    """One conversation or person: what is waiting, and what happened since the last run began."""
 
     backlog: Backlog = field(default_factory=Backlog)
     recent: deque[Said] = field(default_factory=lambda: deque(maxlen=RECENT))
     inside: list[tuple[int, str]] = field(default_factory=list)
-    """What the prompt's window holds of a conversation, oldest first: ids of messages and their authors."""
+    """The messages of a conversation in the prompt's window, oldest first: their ids and authors."""
     window: int = 0
-    """How many messages that is at most."""
+    """The most messages in that window."""
     turns: int = 0
     slipped: set[str] = field(default_factory=set)
-    """Messages of a person that left a window before any run had seen them."""
+    """A person's messages that left a window before any run had seen them."""
     forced: bool = False
     asked_by: set[str] = field(default_factory=set)
     """The people whose turns made a run due."""
     failures: int = 0
-    """Runs that failed in a row."""
+    """How many runs failed in a row."""
     takes_part: bool = False
     cursor_known: bool = False
     running: bool = False
 
     @property
     def busy(self) -> bool:
-        """Whether it stays in RAM however long nobody uses it."""
+        """Whether it must stay in RAM even if nobody uses it."""
         return self.running or (self.takes_part and bool(self.backlog.waiting))
 
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """How many turns there are between two runs; `window_chars` (UTF-16 units) is the window's room."""
+    """The number of turns between two runs; `window_chars` (UTF-16 units) is the window's size."""
 
     summary_every: int
     facts_every: int
@@ -68,18 +68,18 @@ class Cadence:
         )
 
     def facts_are_due(self, person: Track) -> bool:
-        """Whether it is time to learn from a person, for whatever reason."""
+        """Whether it is time to learn from a person, for any reason."""
         much_waits = person.backlog.size() >= EARLY_FACTS_CHARS * (1 + person.failures)
         return person.forced or person.turns >= self.facts_every or much_waits or self.much_slipped(person)
 
     @staticmethod
     def much_slipped(person: Track) -> bool:
-        """Whether enough of what no run has seen has left a window."""
+        """Whether enough unseen messages have left a window."""
         return len(person.slipped & person.backlog.waiting.keys()) >= 1 << min(person.failures, 8)
 
 
 def leaving(inside: list[tuple[int, str]], said: Said, window: int) -> list[tuple[int, str]]:
-    """Let a message into what the window holds; what that pushes out of it, oldest first."""
+    """Add a message to the window; returns what it pushes out, oldest first."""
     entry = (int(said.id), said.author_id)
     if entry in inside or (len(inside) >= window and entry < inside[0]):
         return []

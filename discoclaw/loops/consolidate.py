@@ -1,9 +1,9 @@
-"""Consolidation: a small model looks over what is remembered of one person, and core decides what is done.
+"""Consolidation: a small model reviews what is remembered about a person, and core decides what is done.
 
-Open and private items are looked at apart, in prompts of their own; confidential ones never. What comes of
-one run is one commit, which a person can review and undo. Here is also the suggestion for a question that
-a person has to settle: the model suggests, the person decides.
-Knows nothing about Discord, or about when it is time.
+Open and private items are reviewed separately, in prompts of their own; confidential ones never. The result
+of a run is one commit, which the person can review and undo. This module also suggests how to resolve a
+conflict that a person has to decide: the model suggests, the person decides. Independent of Discord, and of
+when it is time for a run.
 """
 
 import logging
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 BATCH_ITEMS = 150
 BATCH_CHARS = 12_000
 MOST_BATCHES = 10
-"""For open and for private items each; what was touched longest ago is then not looked at."""
+"""The limit for open and for private items each; beyond it the items changed longest ago are not reviewed."""
 MAX_TOKENS = 8_192
 LONGEST_REASON = 200
 
@@ -61,7 +61,7 @@ them. Answer with JSON only: {"how": "…", "reason": "…"}."""
 
 
 class Consolidator:
-    """Tidies one branch of one subject's memory when it is told to."""
+    """Consolidates one branch of one subject's memory on request."""
 
     def __init__(self, model: Model, memory: Memory, *, clock: Clock) -> None:
         self._model = model
@@ -71,10 +71,11 @@ class Consolidator:
     async def run(
         self, subject: str, branch: str | None = None, *, by: str = "heartbeat", **metadata: Any
     ) -> Report:
-        """Tidy HEAD's branch, or the one named. `by` and `metadata` go into the commit, if there is one.
+        """Consolidate HEAD's branch, or the one named. `by` and `metadata` go into the commit, if there is
+        one.
 
-        Raises Refused when there is no such branch, ModelError when the model does not answer in the shape
-        it has to, and MemoryFault; nothing is then changed.
+        Raises Refused if there is no such branch, ModelError if the model does not answer in the required
+        shape, and MemoryFault; nothing is then changed.
         """
         branches = await self._memory.branches(subject)
         name = branches.current if branch is None else branches.named(branch).name
@@ -101,7 +102,7 @@ class Consolidator:
 
 
 class NoConsolidator(Consolidator):
-    """Tidies nothing, since nobody is remembered. `why` says so to whoever asks for it."""
+    """Refuses every run, since nobody is remembered. `why` is the reason given."""
 
     def __init__(self, why: str = MEMORY_OFF) -> None:
         self._why = why
@@ -118,7 +119,7 @@ def _tidied(
     answers: Sequence[tuple[Sequence[Item], Consolidation]],
     metadata: Mapping[str, Any],
 ) -> tuple[list[Record], Report]:
-    """The commit that the model's answers amount to on the branch as it is now, and the whole report."""
+    """The commit that the model's answers lead to on the branch as it is now, and the whole report."""
     branch = history.branch(report.branch)
     past = past_decisions(history.chain(branch.head))
     draft = Draft(history.view(branch.head), now_ms=history.branches.next_ms(now_ms), max_items=max_items)
@@ -133,15 +134,15 @@ def _tidied(
     )
     if commit is None:
         return [], report
-    # Where somebody wrote meanwhile, what is new has still to be looked at.
+    # If somebody wrote meanwhile, the new items still have to be reviewed.
     head = commit.id if commit.parent_id == report.head else report.head
     return [commit], replace(report, head=head, commit=commit)
 
 
 def batches(view: View) -> list[list[Item]]:
-    """What the model is shown, one list for each prompt, newest first; private items in lists of their own.
+    """The items for the model, one list for each prompt, newest first; private items in lists of their own.
 
-    Alone, an item is not looked at: there is nothing to compare it with.
+    A single item is not reviewed: there is nothing to compare it with.
     """
     asked = [one for conflict in view.conflicts for one in (conflict.item_id, conflict.other_id)]
     items = sorted(available(view.items.values(), asked), key=by_newest)
@@ -170,7 +171,7 @@ def _packed(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 
 def prompt(items: Sequence[Item], now_ms: int) -> str:
-    """The prompt of one look: today's date, and the items."""
+    """The prompt of one review: today's date, and the items."""
     return titles.SEPARATOR.join(
         [
             f"{titles.TODAY}\n{date_of(now_ms)}",
@@ -186,9 +187,9 @@ def _entry(item: Item) -> str:
 
 
 async def suggest(model: Model, view: View, conflict: Conflict) -> Suggestion | None:
-    """How the model would settle a conflict of the view, with one short reason; None when it does not say.
+    """How the model would resolve a conflict of the view, with a short reason; None if it does not decide.
 
-    The reason may repeat what either side says, so it is as private as the conflict.
+    The reason may repeat either side, so it is as private as the conflict.
     """
     held, other = view.items.get(conflict.item_id), view.items.get(conflict.other_id)
     secrets = [conflict.sensitivity, *(item.facets.sensitivity for item in (held, other) if item is not None)]

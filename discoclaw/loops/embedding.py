@@ -1,12 +1,11 @@
-"""Keeping up with memory: texts of items that have no vector yet get one, in the background, in batches.
+"""Embeds item texts that have no vector yet, in the background, in batches.
 
-Nobody waits for this. It starts when somebody's memory is used or changed, holds no lock while it asks the
-provider, and after a failure rests for a while that doubles until something succeeds. A batch that the
-provider refuses is halved; a single text it refuses again and again is given up until the next start.
+Nobody waits for this. It starts when somebody's memory is used or changed, and holds no lock while it asks
+the provider. After a failure it pauses; the pause doubles until something succeeds. A batch that the provider
+refuses is halved; a single text that it refuses repeatedly is given up until the next start.
 
-What may be sent where is decided here: confidential items go nowhere, private ones only to a provider on
-this machine, and nothing goes anywhere of somebody who wants no memory.
-Knows nothing about providers but that they embed texts.
+This module decides what may be sent where: confidential items are never sent, private ones only to a provider
+on this machine, and nothing is sent about people who want no memory. Uses a provider only to embed texts.
 """
 
 import asyncio
@@ -31,23 +30,23 @@ log = logging.getLogger(__name__)
 
 BATCH = 64
 TIMEOUT_S = 30.0
-"""Seconds for one batch."""
+"""The time limit of one batch."""
 TRIES = 3
-"""A text that is refused so often when it is alone is given up."""
+"""A text that is refused this often on its own is given up."""
 REST_S = 5.0
 LONGEST_REST_S = 600.0
 MOST_WAITING = 10_000
-"""Texts of one owner that wait, those of the newest items."""
+"""The most waiting texts of one owner; the newest items come first."""
 MOST_RAM = 64_000_000
-"""Bytes of vectors in RAM, of all people together; who was away longest comes back from disk."""
+"""The most bytes of vectors in RAM, for all people together; the least recently used go first."""
 _MAKING = "making vectors"
 
 
 class Embedding(PersonalData, Listener):
-    """The vectors of all subjects. `touch` and `want` say that some may be missing; `matrix` gives them.
+    """The vectors of all subjects. `touch` and `want` report that some may be missing; `matrix` returns them.
 
-    Only people have any, as far as they want a memory (`consent`): nobody asks for vectors of who we are, nor
-    of a group, and what these say is not to be sent around. `rest_s` is the first pause after a failure.
+    Only people who want a memory (`consent`) have vectors. The bot's own memory and those of groups have
+    none, so that what they say is not sent anywhere. `rest_s` is the first pause after a failure.
     """
 
     name = "vectors in RAM"
@@ -75,7 +74,7 @@ class Embedding(PersonalData, Listener):
         self._worker = Worker("embedding", self._work, retry_s=rest_s, longest_s=LONGEST_REST_S)
 
     def may_leave(self, item: Item) -> bool:
-        """Whether an item's text may be given to the provider."""
+        """Whether an item's text may be sent to the provider."""
         return item.facets.sensitivity == "normal" or (
             item.facets.sensitivity == "private" and self._embedder.stays_here
         )
@@ -84,13 +83,13 @@ class Embedding(PersonalData, Listener):
         self.touch(subject)
 
     def touch(self, subject: str) -> None:
-        """A subject's memory changed: what it says now is looked through. Never blocks."""
-        self._waiting.pop(subject, None)  # what waits may be private by now, or gone
+        """Queue a subject whose memory changed, to find missing vectors. Never blocks."""
+        self._waiting.pop(subject, None)  # waiting texts may be private by now, or gone
         self._touched[subject] = None
         self._worker.note(_MAKING)
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
-        """These items are in use, and are to have vectors. Never blocks."""
+        """Queue items in use for embedding. Never blocks."""
         matrix = self._known.get(subject)
         missing = [
             item for item in items if self.may_leave(item) and (matrix is None or item.text not in matrix)
@@ -101,7 +100,7 @@ class Embedding(PersonalData, Listener):
             self._worker.note(_MAKING)
 
     async def matrix(self, subject: str) -> Matrix:
-        """A subject's vectors, from the cache if need be. Raises MemoryFault."""
+        """Return a subject's vectors, from the cache if need be. Raises MemoryFault."""
         matrix = self._known.get(subject)
         if matrix is None:
             erasings = self._cache.erasings(subject)
@@ -116,7 +115,7 @@ class Embedding(PersonalData, Listener):
         return matrix
 
     async def outdated(self, subject: str) -> None:
-        """The provider's vectors are of another length now: those there are go, and are made anew."""
+        """Replace a subject's vectors, because the provider's have another length now."""
         self._known.pop(subject, None)
         try:
             await in_thread(self._cache.drop, subject)
@@ -125,22 +124,22 @@ class Embedding(PersonalData, Listener):
         self.touch(subject)
 
     async def start(self) -> None:
-        """Nothing to start: the first use of a memory starts the work."""
+        """Does nothing: the first use of a memory starts the work."""
 
     async def settle(self) -> None:
-        """Wait until nothing can be done now; a failure may be resting."""
+        """Wait until nothing is left to do for now; a failure may be waiting for its retry."""
         await self._worker.settle()
 
     async def close(self) -> None:
-        """Stop; what is missing is found again when it is used."""
+        """Stop; missing vectors are found again when they are used."""
         await self._worker.close(0)
 
     # ------------------------------------------------------------------ inside
 
     async def _work(self, _: str) -> None:
-        """Look through what changed and embed one batch; the next one is another run. Raises EmbeddingError.
+        """Check what changed and embed one batch. Raises EmbeddingError.
 
-        So a batch that worked ends the doubling of the pauses.
+        The next batch is another run, so that each success resets the pauses.
         """
         while self._touched:
             await self._look(self._touched.popitem()[0])
@@ -150,7 +149,7 @@ class Embedding(PersonalData, Listener):
             self._worker.note(_MAKING)
 
     async def _look(self, subject: str) -> None:
-        """Find what is missing in a subject's memory."""
+        """Find the missing vectors of a subject's memory."""
         erasings = self._cache.erasings(subject)
         try:
             view = await self._memory.view(subject)
@@ -161,7 +160,7 @@ class Embedding(PersonalData, Listener):
             self.want(subject, view.active())
 
     async def _next(self) -> None:
-        """Embed a batch of whoever came first. Raises EmbeddingError."""
+        """Embed a batch of the owner who came first. Raises EmbeddingError."""
         subject = next(iter(self._waiting))
         erasings = self._cache.erasings(subject)
         try:
@@ -174,11 +173,11 @@ class Embedding(PersonalData, Listener):
             return
         vectors = await self._embed(subject, texts)
         if self._cache.erasings(subject) != erasings:
-            return  # erased meanwhile, and nothing of it waits any more
+            return  # erased meanwhile, and nothing of it is waiting any more
         await self._keep(subject, dict(zip(map(hash_of, texts), vectors, strict=False)), erasings)
 
     def _missing(self, subject: str, matrix: Matrix) -> list[str]:
-        """The next texts of a subject to embed; what needs no vector does not wait any more."""
+        """The next texts of a subject to embed; texts that need no vector leave the queue."""
         waiting = self._waiting.get(subject, {})
         if (user_id := user_of(subject)) is None or self._consent.opted_out(user_id):
             return []
@@ -187,7 +186,7 @@ class Embedding(PersonalData, Listener):
         return list(waiting)[: self._batch]
 
     async def _embed(self, subject: str, texts: Sequence[str]) -> list[bytes]:
-        """The vectors of a batch; none of one that is to be halved. Raises EmbeddingError."""
+        """The vectors of a batch; empty if it is to be halved. Raises EmbeddingError."""
         try:
             vectors = await self._embedder.embed(texts, timeout_s=self._timeout_s)
         except EmbeddingRefused as error:
@@ -202,7 +201,7 @@ class Embedding(PersonalData, Listener):
         return [packed(vector) for vector in vectors]
 
     async def _keep(self, subject: str, vectors: dict[bytes, bytes], erasings: int) -> None:
-        """Have them in RAM, and on disk as well as it goes."""
+        """Store vectors in RAM and, if possible, on disk."""
         if not vectors:
             return
         matrix = await self.matrix(subject)
@@ -214,14 +213,14 @@ class Embedding(PersonalData, Listener):
             kept = self._cache.erasings(subject) == erasings
         if kept and self._cache.erasings(subject) == erasings:
             matrix.add(vectors)
-            if changed:  # by which all others are missing
+            if changed:  # a new length, so all other vectors are missing now
                 self._touched[subject] = None
 
     def _is_hopeless(self, subject: str, text: str) -> bool:
         return bool(self._refused) and self._refused[subject, hash_of(text)] >= TRIES
 
     def forget(self, erasure: Erasure) -> None:
-        """Let go of a subject; what is asked for just now is not kept."""
+        """Drop a subject, including the result of a request under way."""
         subject = erasure.subject
         self._cache.forget(erasure)
         self._known.pop(subject, None)

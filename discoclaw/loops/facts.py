@@ -1,4 +1,4 @@
-"""Extraction: what a person has said since the last time becomes proposals, and core decides on them."""
+"""Extraction: turns what a person has said since the last run into proposals, which core decides on."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -84,25 +84,24 @@ class FactsLoop:
         self._consent = consent
 
     def hears(self, said: Said) -> bool:
-        """Whether what somebody said is to wait for extraction."""
+        """Whether a message is to wait for extraction."""
         return not said.by_us and not said.guest
 
     async def seen_up_to(self, user_id: str) -> dict[str, int]:
-        """The newest message ids (snowflakes) extraction has seen, by session."""
+        """Return the newest message ids (snowflakes) that extraction has seen, by session."""
         return _seen(await self._cursors.get(f"facts-{user_id}"))
 
     async def run(self, user_id: str, backlog: Backlog, context: Sequence[Said]) -> bool:
-        """Take the oldest unseen messages of the person into memory. Returns whether others wait still.
+        """Extract from the person's oldest unseen messages. Returns whether others are still waiting.
 
-        What is said while the model thinks doesn't count: it waits for its own turn.
-        `context` is what others said around them. Raises ModelError or MemoryFault; memory and backlog are
-        then as they were.
+        Messages that arrive while the model is working wait for the next run. `context` is what others said
+        around them. Raises ModelError or MemoryFault; memory and backlog are then unchanged.
         """
         subject = user_subject(user_id)
         branches = await self._memory.branches(subject)
         erased_at = self._memory.erased_at(subject)
         if self._drop_unwanted(backlog, branches, erased_at):
-            return bool(backlog.waiting)  # the next batch has other context
+            return bool(backlog.waiting)  # the next batch has a different context
         batch = backlog.oldest(BATCH_CHARS)
         if not batch:
             return False
@@ -126,9 +125,10 @@ class FactsLoop:
         return not waited.isdisjoint(backlog.waiting)
 
     def _drop_unwanted(self, backlog: Backlog, branches: Branches, erased_at: int) -> bool:
-        """Drop what was said before an erasing, or to a persona deleted since. Whether there was any.
+        """Drop messages from before an erasing, or to a persona deleted since. Returns whether there were
+        any.
 
-        Also sees to it that a batch is of one persona, and private or open as a whole.
+        Also makes sure that a batch belongs to one persona, and is entirely private or entirely open.
         """
         persona = partial(self._persona, branches)
         backlog.group = lambda heard: (heard.place.private, persona(heard))
@@ -142,7 +142,7 @@ class FactsLoop:
         return bool(unwanted)
 
     def _unwanted_since(self, user_id: str, batch: Sequence[Heard], erased_at: int) -> str:
-        """Why a batch may not be learned from any more, asked when it is about to be; "" if it may."""
+        """Why a batch may no longer be learned from, checked at the last moment; "" if it may."""
         if self._memory.erased_at(user_subject(user_id)) != erased_at:
             return "their memory was erased meanwhile"
         agreed = all(self._consent.may_keep(user_id, heard.said.sent_at) for heard in batch)
@@ -151,7 +151,7 @@ class FactsLoop:
     async def _learn(
         self, subject: str, branch: str, patch: Patch, batch: Sequence[Heard], unwanted: Callable[[], str]
     ) -> None:
-        """Let core decide about what the model proposes, in one commit. Raises MemoryFault."""
+        """Let core decide about the model's proposals, in one commit. Raises MemoryFault."""
         origins = {(heard.place.channel_id, heard.said.id): self._origin(heard) for heard in batch}
         fallback = self._origin(batch[-1])  # for a proposal that names none of the messages
 
@@ -175,7 +175,7 @@ class FactsLoop:
             log.info("%s: a proposal was refused: %s", subject, reason)
 
     async def _save_cursor(self, user_id: str, backlog: Backlog, erased_at: int) -> None:
-        """Note how far extraction has come; nothing about somebody who was erased meanwhile."""
+        """Save how far extraction has come, unless the person was erased meanwhile."""
 
         def further(cursor: Mapping[str, object]) -> Mapping[str, object] | None:
             if self._memory.erased_at(user_subject(user_id)) != erased_at:
@@ -186,7 +186,7 @@ class FactsLoop:
         await self._cursors.update(f"facts-{user_id}", further)
 
     def _persona(self, branches: Branches, heard: Heard) -> str:
-        """The persona something was said to: the place's own, or the one the person was then."""
+        """The persona a message was addressed to: the place's, or else the person's at that time."""
         return self._personas.of(heard.place) or branches.head_at(heard.said.sent_at)
 
     def _origin(self, heard: Heard) -> Origin:
@@ -201,10 +201,10 @@ class FactsLoop:
 
 
 class NoFacts(FactsLoop):
-    """Learns nothing: extraction is switched off."""
+    """Learns nothing: stands in where extraction is switched off."""
 
     def __init__(self) -> None:
-        """There is nothing to set up."""
+        """Set up nothing."""
 
     def hears(self, said: Said) -> bool:
         return False
@@ -226,7 +226,7 @@ def _seen(cursor: Mapping[str, object]) -> dict[str, int]:
 
 def prompt(view: View, batch: Sequence[Heard], context: Sequence[Said]) -> str:
     """The extraction prompt: existing and forgotten items, others' lines, the person's messages."""
-    # What is private is not put beside open talk: a model would repeat it as if it had been said there.
+    # Private items must not stand beside open talk: a model would repeat them as if they had been said there.
     in_private = batch[0].place.private
     items = [item for item in view.items.values() if may_show(item, in_dm=in_private)]
     existing = [_existing(item) for item in items if item.active]
@@ -253,6 +253,6 @@ def prompt(view: View, batch: Sequence[Heard], context: Sequence[Said]) -> str:
 
 
 def _existing(item: Item) -> str:
-    """An item's line. A key stands in parentheses, so that a model knows it from the text."""
+    """An item's line. The key is in parentheses, so that a model can tell it from the text."""
     key = f"(key {quote_entry(item.facets.key)}) " if item.facets.key else ""
     return f"- {item.id} [{item.kind}] {key}{quote_entry(item.text)}"

@@ -1,8 +1,8 @@
-"""What has been said and not yet been seen by a loop: per conversation, and per person.
+"""Buffers what was said and not yet seen by a loop, for each conversation and each person.
 
-Buffers in RAM. They are not the window of the prompt: a message stays here until a summary (or an
-extraction) has taken it, however long ago it left the window. After a restart they are filled again from
-the chat's history, behind the loops' saved cursors, so a restart repeats work rather than losing talk.
+In RAM, and separate from the prompt's window: a message stays here until a summary (or an extraction) has
+taken it, however long ago it left the window. After a restart the buffers are filled again from the chat's
+history, beginning after the loops' saved cursors, so a restart repeats work rather than losing talk.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.text import utf16_length
 
 BACKLOG = 200
-"""Most messages kept for a loop that fails again and again; the oldest then go unseen."""
+"""The most messages stored for a loop that keeps failing; beyond that the oldest stay unseen."""
 
 
 GIVE_UP = 5
@@ -28,21 +28,22 @@ class Heard:
 
 
 def by_privacy(heard: Heard) -> object:
-    """Private and open talk apart."""
+    """A grouping key that separates private from open talk."""
     return heard.place.private
 
 
 @dataclass(slots=True)
 class Backlog:
-    """Messages waiting for one loop, oldest first, each once. `taken` is the newest id seen, by session.
+    """Messages waiting for one loop, oldest first, without duplicates. `taken` is the newest id seen, by
+    session.
 
-    `group` says what may share a batch: messages of which it says the same.
+    `group` returns a key; only messages with equal keys may share a batch.
     """
 
     waiting: dict[str, Heard] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
     spoiled: int = 0
-    """How often in a row the model could make nothing of the oldest batch."""
+    """How often in a row the model failed on the oldest batch."""
     group: Callable[[Heard], object] = by_privacy
 
     def hear(self, heard: Heard) -> None:
@@ -50,16 +51,17 @@ class Backlog:
             return
         late = bool(self.waiting) and int(heard.said.id) < int(next(reversed(self.waiting)))
         self.waiting[heard.said.id] = heard
-        if late:  # history arrives behind what was heard live
+        if late:  # history arrives after newer messages were heard live
             self.waiting = dict(sorted(self.waiting.items(), key=lambda pair: int(pair[0])))
         while len(self.waiting) > BACKLOG:
             del self.waiting[next(iter(self.waiting))]
 
     def oldest(self, max_chars: int) -> list[Heard]:
-        """The oldest messages of together at most `max_chars` UTF-16 units, but at least one if any waits.
+        """The oldest messages of at most `max_chars` UTF-16 units together, but at least one if any is
+        waiting.
 
-        Private and open talk never share a batch, nor do two personas: what is learned from one can then not
-        be taken for something said in the other. After failures of the batch (see `spoil`) it is smaller.
+        Private and open talk never share a batch, nor do two personas, so that what is learned from one
+        cannot be mistaken for something said in the other. After failures (see `spoil`) the batch is smaller.
         """
         batch: list[Heard] = []
         max_chars >>= self.spoiled
@@ -73,9 +75,9 @@ class Backlog:
         return batch
 
     def spoil(self, max_chars: int) -> str | None:
-        """The model could make nothing of the oldest batch: take less of it the next time.
+        """Make the next batch smaller, because the model failed on this one.
 
-        A single message that fails again and again is given up; its id is then returned.
+        A single message that fails repeatedly is given up; its id is then returned.
         """
         self.spoiled += 1
         batch = self.oldest(max_chars)
@@ -85,26 +87,26 @@ class Backlog:
         return batch[0].said.id
 
     def size(self) -> int:
-        """UTF-16 units of all that waits."""
+        """The UTF-16 units of everything that is waiting."""
         return sum(utf16_length(heard.said.text) for heard in self.waiting.values())
 
     def take(self, batch: Iterable[Heard]) -> None:
-        """A loop has seen these."""
+        """Remove messages that a loop has seen."""
         self.spoiled = 0
         for heard in batch:
             self.waiting.pop(heard.said.id, None)
             self.seen({heard.session_key: int(heard.said.id)})
 
     def seen(self, up_to: Mapping[str, int]) -> None:
-        """A loop has seen everything up to these ids, by session."""
+        """Remove everything up to these ids, by session, because a loop has seen it."""
         for key, message_id in up_to.items():
             self.taken[key] = max(self.taken.get(key, 0), message_id)
 
     def amend(self, message_id: str, text: str) -> None:
-        """The message was edited in the chat."""
+        """Replace the text of a message that was edited in the chat."""
         if (heard := self.waiting.get(message_id)) is not None:
             self.waiting[message_id] = replace(heard, said=replace(heard.said, text=text))
 
     def forget(self, message_id: str) -> None:
-        """The message was deleted in the chat."""
+        """Remove a message that was deleted in the chat."""
         self.waiting.pop(message_id, None)

@@ -1,9 +1,9 @@
-"""The heartbeat: from time to time, whatever memory changed is consolidated, one branch after another.
+"""The heartbeat: at intervals, consolidates every memory that changed, one branch after another.
 
-What is tidy is kept as a cursor for each subject: the newest commit of each branch that was looked at. So a
-restart repeats nothing, a run's own commit starts no other, and a branch that was only forked has nothing
-new. A model that is overloaded or dead ends the round, and the next round goes on where it ended; a subject
-that fails by itself waits for more rounds each time. Nothing here is needed for a reply.
+For each subject a cursor stores the newest consolidated commit of each branch. So a restart repeats nothing,
+a run's own commit starts no further run, and a branch that was only forked has nothing new. If the model is
+overloaded or down, the round ends, and the next one continues from there; a subject that fails by itself is
+skipped for more rounds each time. No reply depends on this.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from discoclaw.memory.subjects.store import Memory
 log = logging.getLogger(__name__)
 
 MOST_IN_A_ROUND = 100
-"""Subjects that are consolidated in one round; what changed longest ago comes first."""
+"""The most subjects consolidated in one round; those changed longest ago come first."""
 ALONE_S = 1_800.0
-"""Seconds between rounds when nothing is to be consolidated."""
+"""Seconds between rounds if nothing is to be consolidated."""
 LONGEST_WAIT = 64
-"""Rounds that a subject which keeps failing is left out."""
+"""The most rounds for which a failing subject is skipped."""
 
 _CURSOR = "heartbeat"
 
@@ -39,8 +39,8 @@ _CURSOR = "heartbeat"
 class Heartbeat:
     """Consolidates what changed, every `every_minutes` (0: never), and on demand.
 
-    Nothing is done with the memory of who opted out of it (`consent`). `first` is what needs no
-    model and comes before it in each round; with 0 minutes it is done alone, every `ALONE_S`.
+    It skips the memory of people who opted out (`consent`). `first` needs no model and runs before the
+    consolidation in each round; with 0 minutes it runs alone, every `ALONE_S`.
     """
 
     def __init__(
@@ -64,23 +64,23 @@ class Heartbeat:
         self._first = first
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._failures: dict[str, int] = {}
-        self._waits: dict[str, int] = {}  # rounds for which a subject that failed is left out
+        self._waits: dict[str, int] = {}  # for how many rounds a subject that failed is skipped
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._asked: set[asyncio.Task[Report]] = set()
 
     async def start(self) -> None:
-        """Begin to beat, in a task. Once is enough."""
+        """Start the rounds, in a task. Call it only once."""
         if self._task is None and self._every_s > 0 and not self._stop.is_set():
             self._task = asyncio.create_task(self._run(), name="heartbeat")
 
     async def settle(self) -> None:
-        """Wait for consolidations that were asked for; rounds come by themselves."""
+        """Wait for consolidations on demand; rounds start by themselves."""
         while self._asked:
             await asyncio.wait(self._asked)
 
     async def close(self, grace_s: float = 5.0) -> None:
-        """Let what is at work finish within `grace_s`, then stop; the rest is found at the next start."""
+        """Let a run under way finish within `grace_s`, then stop; the next start finds the rest."""
         self._stop.set()
         if tasks := [*self._asked, *([self._task] if self._task is not None else [])]:
             _, late = await asyncio.wait(tasks, timeout=grace_s)
@@ -92,9 +92,9 @@ class Heartbeat:
     async def now(
         self, subject: str, branch: str | None = None, *, by: str = "command", **metadata: Any
     ) -> Report:
-        """Consolidate HEAD's branch, or the one named; waits for a run that is at work on the subject.
+        """Consolidate HEAD's branch, or the one named; waits for a run under way on the same subject.
 
-        Raises Refused when there is no such branch, ModelError and MemoryFault; nothing is then changed.
+        Raises Refused if there is no such branch, ModelError and MemoryFault; nothing is then changed.
         """
         if self._stop.is_set():
             raise Refused("I am about to stop; ask again in a moment")
@@ -104,17 +104,17 @@ class Heartbeat:
         return await task
 
     async def round(self) -> None:
-        """What needs no model, and then, whatever became of that, the tidying."""
+        """Run `first` and then, even if that failed, the consolidation."""
         if self._first is not None:
             try:
                 await self._first()
-            except Exception:  # a named edge: it may fail in any way, and the tidying goes on
+            except Exception:  # deliberately broad: whatever fails in `first`, the consolidation runs
                 log.exception("what comes before the tidying failed")
         if self._tidies:
             await self.beat()
 
     async def beat(self) -> None:
-        """One round over all that changed. Ends early when the model fails, or when we are to stop."""
+        """Consolidate everything that changed. Ends early if the model fails, or when closing."""
         for subject, left in list(self._waits.items()):
             if left > 1:
                 self._waits[subject] = left - 1
@@ -125,7 +125,7 @@ class Heartbeat:
             if self._stop.is_set() or rest <= 0:
                 return
             if subject in self._waits or subject == BOT or group_of(subject) is not None:
-                continue  # who we are is nobody's to tidy; what a group knows names whose words it rests on
+                continue  # the bot's own memory is not consolidated; a group's names whose words it rests on
             try:
                 rest -= await self._look_at(subject, size)
                 self._failures.pop(subject, None)
@@ -135,10 +135,10 @@ class Heartbeat:
             except ModelError as error:
                 log.warning("tidying ends until the next round: %s: %s", type(error).__name__, error)
                 rest = 0
-            except Exception:  # a named edge: one subject may fail in any way, and the others go on
+            except Exception:  # deliberately broad: one failing subject must not stop the others
                 log.exception("%s is not tidied", subject)
             rest -= 1
-            # Also where the model failed: one that is too slow for this subject must not stop the others.
+            # Also after a model failure: one that is too slow for this subject must not stop the others.
             self._failed(subject)
 
     # ------------------------------------------------------------------ inside
@@ -154,11 +154,11 @@ class Heartbeat:
             try:
                 await self._cursors.put(_CURSOR, {"at": self._clock()})
                 await self.round()
-            except Exception:  # a named edge: a round may fail in any way, and the next one comes
+            except Exception:  # deliberately broad: one failing round must not stop the next
                 log.exception("a round of tidying failed")
 
     async def _first_pause_s(self) -> float:
-        """What is left of the pause that a restart cut short; a whole one when there was no round yet."""
+        """The rest of a pause that a restart cut short; a full pause if there was no round yet."""
         began, now = (await self._cursors.get(_CURSOR)).get("at"), self._clock()
         if not isinstance(began, int):
             await self._cursors.put(_CURSOR, {"at": now})
@@ -171,7 +171,7 @@ class Heartbeat:
         return self._stop.is_set()
 
     async def _look_at(self, subject: str, size: int) -> bool:
-        """Consolidate the branches of a subject that changed. Returns whether there were any."""
+        """Consolidate the changed branches of a subject. Returns whether there were any."""
         user = user_of(subject)
         if user is not None and self._consent.opted_out(user):
             return False
@@ -197,7 +197,7 @@ class Heartbeat:
         return asked
 
     async def _consolidate(self, subject: str, branch: str | None, **metadata: Any) -> Report:
-        """Consolidate a branch, and remember how far it is tidy. The caller holds the subject's lock."""
+        """Consolidate a branch and save how far it is consolidated. The caller holds the subject's lock."""
         erased = self._memory.erased_at(subject)
         report = await self._consolidator.run(subject, branch, **metadata)
         name, head = report.branch, report.head
@@ -208,7 +208,7 @@ class Heartbeat:
     async def _save(
         self, subject: str, erased: int, change: Callable[[dict[str, str]], Mapping[str, object]]
     ) -> None:
-        """Remember how far a subject is tidy, unless it was erased meanwhile: then nothing is left of it."""
+        """Save how far a subject is consolidated, unless it was erased meanwhile."""
 
         def changed(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if self._memory.erased_at(subject) != erased:
@@ -218,7 +218,7 @@ class Heartbeat:
         await self._cursors.update(_cursor(subject), changed)
 
     def _lock(self, subject: str) -> asyncio.Lock:
-        """The subject's lock; it is there as long as somebody holds it or waits for it."""
+        """The subject's lock; it exists as long as somebody holds it or waits for it."""
         lock = self._locks.get(subject)
         if lock is None:
             lock = self._locks[subject] = asyncio.Lock()
@@ -234,7 +234,7 @@ def _cursor(subject: str) -> str:
 
 
 def _heads(known: Mapping[str, object]) -> dict[str, str]:
-    """The commits as far as which the branches are tidy, by branch."""
+    """The newest consolidated commit of each branch, by branch."""
     heads = known.get("heads")
     if not isinstance(heads, dict):
         return {}

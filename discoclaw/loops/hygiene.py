@@ -1,11 +1,11 @@
-"""Hygiene: what is over leaves the memory by itself: things of the day, and knowledge that nobody asks for.
+"""Hygiene: removes what has expired from memory: short-lived items, and knowledge that nobody uses.
 
-Needs no model. What leaves is one commit for each branch that says why, stays in the history, and comes back
-with an undo. Chance is rolled once: the commit also says which items survived, so that neither a replay nor
-a process that is killed in between rolls again, and what is brought back has its whole time again.
-What lies beside the memory, an archive and a log, is purged along the way.
-The decisions are core's (`decay`); the times of use are `LastUsed`, which is written here too.
-Knows nothing about Discord, or about when it is time.
+Needs no model. The removals on a branch are one commit that gives the reason; the items stay in the history,
+and an undo brings them back. Random decisions are made only once: the commit also lists the items that
+survived, so neither a replay nor a run after a crash decides again, and a restored item starts with its full
+time. What is stored beside the memory, an archive and a log, is purged in the same run. Core decides
+(`decay`); the times of use are in `LastUsed`, which this module also writes to disk. Independent of Discord,
+and of when it is time for a run.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from discoclaw.memory.subjects.store import Memory
 log = logging.getLogger(__name__)
 
 MOST_IN_A_ROUND = 200
-"""Subjects that are looked at in one round; most rounds have none, since it is known who is next when."""
+"""The most subjects checked in one round; most rounds have none, since the next due time is known."""
 PAUSE_MS = 60_000
-"""Between two runs that a compaction asks for."""
+"""The shortest time between two runs caused by compactions."""
 
 Purge = Callable[[int], Awaitable[int]]
-"""Purges something beside the memory, given the present (ms); returns how many entries went."""
+"""Purges something beside the memory, given the current time (ms); returns how many entries were removed."""
 
 
 async def _nothing_to_purge(now_ms: int) -> int:
@@ -45,7 +45,7 @@ async def _nothing_to_purge(now_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What left: `entries` of the archive, things of the day (`conversation`), `idle` items, log `lines`."""
+    """Removed: archive `entries`, short-lived items (`conversation`), `idle` items, log `lines`."""
 
     entries: int = 0
     conversation: int = 0
@@ -63,19 +63,19 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What became of one branch. `due` (ms) is when there is next something to do."""
+    """The result for one branch. `due` (ms) is when the next check is needed."""
 
     purged: Expired = Expired()
     due: int | None = None
     used: Mapping[str, int] = field(default_factory=dict)
-    """Times of use (ms) that only the history knew, by item."""
+    """Times of use (ms) that only the history had, by item."""
 
 
 class Hygiene:
-    """Looks after all subjects of `memory`, and after what lies beside it.
+    """Removes what has expired from all subjects of `memory`, and from the archive and the log.
 
-    `purge` is that of the archive of talk, `lines` that of a log. `roll` gives random numbers from 0.0 to
-    below 1.0. Nothing is done with the memory of who opted out of it (`consent`).
+    `purge` is the archive's, `lines` the log's. `roll` returns random numbers from 0.0 to below 1.0. It skips
+    the memory of people who opted out (`consent`).
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Hygiene:
         self._closed = False
 
     async def run(self, now_ms: int | None = None) -> Expired:
-        """One round at a time (ms), the present unless given: the archive, and whoever is due."""
+        """Run one round at a time (ms), by default now: the archive, and every subject that is due."""
         now = self._clock() if now_ms is None else now_ms
         async with self._lock:
             self._ran = now
@@ -127,14 +127,14 @@ class Hygiene:
         return total
 
     def compacted(self, subject: str = "") -> None:
-        """A transcript with a subject was compacted: a round, but not one after another. Never blocks."""
+        """Start a round after a transcript was compacted, but not too often. Never blocks."""
         if self._closed or self._task is not None or self._clock() - self._ran < PAUSE_MS:
             return
 
         async def work() -> None:
             try:
                 await self.run()
-            except Exception:  # a named edge: nobody awaits this task, and the next round comes
+            except Exception:  # deliberately broad: nobody awaits this task, and the next round comes
                 log.exception("hygiene after a compaction failed")
             finally:
                 self._task = None
@@ -142,15 +142,15 @@ class Hygiene:
         self._task = asyncio.create_task(work(), name="hygiene")
 
     async def start(self) -> None:
-        """Nothing to start: the heartbeat runs the rounds."""
+        """Does nothing: the heartbeat runs the rounds."""
 
     async def settle(self) -> None:
-        """Wait for a round that a compacted transcript began."""
+        """Wait for a round that a compaction started."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def close(self, grace_s: float = 5.0) -> None:
-        """Let a round at work finish within `grace_s`, and write the times of use."""
+        """Let a round under way finish within `grace_s`, and write the times of use."""
         self._closed = True
         if self._task is not None:
             await asyncio.wait([task := self._task], timeout=grace_s)
@@ -163,7 +163,7 @@ class Hygiene:
     async def _purged(purge: Purge, now: int, what: str) -> int:
         try:
             return await purge(now)
-        except Exception:  # a named edge: what is beside may fail in any way, and memory is looked after
+        except Exception:  # deliberately broad: a failing archive or log must not stop the memory's hygiene
             log.exception("%s could not be purged", what)
             return 0
 
@@ -179,12 +179,12 @@ class Hygiene:
                 total += await self._look_at(subject, size, now)
             except (MemoryFault, Refused) as error:
                 log.warning("%s is not looked after: %s: %s", subject, type(error).__name__, error)
-            except Exception:  # a named edge: one subject may fail in any way, and the others go on
+            except Exception:  # deliberately broad: one failing subject must not stop the others
                 log.exception("%s is not looked after", subject)
         return total
 
     async def _is_due(self, subject: str, size: int, now: int) -> bool:
-        """Whether something changed since the last look (`size`: of the ledger), or the next one is due."""
+        """Whether the ledger changed since the last check (by its `size`), or the next check is due."""
         known = await self._cursors.get(_cursor(subject))
         when = known.get("due")
         if known.get("size") != size or known.get("rules") != str(self._rules):
@@ -210,7 +210,7 @@ class Hygiene:
         return total
 
     async def _branch(self, subject: str, name: str, now: int) -> _Outcome:
-        """One branch. Its history is read only when its items and their times of use call for that."""
+        """Check one branch. Its history is read only if its items and their times of use require that."""
         memory, access = self._memory, self._access
         items, accessed = (await memory.view(subject, name)).items.values(), access.of(subject)
         when = due(items, accessed, {}, self._rules)
@@ -224,7 +224,7 @@ class Hygiene:
     def _decide(
         self, name: str, accessed: Mapping[str, int], now: int, history: History, present: int, most: int
     ) -> tuple[Sequence[Record], _Outcome]:
-        """The commit by which items leave a branch, if any does, and what became of the branch."""
+        """The commit that removes items from a branch, if any, and the result for the branch."""
         rules, branch = self._rules, history.branch(name)
         written = _written(history.chain(branch.head))
         draft = Draft(history.view(branch.head), now_ms=history.branches.next_ms(present), max_items=most)
@@ -261,7 +261,7 @@ class Hygiene:
 
 
 def _written(chain: Sequence[Commit]) -> dict[str, int]:
-    """When (ms) something was last said of each item on a branch: learned, changed, noted, brought back."""
+    """When (ms) each item of a branch was last written: learned, changed, noted or restored."""
     times: dict[str, int] = {}
     for commit in chain:
         when = ms_of_iso(commit.timestamp)
@@ -285,7 +285,7 @@ def _days(number: int) -> str:
 
 
 def _message(rules: Decay, purged: Expired, survivors: int) -> str:
-    """Why, in counts alone: the log is shown in the open too."""
+    """The reason, in counts only, because the log is shown publicly too."""
     parts = [
         *([f"{purged.conversation} of the day"] if purged.conversation else []),
         *([f"{purged.idle} idle for over {rules.max_idle_days:g} days"] if purged.idle else []),

@@ -1,11 +1,11 @@
-"""The loops at work: what is said is counted, and one run at a time is done for each conversation and person.
+"""Schedules the loops: counts what is said, and does one run at a time for each conversation and person.
 
-`cadence` says when a run is due. Counters live in RAM and start at zero after a restart; what was said waits
-in the backlogs, so nothing is lost, only late. Nothing here blocks a reply: a worker does the runs, and a
-failure of any kind changes nothing but the log.
+`cadence` decides when a run is due. Counters are in RAM and start at zero after a restart; messages wait in
+the backlogs, so nothing is lost, only late. Nothing here delays a reply: a worker does the runs, and their
+failures are only logged.
 
-Whether a run is due is decided as it begins, when the run before it has taken what it was about. So a turn
-that ends during a run is followed by another run, and words said during a run wait for the next turn: else a
+Whether a run is due is decided as it begins, when the previous run has taken its messages. So a turn that
+ends during a run is followed by another run, but messages during a run wait for the next turn: otherwise a
 busy channel would keep the small model working without a pause.
 """
 
@@ -39,13 +39,13 @@ from discoclaw.work import GRACE_S, Worker
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-"""Runs side by side, which is as many calls of the small models."""
+"""The most concurrent runs, each with one call of a small model."""
 SPOILED = (ModelBadOutput, ModelRefused, ModelTooLong, ModelBadRequest)
-"""Failures that lie in what was asked, so that asking the same again fails again."""
+"""Failures caused by the request itself, so that repeating it would fail again."""
 
 
 class _Job(NamedTuple):
-    """A loop and what it is about: the key of a conversation, or the id of a person."""
+    """A loop and its target: the key of a conversation, or the id of a person."""
 
     loop: Literal["summary", "extraction"]
     about: str
@@ -55,10 +55,10 @@ class _Job(NamedTuple):
 
 
 class Loops:
-    """Both loops' schedule.
+    """The schedule of both loops.
 
-    `learned(user_id)` is called when a run may have changed what a transparency mirror shows. What people
-    said who do not want to be remembered (`consent`) no loop ever sees.
+    `learned(user_id)` is called when a run may have changed what a transparency mirror shows. No loop sees
+    the messages of people who do not want to be remembered (`consent`).
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class Loops:
         self._cadence = Cadence(summary_every, facts_every, window_chars)
         self._learned = learned
         self._consent = consent
-        # People and conversations with something waiting stay; the others come back with their cursors.
+        # Tracks with something waiting stay; the others can be restored from their cursors.
         self._sessions: IdleMap[Track] = IdleMap(lambda key: Track(), idle_ms=HOUR_MS)
         self._people: IdleMap[Track] = IdleMap(lambda key: Track(), idle_ms=HOUR_MS)
-        # A failure is tried again a cadence later, not after a pause.
+        # A failed run is tried again after further turns, not after a pause.
         self._worker = Worker("loops", self._run, at_once=AT_ONCE, retry_s=None)
         self._resets = Worker("cleared summaries", self._save_reset)
 
-    # ------------------------------------------------------------------ what the session says
+    # ------------------------------------------------------------------ events of a conversation
 
     def hear(self, said: Said, place: Place, session_key: str, *, window: int) -> None:
-        """Something was said that may be kept. `window` is how many messages the prompt's window holds."""
+        """Take in a message that may be stored. `window` is the most messages in the prompt's window."""
         heard = Heard(said, place, session_key)
         track = self._sessions.use(session_key, self._clock())
         if self._summary.hears(said):
@@ -107,13 +107,13 @@ class Loops:
             self._slip(track, str(message_id), author_id)
 
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
-        """The conversation's past, read from the chat after a start: what a loop has not seen waits again."""
+        """Take in a conversation's history after a start: messages that a loop has not seen wait again."""
         track = self._sessions.use(session_key, self._clock())
         if not track.cursor_known:
             track.backlog.seen({session_key: await self._summary.seen_up_to(session_key)})
             track.cursor_known = True
             track.takes_part = track.takes_part or track.backlog.taken[session_key] > 0
-        if place.kind == "dm":  # what we answered to somebody who was not to be remembered goes with it
+        if place.kind == "dm":  # answers to somebody who was not to be remembered are dropped too
             until = max((self._consent.cutoff(one.author_id) for one in said if not one.by_us), default=NEVER)
             said = [one for one in said if one.sent_at > until]
         for author in {one.author_id for one in said if not one.by_us and not one.guest}:
@@ -125,7 +125,7 @@ class Loops:
             self.hear(one, place, session_key, window=window)
 
     def nudge(self, session_key: str, user_id: str) -> None:
-        """A turn is over, its answer is sent. Never blocks."""
+        """Count a turn whose answer was sent. Never blocks."""
         session = self._sessions.use(session_key, self._clock())
         session.takes_part = True
         session.turns += 1
@@ -137,20 +137,20 @@ class Loops:
         if self._cadence.facts_are_due(person):
             self._extract(user_id, person)
         now = self._clock()
-        # Where we have no part, the chat's history serves as well as what waits here.
+        # Where the bot takes no part, the chat's history serves as well as the backlog here.
         self._sessions.evict_idle(now, busy=lambda track: track.busy)
-        # Who never talked with us is not kept waiting for it: their next words begin anew.
+        # People who never talked with the bot are dropped too: their next message starts a new track.
         self._people.evict_idle(now, busy=lambda track: track.busy)
 
     def force(self, user_id: str) -> None:
-        """Learn now from all of a person's talk that waits. Never blocks; a run at work is followed by it."""
+        """Learn now from everything a person said that is waiting. Never blocks; follows a run under way."""
         track = self._people.use(user_id, self._clock())
         if track.backlog.waiting:
             track.forced = True
             self._extract(user_id, track)
 
     def forget(self, message_id: str) -> None:
-        """A message was deleted in the chat: no loop sees it any more."""
+        """Remove a message that was deleted in the chat from every backlog."""
         for tracks in (self._sessions, self._people):
             for key in tracks:
                 if (track := tracks.peek(key)) is not None:
@@ -159,7 +159,7 @@ class Loops:
                         track.recent.remove(said)
 
     def amend(self, session_key: str, author_id: str, message_id: str, text: str) -> None:
-        """A message was edited in the chat: loops that have not seen it see the new words."""
+        """Replace the text of an edited message for the loops that have not seen it."""
         for track in (self._sessions.peek(session_key), self._people.peek(author_id)):
             if track is not None:
                 track.backlog.amend(message_id, text)
@@ -168,7 +168,7 @@ class Loops:
                         track.recent[place] = replace(said, text=text)
 
     def sessions_of(self, user_id: str) -> set[str]:
-        """The conversations in which something of a person waits for a summary, or stands around others'."""
+        """The conversations in which a person's words wait for a summary, or are context for others'."""
         found = set()
         for key in self._sessions:
             if (track := self._sessions.peek(key)) is not None:
@@ -178,10 +178,10 @@ class Loops:
         return found
 
     def erase(self, user_id: str, sessions: Sequence[str], at: int) -> None:
-        """A person's memory was erased at a time (ms): no loop sees what they said until then.
+        """Drop what a person said until their memory was erased at a time (ms).
 
-        The summaries of `sessions` begin anew; what others said there and was not summarised is lost to them.
-        Only RAM is touched: who erases brings the cursors on disk along.
+        The summaries of `sessions` start anew; what others said there and was not yet summarised is lost to
+        them. This changes only RAM: the caller advances the cursors on disk.
         """
         if (track := self._people.peek(user_id)) is not None:
             track.backlog.take(list(track.backlog.waiting.values()))
@@ -197,7 +197,7 @@ class Loops:
             session.turns = 0
 
     def reset(self, session_key: str, up_to: int) -> None:
-        """The rolling summary was cleared: nothing up to this message id comes back into it."""
+        """Keep everything up to this message id out of the rolling summary, because that was cleared."""
         track = self._sessions.use(session_key, self._clock())
         track.backlog.take(list(track.backlog.waiting.values()))
         track.backlog.seen({session_key: up_to})
@@ -205,12 +205,12 @@ class Loops:
         self._resets.note(session_key)
 
     def took_part(self, session_key: str) -> bool:
-        """Whether we have answered in this conversation, now or before the last restart."""
+        """Whether the bot has answered in this conversation, now or before the last restart."""
         track = self._sessions.peek(session_key)
         return track is not None and track.takes_part
 
     async def start(self) -> None:
-        """Nothing to start: the first turn starts the work."""
+        """Does nothing: the first turn starts the work."""
 
     async def settle(self) -> None:
         """Wait until no loop is running."""
@@ -218,7 +218,7 @@ class Loops:
         await self._resets.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Let running loops finish within `grace_s`, then stop them; what they had not finished waits on."""
+        """Let running loops finish within `grace_s`, then stop them; unfinished messages keep waiting."""
         await self._worker.close(grace_s)
         await self._resets.close(grace_s)
 
@@ -228,20 +228,21 @@ class Loops:
         return self._consent.may_keep(said.author_id, said.sent_at)
 
     def _let_go(self, track: Track) -> None:
-        """Whoever opted out since they were heard is learned from no more."""
+        """Drop the messages of people who opted out since they wrote them."""
         for heard in [one for one in track.backlog.waiting.values() if not self._may_hear(one.said)]:
             track.backlog.forget(heard.said.id)
 
     @staticmethod
     def _keep_newest(backlog: Backlog, window: int) -> None:
-        # A conversation we have no part in needs no summary: at our first turn there the window suffices.
+        # Without the bot's part there is no need for a summary: at its first turn the window suffices.
         for message_id in list(backlog.waiting)[:-window]:
             backlog.forget(message_id)
 
     def _slip(self, session: Track, message_id: str, author_id: str) -> None:
-        """A message left the window: what nobody learned from yet is learned from early.
+        """Learn early from messages that left the window unseen.
 
-        Only where we take part and with people who talk with us, and less often the more runs have failed.
+        Only where the bot takes part and from people who talk with it, and less often the more runs have
+        failed.
         """
         person = self._people.peek(author_id)
         if person is None or not (session.takes_part and person.takes_part):
@@ -252,19 +253,19 @@ class Loops:
             self._extract(author_id, person)
 
     def _summarise(self, session_key: str, session: Track, user_id: str | None = None) -> None:
-        """A summary is due, perhaps because of a person's turn; a run at work is followed by another one."""
+        """Queue a summary, perhaps because of a person's turn; it follows a run under way."""
         if user_id is not None:
             session.asked_by.add(user_id)
         self._worker.note(_Job("summary", session_key))
 
     def _extract(self, user_id: str, person: Track) -> None:
-        """An extraction is due; a run at work is followed by another one."""
+        """Queue an extraction; it follows a run under way."""
         self._worker.note(_Job("extraction", user_id))
 
     # ------------------------------------------------------------------ the runs
 
     async def _run(self, job: _Job) -> None:
-        """Run a loop until it has seen what waited, if that is still due: a run before may have done it."""
+        """Run a loop until it has seen everything waiting, if still due after the run before."""
         tracks = self._sessions if job.loop == "summary" else self._people
         if (track := tracks.peek(job.about)) is None:
             return
@@ -279,8 +280,8 @@ class Loops:
     async def _batches(
         self, job: _Job, track: Track, batch: Callable[[], Awaitable[bool]], batch_chars: int
     ) -> None:
-        """Let the loop take one batch after another. Raises what nobody expects."""
-        track.turns, track.forced = 0, False  # whatever comes of it: a failure is tried again a cadence later
+        """Let the loop take one batch after another. Raises only unexpected errors."""
+        track.turns, track.forced = 0, False  # reset first: a failure is tried again after further turns
         track.slipped.clear()
         track.running, worked = True, False
         try:
@@ -314,15 +315,15 @@ class Loops:
         return more
 
     async def _save_reset(self, session_key: str) -> None:
-        """Save that nothing said until now comes back into a summary."""
+        """Save that nothing said until now may go into a summary again."""
         track = self._sessions.peek(session_key)
         if track is not None:
             await self._summary.saw(session_key, track.backlog.taken[session_key])
 
     def _context(self, user_id: str, track: Track) -> list[Said]:
-        """What others said, and we answered, in the conversations that the next batch is from.
+        """What others and the bot said in the conversations that the next batch is from.
 
-        Not in those of all that waits: our answers in a DM do not belong beside what was said in the open.
+        Only in those: the bot's answers in a DM must not stand beside what was said in the open.
         """
         keys = {heard.session_key for heard in track.backlog.oldest(FACTS_CHARS)}
         around: list[Said] = []

@@ -1,8 +1,9 @@
-"""The rolling summary of a conversation: previous summary and unseen messages in, new summary out.
+"""The rolling summary of a conversation: makes a new one from the previous one and the unseen messages.
 
-Whose words a summary may have is noted (user ids, in the cursor `people-<session>`) before it is stored, so
-that an erasing finds it; a DM needs no note. What people said before their memory was erased is left out.
-In a channel the same call also says what is new for the memory of its group: themes and decisions.
+Before a summary is stored, the people whose words it may have are recorded (user ids, in the cursor
+`people-<session>`), so that an erasing finds it; a DM needs no such record. What people said before their
+memory was erased is left out. In a channel the same call also returns what is new for the group's memory:
+themes and decisions.
 """
 
 import logging
@@ -50,9 +51,9 @@ Answer with JSON only: {"summary": "…", "themes": ["…"], "decisions": ["…"
 
 
 class SummaryLoop:
-    """Brings one session's summary up to date. `max_chars` (UTF-16 units) is enforced here, not trusted.
+    """Updates one session's summary. `max_chars` (UTF-16 units) is enforced here, since models exceed it.
 
-    `consent` knows when somebody had their memory erased. `groups` learn themes and decisions.
+    `consent` knows when people had their memory erased. `groups` learn themes and decisions.
     """
 
     def __init__(
@@ -75,16 +76,16 @@ class SummaryLoop:
         self._groups = groups
 
     def hears(self, said: Said) -> bool:
-        """Whether what somebody said is to wait for a summary."""
+        """Whether a message is to wait for a summary."""
         return True
 
     async def seen_up_to(self, session_key: str) -> int:
-        """The newest message id (snowflake) that is in the summary; 0 when there is none."""
+        """Return the newest message id (snowflake) in the summary; 0 if there is none."""
         known = _up_to(await self._cursors.get(_seen(session_key)))
         return max(known, self._erased_up_to(session_key))
 
     async def saw(self, session_key: str, up_to: int) -> None:
-        """Nothing up to this message goes into a summary any more."""
+        """Keep everything up to this message out of later summaries."""
 
         def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if up_to <= self._erased_up_to(session_key):
@@ -94,10 +95,10 @@ class SummaryLoop:
         await self._cursors.update(_seen(session_key), further)
 
     async def run(self, session_key: str, backlog: Backlog) -> bool:
-        """Take the oldest unseen messages into the summary. Returns whether others wait still.
+        """Take the oldest unseen messages into the summary. Returns whether others are still waiting.
 
-        What is said while the model thinks doesn't count: it waits for its own turn.
-        Raises ModelError or MemoryFault; the old summary and the backlog are then as they were.
+        Messages that arrive while the model is working wait for the next run. Raises ModelError or
+        MemoryFault; the old summary and the backlog are then unchanged.
         """
         for heard in list(backlog.waiting.values()):
             if heard.said.sent_at <= self._consent.erased_at(heard.said.author_id):
@@ -123,7 +124,7 @@ class SummaryLoop:
         summary = clip(answer.summary.strip(), self._max_chars)
         if summary:
             if not await self._note(session_key, people, previous):
-                return True  # once more, without the words of who was erased meanwhile
+                return True  # once more, without the words of people erased meanwhile
             stored = await self._rolling.put(session_key, summary, generation=generation)
             if stored and known is not None:
                 await self._learn(session_key, answer, batch[-1], known, people)
@@ -132,9 +133,9 @@ class SummaryLoop:
         return not waited.isdisjoint(backlog.waiting)
 
     async def _note(self, session_key: str, people: Mapping[str, int], previous: Rolling) -> bool:
-        """Note whose words the next summary has, with when each had been erased as the run began.
+        """Record whose words the next summary has, with the time of their last erasing as the run began.
 
-        False when one of them was erased since. Raises MemoryFault when the disk does not take it.
+        Returns False if one of them was erased since. Raises MemoryFault when the disk fails.
         """
         if person_of(session_key) is not None:
             return True
@@ -147,16 +148,14 @@ class SummaryLoop:
             return None if erased else {"session": session_key, "people": sorted(everybody)}
 
         if previous.summary and people.keys() <= people_of(await self._cursors.get(name)):
-            return (
-                True  # an erasing finds the session, and lets no summary be stored that was begun before it
-            )
+            return True  # the erasing finds the session, and bars summaries begun before it
         if await self._cursors.update(name, change) or erased:
             return not erased
         self._cursors.forget(name)
         raise MemoryFault(f"whose words are in the summary of {session_key} could not be noted")
 
     async def _known(self, newest: Heard) -> Known | None:
-        """What the group knows already; None where nothing is to be learned for any."""
+        """What the group knows already; None if there is no group to learn for."""
         try:
             return await self._groups.known(newest.place)
         except MemoryFault as fault:
@@ -166,9 +165,9 @@ class SummaryLoop:
     async def _learn(
         self, session_key: str, answer: Summary, newest: Heard, known: Known, people: Mapping[str, int]
     ) -> None:
-        """Let the group learn what is new; a failure of that leaves the summary as it is.
+        """Add what is new to the group's memory; a failure leaves the summary as it is.
 
-        It may rest on the words of everybody whose words are in the summary, which the model was shown.
+        It may rest on the words of everybody in the summary, because the model was shown that.
         """
         talked = people_of(await self._cursors.get(f"people-{session_key}"))
         source = Source("discord", newest.place.channel_id, newest.said.id)
@@ -200,10 +199,10 @@ class SummaryLoop:
 
 
 class NoSummary(SummaryLoop):
-    """Sums nothing up: summaries are switched off."""
+    """Summarises nothing: stands in where summaries are switched off."""
 
     def __init__(self) -> None:
-        """There is nothing to set up."""
+        """Set up nothing."""
 
     def hears(self, said: Said) -> bool:
         return False
@@ -212,14 +211,14 @@ class NoSummary(SummaryLoop):
         return 0
 
     async def saw(self, session_key: str, up_to: int) -> None:
-        """Nothing is noted."""
+        """Does nothing."""
 
     async def run(self, session_key: str, backlog: Backlog) -> bool:
         return False
 
 
 def _listed(title: str, texts: Sequence[str]) -> list[str]:
-    """A section of entries; none where there is nothing to list."""
+    """A section of entries; empty if there is nothing to list."""
     return ["\n".join([title, *(f"- {quote_entry(text)}" for text in texts)])] if texts else []
 
 

@@ -1,9 +1,9 @@
-"""Traits of the bot that its owners ask for in ordinary talk, taken along by the extraction of that talk.
+"""Learns traits of the bot that its owners ask for in ordinary talk, as part of that talk's extraction.
 
-A trait shows in every answer to everybody, so it is harder to come by than an item: only from an owner's own
-words, and only where nobody else's stood beside them or in them (a forward, a quotation), who could have
-moved the model. They go into the bot's own memory in a commit of their own; what a rule refuses, or a disk,
-is a line in the log and nothing more.
+A trait shows in every answer to everybody, so the rules are stricter than for an item. It may come only from
+an owner's own words, with nobody else's beside them or in them (a forward, a quotation), which could have
+influenced the model. Traits go into the bot's own memory in a commit of their own; if a rule or the disk
+refuses one, that is only logged.
 """
 
 import logging
@@ -28,7 +28,7 @@ be or to talk from now on, add to the JSON: "traits": [{"key": "<one or two word
 a few words>"}]. A wish for one answer is no trait, and nothing about a person is."""
 
 _OTHERS = re.compile(r"^\s*(?:\(forwarded: |>)", re.MULTILINE)
-"""Where another's words begin in a person's message: a forward, as `bot/wire` has it, or a quotation."""
+"""Where another person's words begin in a message: a forward, in `bot/wire`'s form, or a quotation."""
 
 
 class Traits:
@@ -39,14 +39,14 @@ class Traits:
         self._owners = owners
 
     def welcome(self, user_id: str, own: Sequence[Said], context: Sequence[Said]) -> bool:
-        """Whether traits may come of a person's `own` lines, with the lines of `context` in the prompt."""
+        """Whether a person's `own` lines may yield traits, with the lines of `context` in the prompt."""
         alone = all(said.by_us for said in context) and not any(_OTHERS.search(said.text) for said in own)
         return user_id in self._owners and alone
 
     async def learn(
         self, user_id: str, patch: Patch, origin: Origin, messages: Sequence[str], still: Callable[[], bool]
     ) -> None:
-        """Take over a patch's traits. `still` is asked in the last moment whether the words still count."""
+        """Adopt the traits of a patch. `still` checks at the last moment that the words count."""
         if not patch.traits:
             return
 

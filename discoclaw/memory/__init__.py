@@ -1,1 +1,1 @@
-"""Memory on disk and in RAM: the ledger, the files people open, and who may write them. Knows only core."""
+"""Memory on disk and in RAM: the ledger, the files people open, and their only writers. Knows only core."""

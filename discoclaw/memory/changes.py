@@ -1,7 +1,7 @@
-"""Who hears that something on disk changed: whatever shows it elsewhere, or keeps something made from it.
+"""Notifies listeners of changes on disk: mirrors, and caches of what is derived from memory.
 
-Writers tell `Changes`, which every `Listener` was added to once. Listeners are called on the event loop, one
-after another, after the change is on disk; they only note what to do later. Knows nothing about who listens.
+Writers notify `Changes`, to which every `Listener` is added once. Listeners are called on the event loop, one
+after another, after the change is on disk; they only record what to do later. Independent of the listeners.
 """
 
 from discoclaw.core.event import Commit
@@ -11,29 +11,29 @@ SESSION = "session:"
 
 
 class Listener:
-    """Hears what changed. Each method has a default that does nothing, and must not block."""
+    """Is notified of changes. Every method does nothing by default, and must not block."""
 
     def recorded(self, subject: str) -> None:
         """The ledger of a subject changed."""
 
     def committed(self, subject: str, commit: Commit) -> None:
-        """A commit that was asked for here was made (not an edit by hand)."""
+        """The bot made a commit (not an edit by hand)."""
 
     def written(self, unit: str) -> None:
-        """Another file about a unit changed: a subject, or `session:<key>`."""
+        """Another file about a unit changed; a unit is a subject, or `session:<key>`."""
 
     def chosen(self, user_id: str) -> None:
         """Somebody made a choice about being remembered."""
 
 
 class Changes(Listener):
-    """Tells all listeners, in the order in which they were added."""
+    """Notifies all listeners, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
 
     def add(self, *listeners: Listener) -> None:
-        """Let these hear what changes from now on."""
+        """Add listeners for all later changes."""
         self._listeners += listeners
 
     def recorded(self, subject: str) -> None:

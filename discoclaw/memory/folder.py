@@ -1,6 +1,6 @@
-"""The data folder: one process at a time uses it, and says so to others who ask.
+"""The data folder: only one process at a time uses it; others that try are told which one.
 
-Blocking. Knows nothing about what is in the stores.
+Blocking. Independent of what is in the stores.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ class DataFolder:
         self._lock = FileLock(self._root / ".lock", thread_local=False)
 
     def open(self, then: Callable[[], None]) -> None:
-        """Take the folder for this process, make the stores ready, and do what comes `then`.
+        """Take the folder for this process, prepare the stores, and call `then`.
 
-        Raises FolderInUse, naming who has it, or MemoryFault when it cannot be made or used; it is then given
-        back.
+        Raises FolderInUse, naming the other process, or MemoryFault if the folder cannot be created or used;
+        it is released then.
         """
         self._take()
         try:
@@ -42,9 +42,9 @@ class DataFolder:
             raise
 
     def rescue(self) -> list[str]:
-        """Save what can be read of a store that is damaged as a whole; what was done, in sentences.
+        """Save what can be read of a store that is damaged as a whole. Returns sentences about what was done.
 
-        Not while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
+        Not allowed while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
         """
         self._take()
         try:
@@ -55,7 +55,7 @@ class DataFolder:
             self.close()
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Release the folder."""
         self._disks.close()
         if self._lock.is_locked:
             lock_holder.leave(self._root)

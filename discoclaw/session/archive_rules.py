@@ -1,4 +1,4 @@
-"""What the archive keeps of the talk, and how: rules and values. Knows nothing of files or of Discord."""
+"""What the archive stores of the talk, and how: rules and values, independent of files and Discord."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Pu
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is kept: where, how long (ms; 0 for ever), and of whom."""
+    """What is archived: where, for how long (ms; 0 for ever), and from which people."""
 
     auto_save: AutoSave
     max_age_ms: int
@@ -23,14 +23,14 @@ class Rules:
 
 
 def visible_at(place: Place, author_id: str) -> Visible:
-    """What somebody may be told of where they speak: their DM, or the channel with its open threads."""
+    """What somebody may see from where they speak: their DM, or the channel with its open threads."""
     if place.kind == "dm":
         return Visible(dm_of=author_id)
     return Visible(frozenset(filter(None, [place.group_id, place.channel_id if place.closed else None])))
 
 
 def entry_of(said: Said, place: Place, session_key: str) -> Entry:
-    """A message as the archive keeps it. A private thread is its own channel: others may not find it."""
+    """A message as an archive entry. A private thread counts as its own channel: others must not find it."""
     in_dm = place.kind == "dm"
     return Entry(
         id=said.id,
@@ -48,7 +48,7 @@ def entry_of(said: Said, place: Place, session_key: str) -> Entry:
 
 
 def words_of(entry: Entry) -> Indexed:
-    """What the index keeps of an entry."""
+    """What the full-text index stores about an entry."""
     document = of_entry(entry)
     own, dates = sum(document.bag.values()), len(document.dates)
     terms = indexed(document)
@@ -56,19 +56,19 @@ def words_of(entry: Entry) -> Indexed:
 
 
 def people_of(entry: Entry) -> set[str | None]:
-    """Whom an entry is about: who said it, to whom, in whose direct messages."""
+    """Ids of the people an entry concerns: its author, its addressee, and the person whose DM it was in."""
     return {entry.author_id, entry.to_id, person_of(entry.session_key)}
 
 
 def id_of(change: Change) -> str:
-    """The message that changes, or the conversation."""
+    """The id of the message, or of the conversation, that changes."""
     if isinstance(change, Only):
         return change.session_key
     return change.entry.id if isinstance(change, Put) else change.id
 
 
 def joined(before: Change, after: Change) -> Change:
-    """Two changes of one message as one. What is gone stays gone."""
+    """Two changes of one message merged into one. A deletion is final."""
     if isinstance(before, Drop):
         return before
     if isinstance(before, Put) and isinstance(after, Amend):

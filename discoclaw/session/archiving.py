@@ -1,10 +1,10 @@
-"""The archive at work: what is kept of the talk, written in the background, and found again.
+"""The archive at work: stores the talk in the background, and searches it.
 
-Kept is what allowed people say where an admin turned that on, and our answers to them; nothing of anybody
-who wants no memory, nothing of guests, who agreed to nothing, and nothing from before an erasing. Nobody
-waits for the writing: of each message the newest change waits in RAM, and a disk that takes nothing is logged
-once. What waits there when the process is killed comes back from the chat's history.
-Knows nothing about Discord, and nothing about how talk is ranked.
+It stores what allowed people say where an admin turned that on, and the bot's answers to them. It stores
+nothing from people who opted out, nothing from guests (they agreed to nothing), and nothing from before an
+erasing. Nobody waits for a write: the newest change of each message waits in RAM, and a failing disk is
+logged once. If the process is killed, what was waiting comes back from the chat's history. Independent of
+Discord and of how talk is ranked.
 """
 
 import asyncio
@@ -30,24 +30,24 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 WAIT_S = 2.0
-"""Whoever asks waits this long for the disk."""
+"""How long a caller waits for the disk."""
 LINGER_S = 0.25
-"""Messages that come close together are written together."""
+"""How long a write waits for further messages, so that they share it."""
 REST_S = 30.0
-"""After a failure, until the disk is tried again."""
+"""The pause after a failure before the disk is tried again."""
 LOOK_S = 3600.0
 PURGE_EVERY_MS = 86_400_000
 MOST_WAITING = 10_000
-"""Changes that wait for the disk; the oldest messages are lost then."""
+"""The most changes that may wait for the disk; beyond that the oldest messages are lost."""
 MOST_GONE = 2_000
-"""Deleted messages that are remembered, should the chat's history still bring one."""
+"""How many deleted messages are remembered, in case the chat's history still returns one."""
 MOST_ASKING = 32
 
 _WRITING = "writing"
 
 
 class Archiving(PersonalData):
-    """Hears what is said, and searches it. `start` begins the writing; without it nothing is kept."""
+    """Receives what is said, and searches it. Nothing is stored before `start`."""
 
     name = "talk that waits for the archive"
 
@@ -67,37 +67,37 @@ class Archiving(PersonalData):
         self._reader = ThreadPoolExecutor(1, "archive-reader")
 
     async def start(self) -> None:
-        """Begin to write."""
+        """Start writing."""
         self._open = True
         self._worker.note(_WRITING)
 
     async def settle(self) -> None:
-        """Wait until all that was heard so far is written, or the disk refused it just now."""
+        """Wait until everything received so far is written, or the disk has refused it."""
         self._worker.hurry()
         await self._worker.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what waits, within `grace_s`, and let go of the file."""
+        """Write what is waiting, within `grace_s`, and close the file."""
         self._open, self._closed = False, True
         self._worker.hurry()
         await self._worker.close(grace_s)
         for executor in (self._writer, self._reader):
             executor.shutdown(wait=False, cancel_futures=True)
 
-    # ------------------------------------------------------------------ what is heard
+    # ------------------------------------------------------------------ receiving
 
     def on(self, place: Place) -> bool:
-        """Whether what is said at a place is kept."""
+        """Whether messages at a place are archived."""
         return self._rules.auto_save.covers(place)
 
     def hear(self, said: Said, place: Place, session_key: str) -> None:
-        """A message, or an answer of ours (`to_id` says to whom), was said just now."""
+        """Archive a new message, or an answer of the bot (`to_id` is its addressee)."""
         self._keep(said, place, session_key, fresh=False)
 
     def catch_up(self, past: Iterable[Said], place: Place, session_key: str) -> None:
-        """What the chat's history has; of our answers it may have less than we heard.
+        """Take in messages from the chat's history; it may lack answers of the bot that were heard.
 
-        What people said between the first and the last of these, and is not among them, was deleted.
+        A message that lies between the first and the last of these, but is not among them, was deleted.
         """
         past = list(past)
         if past and self.on(place):
@@ -106,12 +106,12 @@ class Archiving(PersonalData):
             self._keep(said, place, session_key, fresh=said.by_us)
 
     def amend(self, message_id: str, author_id: str, text: str) -> None:
-        """A message was edited in the chat."""
+        """Record that a message was edited in the chat."""
         if self._rules.auto_save:
             self._put(Amend(message_id, author_id, text))
 
     def delete(self, message_id: str) -> None:
-        """A message was deleted in the chat."""
+        """Record that a message was deleted in the chat."""
         if self._rules.auto_save:
             self._gone[message_id] = None
             if len(self._gone) > MOST_GONE:
@@ -123,22 +123,22 @@ class Archiving(PersonalData):
             self._drop_waiting(user_id)
 
     def _drop_waiting(self, user_id: str) -> None:
-        """Nothing of a person waits any more."""
+        """Drop everything of a person that is waiting to be written."""
         self._waiting = {
             key: change
             for key, change in self._waiting.items()
             if not (isinstance(change, Put) and user_id in people_of(change.entry))
         }
 
-    # ------------------------------------------------------------------ what is removed
+    # ------------------------------------------------------------------ removing
 
     async def forget_person(self, user_id: str) -> int:
-        """Remove all that a person said, or was answered. Returns how much. Raises MemoryFault."""
+        """Remove a person's messages and the answers to them. Returns how many. Raises MemoryFault."""
         self._drop_waiting(user_id)
         return await self._in(self._writer, partial(self._archive.erase_person, user_id))
 
     async def forget_channel(self, channel_id: str) -> None:
-        """A channel or thread was deleted in the chat, with all that was said there."""
+        """Remove everything said in a channel or thread that was deleted in the chat."""
         self._waiting = {
             key: change
             for key, change in self._waiting.items()
@@ -152,7 +152,7 @@ class Archiving(PersonalData):
             log.warning("what was said in a deleted channel is still kept: %s", fault)
 
     async def purge(self, now_ms: int) -> int:
-        """Remove what is over age at a time (ms). Returns how many messages. Raises MemoryFault."""
+        """Remove what is too old at a time (ms). Returns how many messages. Raises MemoryFault."""
         return await self._in(self._writer, partial(self._purge, now_ms))
 
     def _purge(self, now_ms: int) -> int:
@@ -165,9 +165,9 @@ class Archiving(PersonalData):
     async def search(
         self, query: str, visible: Visible, *, limit: int, without: Collection[str] = ()
     ) -> list[ArchiveHit]:
-        """The messages that answer a query best, of those that may be seen; `without` are ids to leave out.
+        """The best matches for a query among the messages that may be seen; `without` are ids to leave out.
 
-        Raises MemoryFault when the archive can not be read, or not soon.
+        Raises MemoryFault when the archive cannot be read, or not in time.
         """
         if not query.strip() or not visible.places:
             return []
@@ -183,7 +183,7 @@ class Archiving(PersonalData):
         return await self._soon(work)
 
     async def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
-        """Those of some channels of which there is anything. Raises MemoryFault."""
+        """Those of the given channels that have anything in the archive. Raises MemoryFault."""
         ids = list(channel_ids)
         return await self._soon(
             lambda: self._archive.read(lambda connection: present(connection, ids), frozenset())
@@ -203,7 +203,7 @@ class Archiving(PersonalData):
     def _asked(self, asking: "asyncio.Future[T]") -> None:
         self._asking -= 1
         if not asking.cancelled():
-            asking.exception()  # looked at, so that nobody is told that it was not
+            asking.exception()  # retrieved, so that asyncio does not log it as never retrieved
 
     # ------------------------------------------------------------------ inside
 
@@ -225,7 +225,7 @@ class Archiving(PersonalData):
         self._worker.note(_WRITING, LINGER_S)
 
     async def _work(self, _: str) -> None:
-        """Look after the file and write what waits. Raises MemoryFault; what was not written waits on."""
+        """Clean up the file and write what is waiting. Raises MemoryFault; unwritten changes keep waiting."""
         fault = await self._look_after()
         await self._write()
         self._worker.note(_WRITING, LOOK_S)
@@ -233,9 +233,9 @@ class Archiving(PersonalData):
             raise fault
 
     async def _look_after(self) -> MemoryFault | None:
-        """Remove what may no longer be there, once after a start, and now and then what is over age.
+        """Remove what must be gone (once after a start), and at intervals what is too old.
 
-        Returns what went wrong, which is no reason not to write.
+        Returns the failure instead of raising it, because it must not prevent the writing.
         """
         try:
             if not self._swept:
@@ -248,7 +248,7 @@ class Archiving(PersonalData):
         return None
 
     async def _write(self) -> None:
-        """Write what waits. Raises MemoryFault; what the disk does not take waits on."""
+        """Write what is waiting. Raises MemoryFault; unwritten changes keep waiting."""
         batch, self._waiting = self._waiting, {}
         if not batch:
             return

@@ -1,6 +1,6 @@
-"""A message and everything that was decided when it arrived. It is resolved once and flows down from there.
+"""A message with everything that was decided when it arrived. It is resolved once and passed down from there.
 
-Nothing below asks again who the author is, whether their words may be kept, or which persona a place has.
+No later step asks again who the author is, whether their words may be stored, or which persona a place has.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from discoclaw.session.window import Window
 class Arrival:
     """One message of an allowed channel.
 
-    `policy` is what holds for it; `permission` says whether it may be kept, and ends when its author opts out
-    or is erased. `window` is its conversation's. `persona` is the branch that the place prescribes; None
-    leaves it to the person.
+    `policy` applies to this message. `permission` says whether it may be stored, and ends when its author
+    opts out or is erased. `window` belongs to its conversation. `persona` is the branch that the place
+    prescribes, or None if the person may choose.
     """
 
     message: Inbound
@@ -30,9 +30,9 @@ class Arrival:
     place: Place
     session_key: str
     subject: str
-    """Whose ledger the author's memory is in."""
+    """The subject whose ledger stores the author's memory."""
     in_dm: bool
-    """Whether only the author reads along."""
+    """Whether nobody but the author reads the conversation."""
 
     @classmethod
     def of(

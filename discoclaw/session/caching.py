@@ -1,13 +1,13 @@
-"""A model around a model, that gives an answer again where just the same was asked. Off unless wanted.
+"""A wrapper around a model that repeats an answer when exactly the same was asked. Off by default.
 
-"The same" is everything the model would read: its name, the system prompt, memory, the recent talk, the
-sender, the place, the message. One part of it is left out, the minute in the sender's section: with it no
-two questions would be the same. The date and the hour stay in, so that an answer is never of another hour
-than it says. Only whole answers to a single prompt are kept, those without tools: an answer that came with
-calls has changed something, or rests on what may change. Nothing is kept where the request does not say
-whose talk it is, and nobody is given what was answered to somebody else.
+"The same" covers everything the model would read: its name, the system prompt, memory, the recent talk, the
+sender, the place, the message. Only the minute in the sender's section is left out, since no two questions
+would ever be equal with it. The date and the hour count, so an answer never states the wrong hour. Only
+complete answers to a single prompt are stored, and none with tool calls: those changed something, or rest on
+what may change. A request that names no subject is not stored, and an answer is never reused for another
+person.
 
-Neither a disk that hangs nor one that is full holds up an answer. Knows nothing about the model inside.
+A slow or full disk never delays an answer. Independent of the wrapped model.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOOK_WAIT_S = 1.0
-"""No answer waits longer for a disk that might have it."""
+"""The longest an answer waits for a lookup on disk."""
 CLOSE_WAIT_S = 2.0
 MOST_WAITING = 32
-"""So many questions and answers may wait for a slow disk; further ones are neither looked up nor kept."""
+"""How many lookups and writes may wait for a slow disk; further ones are skipped."""
 
 _BEFORE_MESSAGE = f"{titles.SEPARATOR}{titles.MESSAGE}\n"
-# The sender's section is the first, its lines are ours, and a name is one line: see `prompt/assemble`.
+# The sender's section comes first, the bot writes its lines, and a name is one line: see `prompt/assemble`.
 _MINUTE = re.compile(
     rf"\A({re.escape(titles.SENDER)}\n- name: .*\n- owner: .*\n- time: \S{{13}}):\d\dZ$", re.M
 )
@@ -45,7 +45,7 @@ _MINUTE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question whose answer may be kept: of whom, its key, and the proof that two of one key are one."""
+    """A question whose answer may be stored: its subject, its key, and a proof against key collisions."""
 
     subject: str
     key: str
@@ -53,10 +53,10 @@ class Asked:
 
 
 def asked(name: str, request: ModelRequest) -> Asked | None:
-    """What a model of this name is asked; None where the answer is not to be kept.
+    """The question a request asks a model of this name; None if its answer must not be stored.
 
-    The key has 64 bits and is no secret: whoever wants finds a message with the key of another one. So the
-    SHA-256 of everything counts as well, written so that no part can pass for a piece of its neighbour.
+    The key has 64 bits and is not secret, so anybody can construct a message that collides with another one.
+    Therefore the SHA-256 of everything is compared too, encoded so that no part can pass for its neighbour's.
     """
     match request.turns:
         case (UserTurn(text),) if request.subject is not None:
@@ -71,19 +71,19 @@ def asked(name: str, request: ModelRequest) -> Asked | None:
 
 
 class CachingModel:
-    """The port `Model`: `model`, called `name`, behind what it answered before."""
+    """The `Model` port: `model`, called `name`, behind a cache of its answers."""
 
     def __init__(self, model: Model, name: str, responses: Responses, *, clock: Clock) -> None:
         self._model = model
         self._name = name
         self._responses = responses
         self._clock = clock
-        self._one = asyncio.Lock()  # so that a disk that hangs takes one thread, and not all there are
+        self._one = asyncio.Lock()  # a hanging disk then blocks one thread, and not the whole pool
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer that is known, as one piece and without cost, or what the model says."""
-        began = self._clock()  # what counts is what it was asked from, not when it was done
+        """Yield the cached answer in one piece and at no cost, or else what the model says."""
+        began = self._clock()  # an answer is as old as the memory it was made from, not as its last token
         question, known = await self._look(request)
         if known is not None:
             yield TextDelta(known)
@@ -98,22 +98,22 @@ class CachingModel:
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        """As the model has it: what the loops ask is never asked twice."""
+        """Pass the request on: answers to loops are never cached."""
         return await self._model.structured(system=system, prompt=prompt, shape=shape, max_tokens=max_tokens)
 
     async def settle(self) -> None:
-        """Wait until all answers are kept."""
+        """Wait until all answers are stored."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
-        """Close the model, after a moment for what is not on disk yet."""
+        """Close the model, after a moment for answers that are not on disk yet."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_WAIT_S)
         await self._model.close()
 
     async def _look(self, request: ModelRequest) -> tuple[Asked | None, str | None]:
-        """What is asked, if it can be kept, and the answer to it, if that is known soon."""
+        """The question, if its answer may be stored, and that answer, if it is found in time."""
         if request.subject is None or len(request.turns) != 1 or len(self._tasks) >= MOST_WAITING:
             return None, None
         task = self._begin(self._find(request))
@@ -134,7 +134,7 @@ class CachingModel:
         return question, known
 
     def _keep(self, question: Asked, finished: Finished, began: int) -> None:
-        """Keep an answer, later; if it is one that can stand for itself."""
+        """Store an answer in the background, if it is complete and needs no context."""
         text = finished.turn.text
         if finished.stop != "end" or finished.turn.calls or not text.strip():
             return

@@ -1,10 +1,10 @@
-"""The transcript of an answer, kept within what the model can read at once. Pure.
+"""Keeps the transcript of an answer within the model's context. Pure.
 
-A transcript grows with every round of tools. When it is too long, its beginning (the prompt) and its last
-messages stay, and one line says what was left out between them. Calls and their results are never torn
-apart: every provider refuses that. What a single tool returns is cut to a share of the context, so that no
-result fills it alone. Knows nothing about any tool, nor about where the turns come from: a long interview
-is compacted in the same way.
+A transcript grows with every round of tools. When it gets too long, its beginning (the prompt) and its last
+messages stay, and one line says what was left out in between. Calls are never separated from their results,
+because every provider rejects that. The result of a single tool is cut to a share of the context, so that it
+cannot fill it alone. Independent of any tool and of where the turns come from: a long interview is compacted
+in the same way.
 """
 
 import json
@@ -28,12 +28,12 @@ MOST_MESSAGES = 50
 FULL = 0.75
 """The share of the context above which a transcript is compacted."""
 FEWEST_MESSAGES = 12
-"""A transcript of so many messages, or fewer, is left as it is."""
+"""A transcript of at most so many messages is left as it is."""
 KEPT = 10
-"""So many of the last messages stay."""
+"""How many of the last messages stay."""
 TOKENS_A_WORD = 1.3
 
-_BYTES_A_TOKEN = 6  # for text without spaces, of which the words say little
+_BYTES_A_TOKEN = 6  # for text without spaces, where counting words underestimates
 _RESULTS_SHARE = 10  # the results of one round take at most this part (1/10) of the context
 _RESULT_BYTES_A_TOKEN = 3  # scripts other than Latin, and JSON, come near this
 _CALLS_SHOWN = 10
@@ -52,38 +52,38 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut(UserTurn):
-    """The line in place of `count` messages. A type of its own: no text can pass for one, and be counted."""
+    """The line in place of `count` messages. A type of its own, so that no text can be mistaken for one."""
 
     count: int
     calls: tuple[Called, ...] = ()
 
 
 def word_tokens(text: str) -> float:
-    """Tokens by the rule of thumb: 1.3 a word, a word being what stands between white space."""
+    """Tokens by the rule of thumb: 1.3 a word, where words are separated by white space."""
     return len(text.split()) * TOKENS_A_WORD
 
 
 def estimate(text: str) -> float:
-    """Tokens of a text nobody has counted: by its words, or by its bytes where it has few spaces."""
+    """Estimated tokens of a text: by its words, or by its bytes if it has few spaces."""
     return max(word_tokens(text), len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
 
 
 def estimate_turns(turns: Iterable[Turn]) -> float:
-    """Tokens of turns nobody has counted."""
+    """Estimated tokens of turns."""
     return sum(estimate(text) for turn in turns for text in _texts(turn))
 
 
 def counted(usage: Usage) -> int | None:
-    """Tokens of a request and its answer, as the provider counted them; None where it did not."""
+    """Tokens of a request and its answer as the provider counted them, or None if it did not."""
     asked = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     return asked + usage.output_tokens if asked > 0 else None
 
 
 def compact(turns: Sequence[Turn], tokens: float, context_tokens: int) -> tuple[Turn, ...]:
-    """The turns, or fewer when they are over 50 or take over 75 % of the context, and are more than 12.
+    """Return the turns, shortened if they are over 50 or take over 75 % of the context, and are more than 12.
 
-    The first message stays, and the last 10; a cut between calls and their results moves to before the
-    calls. The result is never longer, and compacting it once more changes nothing.
+    The first message and the last 10 stay; a cut between calls and their results moves to before the calls.
+    The result is never longer than the input, and compacting it again changes nothing.
     """
     turns = tuple(turns)
     too_many = len(turns) > MOST_MESSAGES or tokens > FULL * context_tokens
@@ -96,12 +96,12 @@ def compact(turns: Sequence[Turn], tokens: float, context_tokens: int) -> tuple[
     while isinstance(turns[end], ToolTurn) and end > begin:
         end -= 1
     if end - begin < 2:
-        return turns  # a line in place of one message is no gain
+        return turns  # replacing one message by one line gains nothing
     return (*turns[:begin], left_out(turns[begin:end]), *turns[end:])
 
 
 def left_out(turns: Sequence[Turn]) -> LeftOut:
-    """The line in place of these turns; a line among them is counted with what it stands for."""
+    """The line in place of these turns; an earlier such line counts as all the turns it replaced."""
     count = sum(turn.count if isinstance(turn, LeftOut) else 1 for turn in turns)
     calls = tuple(_calls(turns))
     said = [
@@ -115,7 +115,7 @@ def left_out(turns: Sequence[Turn]) -> LeftOut:
 
 
 def clipped(turn: ToolTurn, context_tokens: int) -> ToolTurn:
-    """The results, each cut to its part of what one round may take of the context; a cut is said."""
+    """The results, each cut to its share of what one round may take, with a note about the cut."""
     room = context_tokens * _RESULT_BYTES_A_TOKEN // (_RESULTS_SHARE * max(1, len(turn.results)))
     return ToolTurn(tuple(_clipped(result, room) for result in turn.results))
 
@@ -127,11 +127,11 @@ class Transcript:
         self._request = request
         self._context_tokens = context_tokens
         self._counted: int | None = None
-        self._since: list[Turn] = []  # what was appended after the provider counted
+        self._since: list[Turn] = []  # what was appended after the provider's last count
 
     @property
     def tokens(self) -> float:
-        """How long it is: as the provider counted, with an estimate of what came since; else an estimate."""
+        """Its length: the provider's count plus an estimate of the rest, or an estimate of all."""
         if self._counted is not None:
             return self._counted + estimate_turns(self._since)
         fixed = sum(estimate(block.text) for block in self._request.system) + sum(
@@ -141,13 +141,13 @@ class Transcript:
         return fixed + estimate_turns(self._request.turns)
 
     def request(self, *, may_call: bool) -> ModelRequest:
-        """What the model is asked next."""
+        """The next request to the model."""
         return replace(self._request, may_call=may_call)
 
     def compact(self) -> bool:
-        """Leave out what has to be. Whether anything was."""
+        """Shorten the transcript if necessary. Returns whether anything was left out."""
         if len(self._request.turns) <= FEWEST_MESSAGES:
-            return False  # nearly always: nothing has to be counted then
+            return False  # the usual case, which needs no counting
         turns = compact(self._request.turns, self.tokens, self._context_tokens)
         if len(turns) == len(self._request.turns):
             return False
@@ -155,7 +155,7 @@ class Transcript:
         return True
 
     def add(self, finished: Finished, results: ToolTurn) -> None:
-        """The model's turn, and what its calls returned."""
+        """Append the model's turn, and the results of its calls."""
         results = clipped(results, self._context_tokens)
         self._request = replace(self._request, turns=(*self._request.turns, finished.turn, results))
         known = counted(finished.usage)
@@ -192,7 +192,7 @@ def _calls(turns: Sequence[Turn]) -> Iterable[Called]:
 
 
 def _called(name: str, result: ToolResult) -> Called:
-    """A call in a few words. Names come from the model, and need not be those of any tool."""
+    """A short description of a call. The model chose the name, so it may not be the name of any tool."""
     outcome = clip(" ".join(scrub(result.text[: _OUTCOME_MAX * 4]).split()), _OUTCOME_MAX)
     return Called(clip(_NO_NAME.sub("-", name), 64) or "a tool", outcome, result.failed)
 

@@ -1,9 +1,9 @@
 """The context files an admin writes: `content/discord/base/*.md` for everywhere, one file a channel, `dm.md`.
 
-Beside them the personality, where an admin gives it: `content/soul/identity.md`, `user.md`, `philosophy.md`.
+The personality may be there too: `content/soul/identity.md`, `user.md`, `philosophy.md`.
 
-Read when used, again only when a file changed, so that an edit counts without a restart. A file that can
-not be read is left out with a warning.
+Files are read when used, and again only after a change, so that an edit takes effect without a restart. A
+file that cannot be read is left out with a warning.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 MOST_KNOWN = 1_000
 MAX_FILE = 20_000
-"""Longest part of a context file that is used, in UTF-16 units."""
+"""The most UTF-16 units of a context file that are used."""
 
 
 Texts = tuple[tuple[str, ...], tuple[str, ...]]
-"""The texts for everywhere, in the order of their names, and those for one place."""
+"""The texts for everywhere, ordered by file name, and those for one place."""
 
 
 class Content:
@@ -40,29 +40,29 @@ class Content:
         self._known: dict[str, tuple[dict[Path, int], Texts]] = {}
 
     def in_ram(self, place: Place) -> Texts | None:
-        """The texts, if they were read and no file changed since. Costs a `stat` for each file."""
+        """The texts if they were read and no file changed since, else None. Costs a `stat` for each file."""
         known = self._known.get(_file_name(place))
         if known is None or any(_changed(path) != changed for path, changed in known[0].items()):
             return None
         return known[1]
 
     def soul_in_ram(self) -> Soul | None:
-        """The personality of the files, if they were read and none changed since. Costs a `stat` for each."""
+        """The personality if it was read and no file changed since, else None. Costs a `stat` for each."""
         if self._soul is None or any(_changed(path) != changed for path, changed in self._soul[0].items()):
             return None
         return self._soul[1]
 
     async def soul(self) -> Soul:
-        """The personality, its files read anew."""
+        """The personality, read from its files again."""
         looked_at = {path: _changed(path) for path in self._soul_files}
         identity, user, philosophy = [await _text(path) for path in self._soul_files]
         self._soul = (looked_at, Soul(identity, user, philosophy))
         return self._soul[1]
 
     async def of(self, place: Place) -> Texts:
-        """The texts, read anew."""
+        """The texts, read from their files again."""
         name = _file_name(place)
-        looked_at = {self._base: _changed(self._base)}  # before reading: a change meanwhile is seen next time
+        looked_at = {self._base: _changed(self._base)}  # first, so that no change is missed
         base = await asyncio.to_thread(lambda: sorted(self._base.glob("*.md")))
         own = [self._channels / f"{name}.md"] if name else []
         looked_at.update((path, _changed(path)) for path in [*base, *own])
@@ -74,15 +74,15 @@ class Content:
 
 
 def _file_name(place: Place) -> str:
-    """Which file is for a place. The name comes from Discord: only a plain file name may choose a file."""
+    """The name of a place's file. It comes from Discord, so only a plain file name may choose a file."""
     if place.kind == "dm":
         return "dm"
     name = os.path.basename(place.group_name)
-    return "" if name.lower() == "dm" else name  # what is for DMs is not for a channel called so
+    return "" if name.lower() == "dm" else name  # `dm.md` is for DMs, not for a channel of that name
 
 
 def _changed(path: Path) -> int:
-    """When a file or folder was last changed (ns); 0 when there is none to look at."""
+    """When a file or folder was last changed (ns); 0 if it does not exist or cannot be read."""
     try:
         return os.stat(path).st_mtime_ns
     except (OSError, ValueError):
@@ -90,12 +90,12 @@ def _changed(path: Path) -> int:
 
 
 async def _texts(paths: Sequence[Path]) -> tuple[str, ...]:
-    """The texts of some files, without the empty ones."""
+    """The texts of some files; empty ones are left out."""
     return tuple([text for path in paths if (text := await _text(path))])
 
 
 async def _text(path: Path) -> str:
-    """What a file says, without the spaces around it; "" for one that cannot be read."""
+    """A file's text, stripped; "" if it cannot be read."""
     try:
         async with aiofiles.open(path, encoding="utf-8") as file:
             return clip((await file.read()).strip(), MAX_FILE)

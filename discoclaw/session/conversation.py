@@ -1,4 +1,4 @@
-"""Step 4 of a turn: the model streams into the reply and calls tools, until it has answered."""
+"""Step 4 of a turn: the model streams into the reply and calls tools until it has answered."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,7 @@ CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for
 
 @dataclass(frozen=True, slots=True)
 class AnswerRules:
-    """Tokens of one answer, and of everything the model can read at once; what DMs say about privacy."""
+    """The most tokens of one answer and of the model's whole context; what DMs say about privacy."""
 
     answer_tokens: int = 4096
     context_tokens: int = 128_000
@@ -46,14 +46,14 @@ class AnswerRules:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the model said, whole, and the persona switches its tools proposed."""
+    """The model's whole answer, and the persona switches its tools proposed."""
 
     text: str
     offers: tuple[Offer, ...] = ()
 
 
 class Conversation:
-    """Talks with `model`. `compacted(subject)` is called soon after a transcript had to be shortened."""
+    """Talks with `model`. Calls `compacted(subject)` soon after a transcript had to be shortened."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class Conversation:
     ) -> Answered:
         """Stream the answer into the reply, running tools as the model asks. Raises ModelError and ChatError.
 
-        `branch` is the persona that the prompt was made for. Nobody's memory is offered to the tools whose
-        author wants none.
+        `branch` is the persona that the prompt was made for. If the author wants no memory, the tools get
+        none.
         """
         offered = self._toolbox.specs if arrival.permission.holds else ()
         request = ModelRequest(
@@ -90,7 +90,7 @@ class Conversation:
             (UserTurn(prompt.user),),
             offered,
             self._rules.answer_tokens,
-            subject=arrival.subject if offered else None,  # without a memory the answer is in nobody's
+            subject=arrival.subject if offered else None,  # an answer without memory goes into nobody's cache
         )
         context = self._context(arrival, branch)
         transcript = Transcript(request, self._rules.context_tokens)
@@ -108,7 +108,7 @@ class Conversation:
             if not may_call and (text or round_number > TOOL_ROUNDS):
                 break
             if text and not text[-1].endswith("\n"):
-                text.append("\n\n")  # what is said before and after a tool are two paragraphs
+                text.append("\n\n")  # the texts before and after a tool call are two paragraphs
                 await reply.push("\n\n")
             if may_call:
                 calls = finished.turn.calls
@@ -119,7 +119,7 @@ class Conversation:
         return Answered("".join(text), tuple(context.offers))
 
     async def _call(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
-        """What a tool answers. Model output may be stored, so secrets are taken out of it first."""
+        """Run a tool call. Model output may be stored, so secrets are taken out of it first."""
         result = await self._toolbox.call(context, replace(call, input=self._redactor.value(call.input)))
         self._calls.note(arrival, call, result)
         return result
@@ -138,7 +138,7 @@ class Conversation:
         return finished
 
     def _context(self, arrival: Arrival, branch: str | None) -> ToolContext:
-        """What the tools of this turn work with."""
+        """The context that the tools of this turn work with."""
         place, message = arrival.place, arrival.message
         origin = Origin(
             "inferred",
@@ -152,7 +152,7 @@ class Conversation:
         return ToolContext(self._tools, speaker, self._talk_search(arrival))
 
     def _talk_search(self, arrival: Arrival) -> TalkSearch:
-        """How the model searches what was said where it answers, beyond the talk it sees."""
+        """The search that the model may use for earlier talk in this place."""
         archive, place, message = self._archive, arrival.place, arrival.message
         if not archive.on(place):
             return no_talk
@@ -167,5 +167,5 @@ class Conversation:
 
 
 def _refused(turn: AssistantTurn) -> ToolTurn:
-    """For calls though none were allowed, as some local models make them."""
+    """Answers to calls that were not allowed; some local models make them anyway."""
     return ToolTurn(tuple(ToolResult(call.id, NO_TOOLS, failed=True) for call in turn.calls))

@@ -1,4 +1,4 @@
-"""Reading that a reply waits for, but not long: a disk that hangs costs two seconds, and never the answer."""
+"""Reading with a deadline: a hanging disk delays a reply by two seconds at most, and never prevents it."""
 
 import asyncio
 import logging
@@ -10,13 +10,14 @@ from discoclaw.core.errors import MemoryFault
 log = logging.getLogger(__name__)
 
 READ_WAIT_S = 2.0
-"""A reply waits this long for a disk, and only at the first look at a person or conversation."""
+"""The longest a reply waits for a disk; it waits only at the first look at a person or conversation."""
 
 
 async def read_in_time(readings: Sequence[tuple[str, Coroutine[Any, Any, Any], Any]]) -> list[Any]:
-    """The results of (name, reading, default), side by side; the default where a reading fails or is late.
+    """Return the results of (name, reading, default), read concurrently; the default if one fails or is late.
 
-    What is late goes on in the background: it is in RAM for the next reply. Names are for the log.
+    A late reading continues in the background, so that its result is in RAM for the next reply. Names are for
+    the log.
     """
     tasks = [asyncio.create_task(reading) for _, reading, _ in readings]
     if tasks:

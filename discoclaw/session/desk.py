@@ -1,8 +1,8 @@
-"""The desk: every conversation has its queue; one job at a time in each, conversations side by side.
+"""The desk: every conversation has a queue and runs one job at a time; conversations run concurrently.
 
-Order within a conversation is kept. A queue is bounded, so that a flood is refused with a word rather than
-remembered for ever; so is the number of jobs running at once. A conversation's worker starts with its
-first job and ends with its last one. Knows nothing about what a job does.
+Order within a conversation is kept. A queue is bounded, so that a flood is refused with a message instead of
+queued without end; the number of jobs running at once is bounded too. A conversation's worker starts with its
+first job and ends with its last one. Independent of what a job does.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`run` is the work; `dropped` is awaited instead when the desk closes before the work could start."""
+    """`run` does the work; `dropped` is awaited instead if the desk closes before the work could start."""
 
     run: Callable[[], Awaitable[None]]
     dropped: Callable[[], Awaitable[None]]
 
 
 WORD_S = 2.0
-"""Time to say what was dropped, when closing left none."""
+"""Time for the `dropped` calls when closing took all of its own."""
 
 
 class Desk:
-    """`waiting_limit` jobs may wait in one conversation; `running_limit` run at once in all of them."""
+    """Up to `waiting_limit` jobs wait in each conversation; up to `running_limit` run at once in total."""
 
     def __init__(self, *, waiting_limit: int = 20, running_limit: int = 16) -> None:
         self._waiting_limit = waiting_limit
@@ -37,7 +37,7 @@ class Desk:
         self._closed = False
 
     def submit(self, session_key: str, job: Job) -> bool:
-        """Queue a job. False when the conversation's queue is full or the desk is closed."""
+        """Queue a job. Returns False if the conversation's queue is full or the desk is closed."""
         queue = self._queues.get(session_key, deque())
         if self._closed or len(queue) >= self._waiting_limit:
             return False
@@ -62,10 +62,10 @@ class Desk:
             await asyncio.wait(list(self._workers.values()))
 
     async def close(self, grace_s: float = 20.0) -> None:
-        """Take no more jobs and finish those that wait, within `grace_s`.
+        """Accept no more jobs and finish the waiting ones, within `grace_s`.
 
-        After that, what runs is cancelled (a job may catch that and say so), and what has not started is
-        dropped with its word.
+        After that, running jobs are cancelled (a job may catch that and report it), and `dropped` is called
+        for those that have not started.
         """
         self._closed = True
         if not self._workers:
@@ -95,5 +95,5 @@ class Desk:
     async def _attempt(session_key: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except Exception:  # a named edge: one job's fault must not stop its conversation
+        except Exception:  # deliberately broad: one failing job must not stop its conversation
             log.exception("%s: a job failed", session_key)

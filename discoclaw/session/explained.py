@@ -1,6 +1,7 @@
-"""What went into the last answers: so that a person can ask why they were answered as they were.
+"""What the last answers rested on, so that people can ask why they were answered as they were.
 
-In RAM only, ids and not texts: after a restart, or a day later, the answer to "why" is that it is not known.
+Kept in RAM only, and as ids, not texts: after a restart, or a day later, the bot says that it no longer
+knows.
 """
 
 from dataclasses import dataclass
@@ -12,10 +13,10 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one answer was given: `items` are (item id, why it was chosen), best first.
+    """What one answer rested on: `items` are (item id, why it was chosen), best first.
 
-    `asked_id` and `answer_id` are messages; `at` is in ms; `summary` whether there was one, and `window` how
-    many recent messages.
+    `asked_id` and `answer_id` are messages, `at` is in ms. `summary` says whether there was one, and `window`
+    is the number of recent messages.
     """
 
     asked_id: str
@@ -34,17 +35,17 @@ class Explained:
         self._last: IdleMap[list[Shown]] = IdleMap(lambda key: [], idle_ms=DAY_MS)
 
     def note(self, session_key: str, user_id: str, shown: Shown) -> None:
-        """An answer went out."""
+        """Record what an answer that was sent rested on."""
         self._last.use(f"{session_key} {user_id}", shown.at)[:] = [shown]
         self._last.evict_idle(shown.at)
 
     def last(self, session_key: str, user_id: str) -> Shown | None:
-        """What the person's last answer there was given, if it is still known."""
+        """What the person's last answer there rested on, or None if that is no longer known."""
         kept = self._last.peek(f"{session_key} {user_id}")
         return kept[0] if kept else None
 
     def forget(self, user_id: str) -> None:
-        """Nothing is known of a person's answers any more."""
+        """Drop everything about a person's answers."""
         for key in self._last:
             if key.endswith(f" {user_id}") and (kept := self._last.peek(key)) is not None:
                 kept.clear()

@@ -1,9 +1,9 @@
-"""Which of a person's items are ranked for a message: all of them, or of a big memory the candidates.
+"""Chooses which of a person's items are ranked for a message: all, or in a large memory only candidates.
 
-Up to some thousand items ranking them all is quick. Above, a full-text index on disk names those that may
-be meant; what it does not know yet is added as it is, so that nothing just said is missed, and standing items
-are always there. Who may see an item is decided before: only items that are given here come back. A reply
-waits for the index two seconds at most; without it the newest items are ranked. Never raises.
+Ranking all of some thousand items is quick. Above that, a full-text index on disk names the candidates. Items
+that the index does not have yet are added, so that nothing recent is missed; standing items are always
+included. The caller decides beforehand who may see an item: only items that are passed in come back. A reply
+waits two seconds at most for the index; without it the newest items are ranked. Never raises.
 """
 
 import asyncio
@@ -33,36 +33,36 @@ from discoclaw.work import GRACE_S, Worker
 log = logging.getLogger(__name__)
 
 LARGE = 2_000
-"""A memory of more active items is asked through its index."""
+"""A memory with more active items than this is searched through its index."""
 MOST_FRESH = 0.1
-"""Of a large memory, the share that is ranked beside the candidates since the index does not have it yet."""
+"""The largest share of a memory that may be missing from the index and is ranked beside the candidates."""
 NEAREST = 50
-"""So many items that are near by their vectors are ranked, whatever their words."""
+"""How many items with the nearest vectors are ranked, whatever their words."""
 MOST_LATELY = 8
-"""So many lists of items stay sorted out for the next message."""
+"""How many sorted lists of items are cached for the next message."""
 WAIT_S = 2.0
 REST_MS = 60_000
-"""After a failure an index is left alone so long."""
+"""How long an index is left alone after a failure."""
 _AT_ONCE = 4
-"""Indices that are brought in line side by side."""
+"""How many indices are updated concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The items to rank. `corpus` are the statistics of all items, where these are only candidates."""
+    """The items to rank. `corpus` has the statistics of all items when these are only candidates."""
 
     items: Sequence[Item]
     corpus: Corpus | None = None
 
 
 def words_of(item: Item) -> tuple[list[str], int]:
-    """What an item is found by in a full-text index: its tokens, and its length in terms."""
+    """The index entry of an item: its tokens, and its length in terms."""
     document = of_item(item)
     return indexed(document), document.length
 
 
 class _Spellings:
-    """What to look for instead of a term that no item has. `near` keeps what other spellings are found."""
+    """Replacements for terms that no item has. `near` caches what other spellings are found."""
 
     def __init__(self) -> None:
         self.near: dict[str, tuple[tuple[str, float], ...]] = {}
@@ -74,7 +74,7 @@ class _Spellings:
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """What somebody may see of a branch while the index has it as `held`, which lacks the `fresh` items."""
+    """What somebody may see of a branch while the index is at `held`; it lacks the `fresh` items."""
 
     items: VisibleItems
     held: Mapping[str, Item]
@@ -82,7 +82,7 @@ class _Sorted:
 
 
 class Finder(PersonalData):
-    """Brings indices in line with `memory`, each at its next use, and asks them."""
+    """Updates the indices of `memory`, each at its next use, and queries them."""
 
     name = "sorted items"
 
@@ -109,9 +109,9 @@ class Finder(PersonalData):
         *,
         cosines: Mapping[str, float] = MappingProxyType({}),
     ) -> Pool:
-        """What to rank for a query among `items`, which are active items of a subject's branch.
+        """The items to rank for a query among `items`, the active items of a subject's branch.
 
-        `cosines` say, by id, how near items are to what is meant; the nearest are there whatever their words.
+        `cosines` are similarities by item id; the nearest items are included whatever their words.
         """
         if len(items) <= self._large:
             return Pool(items)
@@ -130,7 +130,7 @@ class Finder(PersonalData):
         first = (*known.newest[: self._large], *known.standing[:MOST_STANDING])
         return Pool(list({item.id: item for item in first}.values()))
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ querying
 
     async def _look(
         self, subject: str, branch: str, items: Sequence[Item], terms: Sequence[str], also: Sequence[str]
@@ -139,7 +139,7 @@ class Finder(PersonalData):
             return await self._candidates(subject, branch, items, terms, also)
         except (MemoryFault, OSError) as fault:
             log.warning("%s: the newest items are looked at alone: %s", subject, fault)
-        except Exception:  # a named edge: a reply goes on without the index, whatever fails there
+        except Exception:  # deliberately broad: a reply goes on without the index, whatever fails there
             log.exception("%s: the newest items are looked at alone", subject)
         return None
 
@@ -166,12 +166,12 @@ class Finder(PersonalData):
             *also,
         )
         pool = [known[one] for one in dict.fromkeys(ids) if one in known]
-        counted = Counter(found.frequencies)  # and what the index does not have yet
+        counted = Counter(found.frequencies)  # plus what the index does not have yet
         counted.update(term for item in fresh for term in counted.keys() & set(words_of(item)[0]))
         return Pool(pool, Counted(found.total + len(fresh), found.average, counted, spellings.near))
 
     def _given(self, subject: str, branch: str, items: Sequence[Item]) -> _Sorted | None:
-        """The items sorted out; None when the index does not help."""
+        """The sorted items, or None if the index does not help."""
         held = self._index.indexed(subject, branch)
         if held is None:
             return None
@@ -189,14 +189,14 @@ class Finder(PersonalData):
         return given
 
     def _behind(self, subject: str, branch: str) -> bool:
-        """Whether something else changed: what is gone need not be in the index."""
+        """Whether the index lags by more than removals: a removed item may stay in it without harm."""
         view = self._memory.view_in_ram(subject, branch)
         return view is not None and view.head != self._index.head(subject, branch)
 
-    # ------------------------------------------------------------------ keeping up
+    # ------------------------------------------------------------------ updating
 
     def _sync(self, subject: str, branch: str) -> None:
-        """See to it that an index is brought in line, unless that is under way or it is left alone."""
+        """Start updating an index, unless that is under way or the index is resting after a failure."""
         key = (subject, branch)
         rests = self._clock() < self._rest_until.get(key, 0)
         if not rests and not self._closed and not self._worker.busy(key):
@@ -214,19 +214,19 @@ class Finder(PersonalData):
         self._rest_until.pop(key, None)
 
     async def start(self) -> None:
-        """Nothing to start: an index is made at its first use."""
+        """Does nothing: an index is made at its first use."""
 
     def forget(self, erasure: Erasure) -> None:
         self._lately.clear()
 
     async def settle(self) -> None:
-        """Wait until no index is at work."""
+        """Wait until no index is being updated."""
         while self._looks:
             await asyncio.wait(self._looks)
         await self._worker.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Stop. Indices that are being made are continued at their next use."""
+        """Stop. Unfinished indices are continued at their next use."""
         self._closed = True
         self._index.stop()
         await self._worker.close(grace_s)

@@ -1,7 +1,7 @@
-"""Step 1 of a turn: everything that is known for a message, before anybody asks what of it matters.
+"""Step 1 of a turn: collects everything known for a message, before later steps choose what matters.
 
-What is in RAM is taken from there, without a task; the rest is read side by side, and waited for only a short
-while. None of it can prevent a reply. Knows no prompts, and nothing about how items are ranked.
+What is in RAM is taken from there, without a task; the rest is read concurrently, with a short deadline. No
+failure here prevents a reply. Independent of prompts and of how items are ranked.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
@@ -18,14 +18,15 @@ from discoclaw.session.who import Who
 T = TypeVar("T")
 
 Owners = tuple[tuple[str, str], ...]
-"""Names and ids; a name is "" where it is not known."""
+"""Names and ids; a name is "" if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A person's active items that may be shown where they speak, and the branch they are from.
+    """A person's active items that may be shown where they speak, and the branch they come from.
 
-    `branch` is None where nothing could be read. `persona` is what the model is told about it, if anything.
+    `branch` is None if nothing could be read. `persona` is what the model is told about the branch, if
+    anything.
     """
 
     active: tuple[Item, ...] = ()
@@ -35,10 +36,10 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What is known for one message.
+    """Everything known for one message.
 
-    `used` says when (ms) items were last used, by id, where that counts. `summary` is the conversation's,
-    `group` what the channel's own memory says, `texts` the context files.
+    `used` has the times (ms) items were last used, by id, where that counts. `summary` is the conversation's,
+    `group` the notes about the channel, `texts` the context files.
     """
 
     items: Items = field(default=Items())
@@ -51,22 +52,22 @@ class Gathered:
 
 
 class Source(Protocol[T]):
-    """One thing that is known for a message. `name` is for the log, `nothing` what a failure leaves."""
+    """The source of one field. `name` is for the log, `nothing` is the value after a failure."""
 
     name: str
     nothing: T
 
     def in_ram(self, arrival: Arrival) -> T | None:
-        """What is known, if it is at hand; None when it has to be read first."""
+        """The value if it is in RAM; None if it has to be read first."""
         ...
 
     def read(self, arrival: Arrival) -> Coroutine[Any, Any, T]:
-        """The same from disk. Raises MemoryFault or OSError."""
+        """Read the value from disk. Raises MemoryFault or OSError."""
         ...
 
 
 class Always(Generic[T]):
-    """A source that always knows the same: in place of one that is switched off."""
+    """A source with a constant value: stands in for one that is switched off."""
 
     name = "nothing"
 
@@ -81,13 +82,13 @@ class Always(Generic[T]):
 
 
 class Gatherer:
-    """Asks its sources, by the field of `Gathered` that each fills."""
+    """Queries its sources, keyed by the field of `Gathered` that each fills."""
 
     def __init__(self, **sources: Source[Any]) -> None:
         self._sources: Sequence[tuple[str, Source[Any]]] = tuple(sources.items())
 
     async def gather(self, arrival: Arrival) -> Gathered:
-        """Everything that is known for a message."""
+        """Return everything known for a message."""
         found: dict[str, Any] = {name: source.in_ram(arrival) for name, source in self._sources}
         late = [(name, source) for name, source in self._sources if found[name] is None]
         if late:

@@ -1,12 +1,12 @@
-"""Hatching at work: one owner is interviewed about who we are to be, and the outcome becomes our soul.
+"""Hatching: the bot interviews an owner about who it should be, and stores the outcome as its soul.
 
-While an interview is under way, its owner's messages in its conversation come here instead of taking a turn:
-the model is given the interview's prompt and transcript and nothing else, and what it says is shown when it
-is whole, so that no block is. The transcript is kept in the cursor `hatching-<user id>`, which an erasing of
-that person removes; a restart goes on from there.
-When a soul comes, these come about in this order: it is stored, the interview is over, its talk leaves the
-window, and what the person said of themselves is learned at once.
-Knows no door; which moves are possible is `soul.hatching`'s, what a soul is `soul.soul`'s.
+During an interview, its owner's messages in that conversation come here instead of taking a turn. The model
+gets the interview's prompt and transcript and nothing else. Its answer is shown only when it is complete, so
+that the block with the soul can be cut out. The transcript is in the cursor `hatching-<user id>`, which an
+erasing of that person removes; after a restart the interview goes on from there.
+When the soul is complete, these follow in order: it is stored, the interview ends, its messages leave the
+window, and the loops learn at once what the person said about themselves.
+Knows no chat adapter; `soul.hatching` defines the possible moves, `soul.soul` what a soul is.
 """
 
 import asyncio
@@ -43,15 +43,15 @@ from discoclaw.work import Worker
 log = logging.getLogger(__name__)
 
 SAVE_WAIT_S = 2.0
-"""The next message waits no longer than this for a disk that takes the transcript."""
+"""The longest the next message waits for the transcript to reach the disk."""
 OFFERED = "hatch-offered"
 
 
 @dataclass(frozen=True, slots=True)
 class HatchingRules:
-    """Who may give the bot a personality, and how. Without `memory` there is nowhere to keep one.
+    """Who may give the bot a personality, and how. Without `memory` there is nowhere to store one.
 
-    `commands`: whether there is a command by which an interview can be ended.
+    `commands`: whether there is a command that ends an interview.
     """
 
     owners: Collection[str]
@@ -61,7 +61,7 @@ class HatchingRules:
 
 
 class Interviewer:
-    """The model that asks the questions, in answers of at most `max_tokens` tokens. `me` is the bot."""
+    """The model that asks the questions, with answers of at most `max_tokens` tokens. `me` is the bot."""
 
     def __init__(self, model: Model, *, me: Callable[[], Me], max_tokens: int) -> None:
         self.me = me
@@ -69,7 +69,7 @@ class Interviewer:
         self._max_tokens = max_tokens
 
     async def ask(self, asked: Interview) -> str:
-        """What the model says next, whole. Raises ModelError."""
+        """The model's next answer, complete. Raises ModelError."""
         request = ModelRequest(
             interviews.system(asked, self.me().name), interviews.turns(asked), max_tokens=self._max_tokens
         )
@@ -87,7 +87,7 @@ class Interviewer:
 
 
 class Hatchery:
-    """The one interview there can be, and what owners do with the bot's personality. A `Service`."""
+    """The single interview, and what else owners may do with the bot's personality. A `Service`."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Hatchery:
         self._saves = Worker("interview", self._save)
 
     async def start(self) -> None:
-        """Go on with the interview that a restart interrupted, if there is one."""
+        """Continue the interview that a restart interrupted, if there is one."""
         kept = []
         for owner in self._rules.owners if self._rules.memory else ():
             kept.append(interviews.from_cursor(owner, await self._cursors.get(_cursor(owner))))
@@ -128,7 +128,7 @@ class Hatchery:
         await self._saves.settle()
 
     async def close(self) -> None:
-        """Save what is left, for as long as the next message would have waited."""
+        """Save the transcript, waiting no longer than a message would."""
         await self._saves.close(SAVE_WAIT_S)
 
     def takes(self, arrival: Arrival) -> bool:
@@ -140,12 +140,12 @@ class Hatchery:
             and not one.idle(self._clock())
         )
 
-    # ------------------------------------------------------------------ what owners ask for
+    # ------------------------------------------------------------------ requests of owners
 
     async def begin(self, user_id: str, place: Place, message_id: str = "") -> str:
-        """Begin an interview where it is asked for. Returns the first question.
+        """Begin an interview in a place. Returns the first question.
 
-        `message_id` is the message that will show it, if it is known. Raises Refused.
+        `message_id` is the message that will show it, if known. Raises Refused.
         """
         self._memory(user_id)
         if self._consent.opted_out(user_id):
@@ -157,11 +157,11 @@ class Hatchery:
         first = Line(message_id, interviews.OPENING, ours=True)
         self._interview = Interview(user_id, place.session_key(user_id), now, now, (first,))
         await self._save(user_id)
-        await self._note_offer()  # who has begun one needs no offer
+        await self._note_offer()  # an owner who has begun needs no offer
         return interviews.OPENING
 
     async def cancel(self, user_id: str) -> str:
-        """End one's interview; the soul stays as it was. Raises Refused."""
+        """End a person's own interview; the soul stays as it was. Raises Refused."""
         self._memory(user_id)
         if self._interview is not None and self._interview.human != user_id:
             raise Refused(messages.NOT_YOURS)
@@ -170,18 +170,18 @@ class Hatchery:
         return "The interview is over, and nothing has changed. `/hatch start` begins anew."
 
     async def undo(self, user_id: str, origin: Origin, **metadata: str) -> str:
-        """Take back the last change of our soul, with a commit. Raises Refused and MemoryFault."""
+        """Revert the last change of the bot's soul, with a commit. Raises Refused and MemoryFault."""
         memory = self._memory(user_id)
         done = await verbs.undo(memory, BOT, origin, **metadata)
-        assert done.commit is not None  # else there would have been nothing to undo
+        assert done.commit is not None  # otherwise `undo` would have raised Refused
         return "Taken back. `/hatch show` says who I am now."
 
     async def view(self, user_id: str) -> View:
-        """What our own memory says. Raises Refused and MemoryFault."""
+        """The bot's own memory. Raises Refused and MemoryFault."""
         return await self._memory(user_id).view(BOT)
 
     async def offer(self, arrival: Arrival, *, hatched: bool) -> tuple[HatchOffer, ...]:
-        """The offer of a personality, once ever, to an owner who is answered in a DM while there is none."""
+        """Offer a personality, only once ever, to an owner who is answered in a DM while the bot has none."""
         author, rules = arrival.message.author, self._rules
         wanted = author.is_owner and author.id in rules.owners and arrival.in_dm and rules.commands
         if hatched or not wanted or self._interview is not None:
@@ -191,7 +191,7 @@ class Hatchery:
         return (HatchOffer(author.id),) if await self._note_offer() else ()
 
     async def _note_offer(self) -> bool:
-        """Note that no offer is to be made again. Returns whether this is the first time."""
+        """Record that the offer was made. Returns whether this was the first time."""
         now = self._clock()
         return await _soon(self._cursors.update(OFFERED, lambda known: None if known else {"at": now}))
 
@@ -206,7 +206,7 @@ class Hatchery:
     # ------------------------------------------------------------------ the interview
 
     async def take(self, arrival: Arrival, reply: Reply) -> None:
-        """Answer a message of the interview. Raises ModelError and ChatError; it goes on then."""
+        """Answer a message of the interview. Raises ModelError and ChatError; the interview then goes on."""
         if self._interview is None:
             return
         message = arrival.message
@@ -239,7 +239,7 @@ class Hatchery:
             await reply.fail(messages.NO_WORDS)
 
     async def let_go(self, arrival: Arrival) -> str:
-        """End an interview that lay idle, when its owner talks there again. Returns a word about it."""
+        """End an idle interview when its owner writes there again. Returns a sentence about that."""
         one = self._interview
         if one is None or (one.human, one.session_key) != (arrival.message.author.id, arrival.session_key):
             return ""
@@ -256,11 +256,11 @@ class Hatchery:
         fault: str = "",
         unsaved: str = "",
     ) -> None:
-        """Show what the model said, without its block, and keep it in the transcript as it was said."""
+        """Show the model's answer without its block, and store the full answer in the transcript."""
         await reply.push(text.strip())
         answer_id = await reply.finish() or ""
         if self._interview is None or not self.takes(arrival):
-            return  # it was ended meanwhile
+            return  # the interview ended meanwhile
         step(self._state, "malformed" if fault else "answer")
         kept = self._interview.with_line(Line(answer_id, answer, ours=True), self._clock())
         self._interview = replace(kept, fault=fault, unsaved=unsaved)
@@ -274,7 +274,7 @@ class Hatchery:
         await self._save(author.id)
 
     async def _hatch(self, soul: SoulBlock, text: str, answer: str, arrival: Arrival, reply: Reply) -> None:
-        """Make a soul ours, and end the interview; or say that it could not be stored."""
+        """Store a soul as the bot's own and end the interview, or report that it could not be stored."""
         asked = self._interview
         try:
             await self._keep(soul, arrival)
@@ -285,7 +285,7 @@ class Hatchery:
         except Refused:
             await reply.fail(messages.OVER_MEANWHILE)
             return
-        if asked is not None and self._goes_on(asked):  # else it was cancelled when the soul was ours already
+        if asked is not None and self._goes_on(asked):  # else cancelled after the soul was stored
             await self._end("soul")
         await reply.push(f"{text}\n\n{messages.HATCHED}".strip())
         await reply.finish()
@@ -293,7 +293,7 @@ class Hatchery:
         self._loops.force(arrival.message.author.id)
 
     async def _keep(self, soul: SoulBlock, arrival: Arrival) -> None:
-        """One commit in the bot's own memory. Raises MemoryFault, and Refused when the interview is over."""
+        """Record the soul as one commit. Raises MemoryFault, and Refused if the interview is over."""
         message, place = arrival.message, arrival.place
         human = message.author.id
         asked = self._interview
@@ -317,38 +317,38 @@ class Hatchery:
         about: dict[str, Any] = {"by": "hatching", "at": at, HUMAN: human}
         await self._store.change(BOT, "hatched", wish, **about)
 
-    # ------------------------------------------------------------------ what happens to it
+    # ------------------------------------------------------------------ edits, deletions, the end
 
     def amend(self, message_id: str, text: str) -> None:
-        """A message was edited in the chat."""
+        """Take over an edit of a message in the chat."""
         if self._interview is not None:
             self._put(self._interview.amended(message_id, text))
 
     def forget(self, message_id: str) -> None:
-        """A message was deleted in the chat."""
+        """Take over the deletion of a message in the chat."""
         if self._interview is not None:
             self._put(self._interview.without(message_id))
 
     def _put(self, changed: Interview) -> None:
-        """The transcript is another one now, on disk too: a restart must not bring back what was deleted."""
+        """Replace the transcript, on disk too: a restart must not bring back what was deleted."""
         if changed is self._interview:
             return
         self._interview = changed
         self._saves.note(changed.human)
 
     def erase(self, user_id: str) -> None:
-        """A person's memory was erased: nothing of their interview is left. Its cursor goes with the rest."""
+        """Drop a person's interview when their memory is erased. Its cursor goes with their other files."""
         if self._interview is not None and self._interview.human == user_id:
             self._state = step(self._state, "cancel")
             self._interview = None
 
     def _goes_on(self, asked: Interview) -> bool:
-        """Whether an interview is still the one under way."""
+        """Whether this interview is still the current one."""
         now = self._interview
         return now is not None and (now.human, now.began_at) == (asked.human, asked.began_at)
 
     async def _end(self, event: Event) -> None:
-        """The interview is over; what was said in it leaves the window."""
+        """End the interview; its messages leave the window."""
         one = self._interview
         self._state = step(self._state, event)
         self._interview = None
@@ -359,7 +359,7 @@ class Hatchery:
             await self._save(one.human)
 
     async def _save(self, human: str) -> None:
-        """Keep the interview on disk as it is now, or that there is none; a disk that fails is a warning."""
+        """Write the interview to disk, or remove it if it is over; a failing disk is a warning."""
 
         def now(known: Mapping[str, object]) -> Mapping[str, object] | None:
             one = self._interview
@@ -374,7 +374,7 @@ def _cursor(user_id: str) -> str:
 
 
 async def _soon(noting: Coroutine[Any, Any, bool]) -> bool:
-    """Whether something was noted on disk, and soon; nobody waits for a disk that hangs."""
+    """Whether something was recorded on disk in time; a hanging disk counts as no."""
     task = asyncio.create_task(noting)
     await asyncio.wait([task], timeout=SAVE_WAIT_S)
     if not task.done():

@@ -1,7 +1,7 @@
-"""Which of a person's items matter: for a prompt (step 2 of a turn), and for the model's search tools.
+"""Chooses the items that matter: for a prompt (step 2 of a turn), and for the model's search tools.
 
-Words, meaning (vectors), time of last use and, for a big memory, the candidates of its index come together
-here; `recall` ranks. Never raises: what cannot be read is left out.
+It combines words, meaning (vectors), times of last use and, for a large memory, candidates from the index;
+`recall` ranks. Never raises: what cannot be read is left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from discoclaw.session.meaning import Meaning, NoMeaning, Question
 
 
 class ItemSearch:
-    """Finds items with `ranker`. `usual_limit` is how many a search finds that does not say how many."""
+    """Finds items with `ranker`. `usual_limit` applies to a search that sets no limit."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class ItemSearch:
         self._prompt_chars = prompt_chars
 
     def ask(self, arrival: Arrival) -> Question | None:
-        """Begin to find out what a message means; None without vectors, or where nothing may be kept.
+        """Begin to embed a message; None without vectors, or if nothing may be stored.
 
-        Only the author's own words are sent to a provider: others in the talk may not want theirs to be.
+        Only the author's own words go to a provider: other people in the talk may not have agreed to that.
         """
         if not (arrival.permission.holds and self._meaning.in_time):
             return None
@@ -59,7 +59,7 @@ class ItemSearch:
     async def for_prompt(
         self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], question: Question | None
     ) -> tuple[Chosen, ...]:
-        """The items that go into the prompt, given the talk before the message and what the message means."""
+        """The items for the prompt, given the talk before the message and the message's vector."""
         items, message = gathered.items.active, arrival.message
         replied_to = message.quoted.text if message.quoted is not None else ""
         recent = "\n".join(said.text for said in window[-2:])
@@ -81,20 +81,20 @@ class ItemSearch:
     async def find(
         self, subject: str, branch: str, query: str, items: Sequence[Item], *, limit: int, private: bool
     ) -> list[Item]:
-        """The items among these that a query finds, best first; they count as used now.
+        """Return the items that a query finds among these, best first; they count as used now.
 
-        A query that is asked in `private` goes only to a provider on this machine.
+        A query asked in `private` goes only to a provider on this machine.
         """
         asked, used = parse(query), await self._last_used.load(subject)
         cosines = await self._meaning.cosines(subject, query, items, private=private)
         pool = await self._finder.pool(subject, branch, items, asked, cosines=cosines)
         signals = Signals(cosines, used, pool.corpus)
         hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)
-        # Links are followed when the model asks for them, and as far as it asks.
+        # The tools follow links themselves, to the depth that the model asks for.
         found = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)][:limit]
         self._last_used.touch(subject, [item.id for item in found])
         return found
 
     def note_use(self, arrival: Arrival, chosen: Sequence[Chosen]) -> None:
-        """Items that an answer rested on, by the words or the meaning of the talk, were used now."""
+        """Record the use of items that an answer rested on by matching its words or meaning."""
         self._last_used.touch(arrival.subject, [one.item.id for one in chosen if one.called_for])

@@ -1,7 +1,7 @@
-"""Everything that hears what is said: the window, the loops' backlogs, the archive, people and groups.
+"""Passes what is said to every part that stores it: the window, the loops, the archive, people and groups.
 
-A message of an allowed channel is heard whoever it is from, answered or not; edits and deletions follow it to
-every place it went to.
+They receive every message of an allowed channel, whoever wrote it and whether or not it is answered. Edits
+and deletions reach every part that got the message.
 """
 
 from discoclaw.loops.schedule import Loops
@@ -33,7 +33,7 @@ class Listener:
         self._groups = groups
 
     def hear(self, arrival: Arrival) -> None:
-        """A message was sent. One whose author was erased while it was on its way is not heard."""
+        """Pass a message on, unless its author was erased while it was on its way."""
         if arrival.permission.erased:
             return
         window, policy, said = arrival.window, arrival.policy, arrival.said()
@@ -46,20 +46,20 @@ class Listener:
         self._meet(arrival)
 
     def reopen(self) -> None:
-        """The connection was away: what was said meanwhile is read from the chat's history."""
+        """After a lost connection: have the missed messages read from the chat's history."""
         self._windows.reopen()
 
     def amend(self, message_id: str, author_id: str, text: str, session_key: str) -> None:
-        """A message was edited in the chat."""
+        """Take over an edit of a message in the chat."""
         self._windows.amend(message_id, text, session_key)
         self._loops.amend(session_key, author_id, message_id, text)
         self._archive.amend(message_id, author_id, text)
         self._hatchery.amend(message_id, text)
 
     def forget(self, message_id: str, session_key: str | None) -> None:
-        """A message was deleted in the chat: it leaves the window, and no loop sees it.
+        """Take over a deletion: the message leaves the window, and no loop sees it.
 
-        Without a session, which the chat does not always tell, it is looked for everywhere.
+        The chat does not always name the session; without one all of them are searched.
         """
         self._windows.forget(message_id, session_key)
         self._loops.forget(message_id)
@@ -67,7 +67,7 @@ class Listener:
         self._hatchery.forget(message_id)
 
     def _meet(self, arrival: Arrival) -> None:
-        """Note who was seen where. Nothing is kept about guests, who cannot ask for it to be erased."""
+        """Record who was seen where. Nothing is stored about guests, who cannot ask for it to be erased."""
         author, place, message = arrival.message.author, arrival.place, arrival.message
         kept = author.allowed and arrival.permission.holds
         if kept:

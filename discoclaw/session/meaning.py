@@ -1,10 +1,9 @@
-"""What a message means, beside its words: its vector, and how near it is to a person's items.
+"""The meaning of a message beside its words: its vector, and how near that is to a person's items.
 
-A question is embedded as early in a turn as possible and awaited for a quarter of a second at most. After a
-miss or a failure nobody waits any more, and nothing is asked, until a try in the background was answered in
-time; the first one is made at the start. Whatever happens, a reply goes on: without vectors items are found
-by their words.
-Knows nothing about providers but that they embed texts.
+A question is embedded as early in a turn as possible, and a reply waits a quarter of a second for it at most.
+After a late or failed answer no question is sent until a background try was answered in time; the first try
+runs at the start. A reply never depends on this: without vectors items are found by their words.
+Uses a provider only to embed texts.
 """
 
 import asyncio
@@ -24,16 +23,16 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 WAIT_S = 0.25
-"""A reply waits so long for the vector of its question, at most."""
+"""The longest a reply waits for the vector of its question."""
 STALE_S = 5.0
-"""A question whose answer nobody looked at by then is given up."""
+"""A question whose answer nobody collected within this time is cancelled."""
 LONGEST_QUESTION = 2000
-"""Characters of a question; what it is about stands at its beginning."""
+"""The most characters of a question; its beginning says best what it is about."""
 PROBE = "hello"
 
 
 class Question:
-    """One question on its way to the provider. `Meaning.ask` makes it."""
+    """One question on its way to the provider, made by `Meaning.ask`."""
 
     def __init__(
         self,
@@ -48,13 +47,13 @@ class Question:
         self._who = who
 
     async def cosines(self, items: Collection[Item]) -> Mapping[str, float]:
-        """The cosines of the items that have vectors, by id. Never raises, and waits `WAIT_S` at most."""
+        """Return the cosines of the items that have vectors, by id. Never raises; waits at most `WAIT_S`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._meaning.wait_s
         await asyncio.wait([self._matrix], timeout=self._meaning.wait_s)
         matrix = _result(self._matrix)
         if not matrix or not items:
-            return {}  # there is nothing to compare with, so nothing to wait for
+            return {}  # no item has a vector, so there is nothing to wait for
         await asyncio.wait([self._vector], timeout=max(0.0, until - loop.time()))
         vector = self._meaning.answered(self._vector)
         if vector is None:
@@ -66,7 +65,7 @@ class Question:
 
 
 class Meaning:
-    """Asks for the vectors of questions. `rest_s` is the pause before the second try in the background."""
+    """Embeds questions. `rest_s` is the pause before the second background try."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class Meaning:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self.joins = (embedding,)
-        """What follows memory on its behalf, and is visited by an erasing."""
+        """The parts that listen to memory, and that an erasing visits."""
         self.embedding = embedding
         self.wait_s = wait_s
         self._embedder = embedder
@@ -91,19 +90,20 @@ class Meaning:
 
     @property
     def in_time(self) -> bool:
-        """Whether the provider answers in time, as far as is known: only then are questions asked."""
+        """Whether the provider answered in time lately; otherwise no questions are sent."""
         return self._trying is not None and not self._out.is_set()
 
     async def start(self) -> None:
-        """From here on find out, in the background, whether the provider answers."""
+        """Start to find out, in the background, whether the provider answers."""
         self._out.set()
         self._trying = asyncio.create_task(self._keep_trying(), name="embedding-try")
 
     def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> Question | None:
-        """Begin to embed what a subject asks; None when that is not to be, or not now. Never blocks.
+        """Begin to embed a subject's question; None if that is not allowed, or not possible now. Never
+        blocks.
 
-        What is said in `private` goes only to a provider on this machine. `names` are those of who takes part
-        in the talk; they say nothing of what is meant, and are left out.
+        What is said in `private` goes only to a provider on this machine. `names` are those of the people in
+        the talk; they add nothing to the meaning, and are left out.
         """
         text = without_names(text, names)[:LONGEST_QUESTION]
         if not self.in_time or self._closed or not text or (private and not self._embedder.stays_here):
@@ -112,7 +112,7 @@ class Meaning:
         return Question(self, self._begin(self._vector(text, matrix)), matrix, subject)
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
-        """These items are in use, and need vectors some time. Never blocks."""
+        """Queue items in use for embedding, if they lack vectors. Never blocks."""
         self.embedding.want(subject, items)
 
     async def cosines(
@@ -123,7 +123,7 @@ class Meaning:
         return await question.cosines(items) if question is not None else {}
 
     def answered(self, vector: asyncio.Task[Sequence[float]]) -> Sequence[float] | None:
-        """The vector of a question, if it is there by now; else nobody waits for the next one."""
+        """The vector of a question if it has arrived; else later replies stop asking until a try succeeds."""
         if vector.done() and not vector.cancelled() and vector.exception() is None:
             self._next_rest_s = self._rest_s
             return vector.result()
@@ -138,17 +138,17 @@ class Meaning:
         return None
 
     def outdated(self, subject: str) -> None:
-        """The provider's vectors are of another length than those there are."""
+        """Handle a provider whose vectors have another length than the stored ones."""
         self._begin(self.embedding.outdated(subject))
 
     async def settle(self) -> None:
-        """Wait until nothing is asked, but by tries that come later."""
+        """Wait until no question is under way; future background tries do not count."""
         while self._tasks:
             await asyncio.wait(self._tasks)
         await self.embedding.settle()
 
     async def close(self) -> None:
-        """Stop asking, and give the provider's connections back."""
+        """Stop asking, and close the provider's connections."""
         self._closed = True
         tasks = [*self._tasks, *([self._trying] if self._trying is not None else [])]
         for task in tasks:
@@ -161,7 +161,7 @@ class Meaning:
     # ------------------------------------------------------------------ inside
 
     async def _vector(self, text: str, matrix: asyncio.Task[Matrix]) -> Sequence[float]:
-        """The vector of a question, which is not even asked where there is nothing to compare with."""
+        """The vector of a question; it is not even requested if no item has a vector to compare it with."""
         return await self._one(text, STALE_S) if await asyncio.shield(matrix) else ()
 
     async def _one(self, text: str, timeout_s: float) -> Sequence[float]:
@@ -169,7 +169,7 @@ class Meaning:
         return vector
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Work of which perhaps nobody asks what came of it."""
+        """Start work whose result may never be collected."""
         task = asyncio.create_task(work, name="question")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -177,7 +177,7 @@ class Meaning:
         return task
 
     async def _keep_trying(self) -> None:
-        """Whenever nobody waits any more, try until it answers in time. The first try may take its time."""
+        """Once replies have stopped asking, try until the provider answers in time. The first may be slow."""
         first, said = True, ""
         while await self._out.wait():
             if not first:
@@ -185,8 +185,8 @@ class Meaning:
                 self._next_rest_s = min(self._next_rest_s * 2, LONGEST_REST_S)
             try:
                 await self._one(PROBE, self._timeout_s if first else self.wait_s)
-            except Exception as error:  # a named edge: a try may fail in any way, and replies go on
-                if str(error) != said:  # once, however often it is tried
+            except Exception as error:  # deliberately broad: a try may fail in any way, and replies go on
+                if str(error) != said:  # log a failure once, however often it recurs
                     said = str(error)
                     ours = isinstance(error, EmbeddingError)
                     log.warning("vectors can not be used: %s", said, exc_info=None if ours else error)
@@ -198,26 +198,26 @@ class Meaning:
 
 
 class NoMeaning(Passive):
-    """In place of `Meaning` where there are no vectors: items are found by their words alone."""
+    """Stands in for `Meaning` where there are no vectors: items are found by their words alone."""
 
     joins: tuple[()] = ()
     in_time = False
 
     def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> None:
-        """Nothing is asked."""
+        """Return None: there is no provider to ask."""
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
-        """Nothing is embedded."""
+        """Does nothing: nothing is embedded."""
 
     async def cosines(
         self, subject: str, text: str, items: Collection[Item], *, private: bool
     ) -> Mapping[str, float]:
-        """No cosines."""
+        """Return no cosines."""
         return {}
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
-    """A text without the names, whole or by their first words, of those who talk."""
+    """A text without the names of the people in the talk, in full or by their first words."""
     said = {name.strip() for name in names}
     said |= {name.split()[0] for name in said if name}
     either = "|".join(re.escape(name) for name in sorted(said, key=len, reverse=True) if len(name) > 1)
@@ -227,6 +227,6 @@ def without_names(text: str, names: Iterable[str]) -> str:
 
 
 def _result(task: asyncio.Task[T]) -> T | None:
-    """What a task gave, if it gave anything by now."""
+    """A task's result, or None if it is unfinished or failed."""
     done = task.done() and not task.cancelled() and task.exception() is None
     return task.result() if done else None

@@ -1,8 +1,8 @@
-"""What is noted about a tool that the model called for a person: its name, whether it worked, its answer.
+"""Records a tool call that the model made for a person: its name, whether it worked, its answer.
 
-Only what is the person's own is noted. An answer may also show what others said in a channel; that part
-stays out, since an erasing of theirs would not find it here. An answer that may show what is for the person's
-direct messages only is noted as private. Confidential text is not noted at all.
+Only the person's own information is recorded. An answer may also show what others said in a channel; that
+part stays out, since an erasing of those people would not find it here. An answer that may show something
+meant only for the person's direct messages is marked private. Confidential text is not recorded at all.
 """
 
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ WITHHELD = "(confidential)"
 
 
 class CallLog:
-    """Notes calls in the tool log, given what `memory` has to be kept private."""
+    """Records calls in the tool log; `memory` says which text is private."""
 
     def __init__(self, memory: Memory, tool_log: ToolLog) -> None:
         self._memory = memory
         self._tool_log = tool_log
 
     def note(self, arrival: Arrival, call: ToolCall, result: ToolResult) -> None:
-        """Note a call made to answer a message, if the message may be kept. Never blocks."""
+        """Record a call made to answer a message, if the message may be stored. Never blocks."""
         if not arrival.permission.holds:
             return
         content = result.text.partition(f"\n\n{HEADING}")[0]
@@ -45,7 +45,7 @@ class CallLog:
         )
 
     def _secret(self, subject: str) -> Iterable[Item] | None:
-        """The person's items that are not for everybody, on all personas at hand; None when nobody knows."""
+        """The person's items that are not public, from all personas in RAM; None if that is unknown."""
         branches = self._memory.branches_in_ram(subject)
         if branches is None:
             return None

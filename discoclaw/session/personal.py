@@ -1,4 +1,4 @@
-"""What the running program has of people's talk in RAM, as one part of the contract for personal data."""
+"""People's talk in the RAM of the running program, as one part of the contract for personal data."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from discoclaw.session.window import Windows
 
 
 class TalkInRam(PersonalData):
-    """Windows, backlogs, the interview, the reasons of answers, ranking."""
+    """Windows, backlogs, the interview, the reasons for answers, and ranking."""
 
     name = "talk in memory"
 
@@ -31,13 +31,13 @@ class TalkInRam(PersonalData):
         self._ranker = ranker
 
     def sessions_of(self, subject: str) -> Iterable[str]:
-        """The conversations of which there are words of a person in RAM."""
+        """The conversations that have words of a person in RAM."""
         if (user_id := user_of(subject)) is None:
             return ()
         return {*self._windows.with_words_of(user_id), *self._loops.sessions_of(user_id)}
 
     def forget(self, erasure: Erasure) -> None:
-        """Nothing in RAM may bring a person's words back. The conversations they took part in begin anew."""
+        """Drop everything in RAM that could bring a person's words back. Their conversations start empty."""
         if (user_id := user_of(erasure.subject)) is None:
             return
         touched = sorted({*erasure.sessions, *self.sessions_of(erasure.subject)})

@@ -1,4 +1,4 @@
-"""Step 3 of a turn: what was gathered and chosen becomes the model's prompt."""
+"""Step 3 of a turn: turns what was gathered and chosen into the model's prompt."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ class Prompts:
     def assemble(
         self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], chosen: Sequence[Chosen]
     ) -> Assembled:
-        """The system blocks and the user message of a turn. `window` is the talk before the message."""
+        """Return the system blocks and the user message. `window` is the talk before the message."""
         content, place_content = gathered.texts
         materials = Materials(
             message=arrival.message,

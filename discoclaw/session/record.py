@@ -1,4 +1,4 @@
-"""Step 5 of a turn: the answer is out, and becomes part of the talk."""
+"""Step 5 of a turn: the answer was sent, and becomes part of the talk."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ from discoclaw.session.gather import Gathered
 
 
 class Record:
-    """Puts answers into the window, the archive and the loops' backlogs, and notes what they rested on."""
+    """Puts answers into the window, the archive and the loops' backlogs, and records what they rested on."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Record:
         self._redactor = redactor
 
     def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
-        """An answer was sent. Loops hear it only if the question may be kept, since it may repeat that."""
+        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that."""
         me, window = self._me(), arrival.window
         said = Said(
             answer_id,
@@ -60,7 +60,7 @@ class Record:
         chosen: Sequence[Chosen],
         prompt: Assembled,
     ) -> None:
-        """Note what the answer rested on, for whoever asks why they were answered like this."""
+        """Record what the answer rested on, for people who ask why they were answered like this."""
         used = tuple((one.item.id, one.why) for one in chosen)
         persona, summary = gathered.items.branch or MAIN, bool(gathered.summary)
         shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, prompt.shown)

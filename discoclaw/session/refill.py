@@ -1,6 +1,6 @@
-"""After a start a conversation's window is filled from the chat's history, once.
+"""Fills a conversation's window from the chat's history, once after a start.
 
-A reply does not wait long for it; what comes late is there for the next one.
+A reply does not wait long for that; late messages are there for the next reply.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from discoclaw.session.arrival import Arrival
 log = logging.getLogger(__name__)
 
 HISTORY_WAIT_S = 2.0
-"""A reply waits this long for the chat's history, once after a start."""
+"""The longest a reply waits for the chat's history, once after a start."""
 HISTORY_PAUSE_MS = 60_000
 
 
 class Refill:
-    """Fills windows from `history`, and lets loops and archive catch up with what it brings."""
+    """Fills windows from `history`, and passes its messages to the loops and the archive."""
 
     def __init__(
         self, history: History, consent: Consent, loops: Loops, archive: Archiving, *, clock: Clock
@@ -33,7 +33,7 @@ class Refill:
         self._clock = clock
 
     async def fill(self, arrival: Arrival) -> None:
-        """Fill a conversation's window, unless that was done; waits `HISTORY_WAIT_S` at most."""
+        """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`."""
         window = arrival.window
         if window.refilled or self._clock() < window.refill_after:
             return
@@ -45,7 +45,7 @@ class Refill:
         message, place, window = arrival.message, arrival.place, arrival.window
         try:
             past = await self._history.before(place, message.id, window.capacity)
-            # In a DM the bot's answers were for the person too, so they go with the person's words.
+            # In a DM the bot's answers were addressed to the person too, so they count as theirs.
             dm_of = message.author.id if arrival.in_dm else None
             past = [
                 said for said in past if not self._consent.ask(dm_of or said.author_id, said.sent_at).erased
@@ -58,7 +58,7 @@ class Refill:
         except ChatError as error:
             window.refill_after = self._clock() + HISTORY_PAUSE_MS
             log.warning("%s: no history: %s", arrival.session_key, error)
-        except Exception:  # a named edge: nobody awaits this task, and the turn goes on without
+        except Exception:  # deliberately broad: nobody awaits this task, and the turn goes on without it
             window.refill_after = self._clock() + HISTORY_PAUSE_MS
             log.exception("%s: no history", arrival.session_key)
         finally:

@@ -1,4 +1,4 @@
-"""Where each part of `Gathered` comes from: a small source for each, over the part of memory that has it."""
+"""The sources of `Gathered`: a small one for each field, over the part of memory that has the data."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ from discoclaw.session.who import Who, who_for
 
 
 class ItemSource:
-    """The author's items, as their ledger has them. Nothing for somebody whose words may not be kept."""
+    """The author's items from their ledger. Empty if the author's words may not be stored."""
 
     name, nothing = "what is remembered", Items()
 
@@ -42,7 +42,7 @@ class ItemSource:
         return self._visible(arrival, await self._memory.view(arrival.subject, arrival.persona))
 
     def _visible(self, arrival: Arrival, view: View) -> Items:
-        """What may be shown where the author speaks, with the branches of the same moment."""
+        """The items that may be shown where the author speaks, with the branches at the same moment."""
         in_dm = arrival.in_dm
         items = view.visible(in_dm=in_dm)
         branches = self._memory.branches_in_ram(arrival.subject)
@@ -54,7 +54,7 @@ class ItemSource:
 
 
 def _persona(branches: Branches, branch: str | None, *, in_dm: bool) -> PersonaNote | None:
-    """What the model is told about the persona; None for a person who has no other than `main`."""
+    """What the model is told about the persona; None if the person has only `main`."""
     if len(branches.all) == 1 and branch in (None, MAIN):
         return None
     name = branch or branches.current
@@ -64,7 +64,7 @@ def _persona(branches: Branches, branch: str | None, *, in_dm: bool) -> PersonaN
 
 
 class SoulSource:
-    """Who the bot is: the files of the content folder over what its own memory says."""
+    """Who the bot is: its own memory, overridden by the files of the content folder."""
 
     name, nothing = "the personality", Who()
 
@@ -110,7 +110,7 @@ class UsedSource:
 
 
 class SummarySource:
-    """The rolling summary of the conversation."""
+    """The conversation's rolling summary."""
 
     name, nothing = "the summary", ""
 
@@ -126,7 +126,7 @@ class SummarySource:
 
 
 class GroupSource:
-    """What the channel's own memory says."""
+    """The notes from the channel's own memory."""
 
     name, nothing = "what the channel is about", ""
 
@@ -141,7 +141,7 @@ class GroupSource:
 
 
 class OwnerSource:
-    """The bot's owners, with the names under which they spoke last."""
+    """The bot's owners, with the names under which they last spoke."""
 
     name = "the owners' names"
 

@@ -1,6 +1,6 @@
-"""What the chat's adapter talks to: a message is heard, and answered in its turn or refused with a sentence.
+"""The entry point for the chat's adapter: takes in a message, and answers it in its turn or refuses it.
 
-The rules are core's; the order is the queue's; the work is the turn's. Knows nothing about Discord.
+Core makes the rules, the queue keeps the order, the turn does the work. Independent of Discord.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ BUSY = "I am still working on earlier messages here. Please send this again in a
 
 
 class Arrivals:
-    """Resolves a message, once, into everything that is decided when it arrives."""
+    """Resolves a message once into everything that is decided when it arrives."""
 
     def __init__(self, live: LiveConfig, consent: Consent, windows: Windows, personas: Personas) -> None:
         self._live = live
@@ -37,7 +37,7 @@ class Arrivals:
         self._personas = personas
 
     async def of(self, message: Inbound) -> Arrival:
-        """The arrival of a message, under the configuration that holds now."""
+        """The arrival of a message, under the current configuration."""
         await self._live.look()
         return self.under(message, self._live.policy(message.place, message.author.id))
 
@@ -77,9 +77,9 @@ class Talk:
         self._told_busy: set[str] = set()
 
     async def receive(self, message: Inbound, reply: Callable[[], Reply]) -> None:
-        """A message of an allowed channel: hear it, and answer it where the policy says so.
+        """Take in a message of an allowed channel, and answer it if the policy says so.
 
-        `reply` makes the way out for the answer; it is called only if there is to be one.
+        `reply` creates the output for the answer; it is called only if there will be one.
         """
         arrival = await self.arrivals.of(message)
         self.listener.hear(arrival)
@@ -87,14 +87,14 @@ class Talk:
             self.answer(arrival, reply())
 
     async def wants_answer(self, arrival: Arrival) -> bool:
-        """Whether the policy has an allowed person's message answered.
+        """Whether the policy says to answer an allowed person's message.
 
-        In a thread in which the bot took part, talk goes on without a mention. That is known across restarts,
-        from the thread's history and its summary.
+        In a thread in which the bot took part, it replies without being mentioned. That survives restarts,
+        because it is known from the thread's history and its summary.
         """
         message, policy = arrival.message, arrival.policy
         if self._hatchery.takes(arrival):
-            return True  # the interview's owner waits for an answer, and is spoken to without a mention
+            return True  # the interview's owner waits for an answer, and need not mention the bot
         ours = False
         if message.place.kind == "thread" and policy.respond_mode == "mention" and not message.mentions_us:
             await self._refill.fill(arrival)
@@ -108,7 +108,7 @@ class Talk:
         )
 
     def answer(self, arrival: Arrival, reply: Reply) -> None:
-        """Answer when the conversation's queue comes to it. A full queue is said at once."""
+        """Answer when the conversation's queue reaches the message. Reports a full queue at once."""
         key = arrival.session_key
         job = Job(lambda: self._turns.take(arrival, reply), lambda: reply.fail(STOPPED))
         if self.desk.submit(key, job):
@@ -122,7 +122,7 @@ class Talk:
     def run(
         self, session_key: str, work: Callable[[], Awaitable[None]], dropped: Callable[[], Awaitable[None]]
     ) -> bool:
-        """Queue something else of this conversation (a command) in its turn. False when the queue is full."""
+        """Queue other work of this conversation (a command). Returns False if the queue is full."""
         return self.desk.submit(session_key, Job(work, dropped))
 
     def _say(self, saying: Awaitable[None]) -> None:

@@ -1,8 +1,7 @@
-"""One turn, top to bottom: from a message that is to be answered to the answer and what follows it.
+"""One turn, top to bottom: from a message to its answer and what follows it.
 
-Memory, summary and window make the answer better; none of them can prevent it, nor delay it by more than two
-seconds each on a disk or a Discord that hangs. Only the model and the chat can, and then the person is told
-so.
+Memory, summary and window improve the answer. A failing disk or Discord cannot prevent it, and each delays it
+by two seconds at most. Only the model and the chat can prevent it, and then the person is told so.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ STOPPED = "I was stopped before I could finish this. Please ask again in a momen
 
 
 class Turns:
-    """The steps of a turn. Each knows its own part of memory; this knows their order."""
+    """The steps of a turn. Each step works on its own part of memory; this class calls them in order."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class Turns:
         self._loops = loops
 
     async def take(self, arrival: Arrival, reply: Reply) -> None:
-        """Answer one message. Every way this can fail ends with a sentence to the person, or in the log."""
+        """Answer one message. Every failure ends with a sentence to the person, or in the log."""
         key = arrival.session_key
         try:
             await self._answer(arrival, reply)
@@ -64,21 +63,21 @@ class Turns:
         except asyncio.CancelledError:
             await _tell(reply, STOPPED, key)
             raise
-        except Exception:  # a named edge: one turn may fail in any way, and the next one is taken
+        except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
             log.exception("%s: a turn failed", key)
             await _tell(reply, ModelError.user_message, key)
 
     async def _answer(self, arrival: Arrival, reply: Reply) -> None:
-        # 0 an interview about the bot's personality goes its own way
+        # 0 an interview about the bot's personality takes no turn
         if self._hatchery.takes(arrival):
-            await self._refill.fill(arrival)  # what was said before a restart is learned from too
+            await self._refill.fill(arrival)  # the loops learn from messages before a restart too
             await self._hatchery.take(arrival, reply)
             return
         over = await self._hatchery.let_go(arrival)
         question = self._items.ask(arrival)
-        # 1 what is known: who we are, the person's items that may be shown here, the summary, the group
+        # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
         gathered = await self._gatherer.gather(arrival)
-        # 2 what matters now: the recent talk, and the items it calls for
+        # 2 what matters now: the recent talk, and the items related to it
         await self._refill.fill(arrival)
         window = arrival.window.before(arrival.message.id)
         chosen = await self._items.for_prompt(arrival, gathered, window, question)
@@ -86,25 +85,25 @@ class Turns:
         prompt = self._prompts.assemble(arrival, gathered, window, chosen)
         # 4 the model, which streams into the reply and may use tools
         answered = await self._conversation.answer(arrival, prompt, reply, branch=gathered.items.branch)
-        # 5 the answer is out, and becomes part of the talk
+        # 5 the answer was sent, and becomes part of the talk
         if over and answered.text:
             await reply.push(over)
         answer_id = await reply.finish()
         if answer_id is None:
             await reply.fail(EMPTY_ANSWER)
             return
-        if not arrival.permission.erased:  # else it may repeat what is gone
+        if not arrival.permission.erased:  # else it may repeat what was erased
             self._record.answer(arrival, answer_id, answered.text)
             self._record.reasons(arrival, answer_id, gathered, chosen, prompt)
             self._items.note_use(arrival, chosen)
         hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
         await _offer([*answered.offers, *hatching], reply, arrival.session_key)
-        # 6 the loops, which do their work later
+        # 6 the loops, which work later
         self._loops.nudge(arrival.session_key, arrival.message.author.id)
 
 
 async def _offer(offers: Sequence[Offer | HatchOffer], reply: Reply, session_key: str) -> None:
-    """Show what is proposed below the answer, which stands whatever becomes of it."""
+    """Show the offers below the answer, which stands even if that fails."""
     for offer in offers:
         try:
             await reply.offer(offer)

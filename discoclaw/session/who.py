@@ -1,6 +1,6 @@
-"""Who the bot is to the person it answers: the personality's files, over what its own memory says.
+"""Who the bot is to the person it answers: its own memory, overridden by the personality's files.
 
-What is about "our human" is for owners alone, and not for one who opted out of memory. Knows no prompts.
+What is about "our human" is only for owners, and not for one who opted out of memory. Independent of prompts.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ from discoclaw.soul.soul import Soul, exists, of_view
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The soul shown to one person. `hatched`: there is one, or nobody could tell whether there is."""
+    """The soul shown to one person. `hatched`: there is one, or that is unknown."""
 
     soul: Soul = field(default=Soul())
     hatched: bool = True
 
 
 def who_for(arrival: Arrival, files: Soul, view: View | None) -> Who:
-    """Who the bot is to a message's author. `view` is its own memory's; None where that could not be read."""
+    """Who the bot is to a message's author. `view` is the bot's own memory, or None if it cannot be read."""
     author, kept = arrival.message.author, view or EMPTY
     soul = files.over(of_view(kept, with_whom=author.id, in_dm=arrival.in_dm))
     if not author.is_owner or arrival.permission.opted_out:

@@ -1,7 +1,7 @@
-"""The sliding window: the last messages of each conversation, whoever they are from, answered or not.
+"""The sliding window: the last messages of each conversation, whoever wrote them, answered or not.
 
-In RAM only; after a start, a conversation's window is filled from the chat's history at its first turn.
-Knows nothing about what is done with the messages.
+In RAM only; after a start, the first turn of a conversation fills its window from the chat's history.
+Independent of what is done with the messages.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ log = logging.getLogger(__name__)
 
 
 class Window:
-    """The newest `capacity` messages of one conversation, ordered by id, each once."""
+    """The newest `capacity` messages of one conversation, ordered by id, without duplicates."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.refilled = False
         self.refill: asyncio.Task[None] | None = None
         self.refill_after = 0
-        """After a failure, when (ms) the history may be asked for again."""
+        """The time (ms) after which the history may be asked again, after a failure."""
         self._said: dict[str, Said] = {}
-        self._shown: dict[str, int] = {}  # by message, where its answer rests on fewer than are here
+        self._shown: dict[str, int] = {}  # by message id, if its answer rests on fewer than are in the window
 
     def remember(self, said: Said, *, shown: int | None = None) -> None:
-        """Take a message in, unless it is here; the oldest leaves when there are too many.
+        """Add a message unless it is here already; if there are too many then, the oldest leaves.
 
-        `shown`: its answer rests on so many messages at most, with itself; on all that are here unless given.
+        `shown` limits how many messages its answer rests on, including itself; by default all that are here.
         """
         if said.id in self._said:
             return
@@ -43,17 +43,17 @@ class Window:
         self._trim()
 
     def resize(self, capacity: int) -> None:
-        """Hold more, or fewer: the oldest leave at once."""
+        """Change the capacity; surplus messages leave at once, oldest first."""
         self.capacity = capacity
         self._trim()
 
     def forget(self, message_id: str) -> None:
-        """The message was deleted in the chat."""
+        """Remove a message that was deleted in the chat."""
         self._said.pop(message_id, None)
         self._shown.pop(message_id, None)
 
     def amend(self, message_id: str, text: str) -> None:
-        """The message was edited in the chat."""
+        """Replace the text of a message that was edited in the chat."""
         if message_id in self._said:
             self._said[message_id] = replace(self._said[message_id], text=text)
 
@@ -62,15 +62,15 @@ class Window:
         return tuple(self._said.values())
 
     def clear(self) -> None:
-        """Nothing that was said here so far is known any more; nor is it read from the chat's history."""
+        """Empty the window, and do not fill it from the chat's history again."""
         self._said.clear()
         self._shown.clear()
         self.refilled = True
 
     def before(self, message_id: str) -> tuple[Said, ...]:
-        """What was said before a message, and our answers since, oldest first.
+        """The messages before a given one, and the bot's answers since, oldest first.
 
-        While a message waits for its turn, others go on talking; what they say then is not what it is about.
+        While a message waits for its turn, others go on talking; what they say then does not belong to it.
         """
         limit = int(message_id)
         found = tuple(said for said in self._said.values() if said.by_us or int(said.id) < limit)
@@ -85,7 +85,7 @@ class Window:
 
 
 class Windows:
-    """The windows of all conversations; idle ones are let go, and filled again when used."""
+    """The windows of all conversations; idle ones are dropped, and filled again when used."""
 
     def __init__(self, *, clock: Clock, capacity: int = 20, idle_ms: int = HOUR_MS) -> None:
         self._clock = clock
@@ -97,19 +97,19 @@ class Windows:
         )
 
     def reopen(self) -> None:
-        """We were away: what was said meanwhile is in the chat's history, which is to be read again."""
+        """After a lost connection: have every window filled from the chat's history again."""
         for key in self._windows:
             if (window := self._windows.peek(key)) is not None:
                 window.refilled = False
 
     def forget(self, message_id: str, session_key: str | None) -> None:
-        """The message was deleted in the chat. Without a session, it is looked for in all of them."""
+        """Remove a message that was deleted in the chat. Without a session, all windows are searched."""
         for key in self._windows if session_key is None else [session_key]:
             if (window := self._windows.peek(key)) is not None:
                 window.forget(message_id)
 
     def with_words_of(self, author_id: str) -> list[str]:
-        """The conversations (session keys) whose windows hold something of this author's."""
+        """The conversations (session keys) whose windows contain words of this author."""
         return [
             key
             for key in self._windows
@@ -118,7 +118,7 @@ class Windows:
         ]
 
     def amend(self, message_id: str, text: str, session_key: str) -> None:
-        """The message was edited in the chat."""
+        """Replace the text of a message that was edited in the chat."""
         if (window := self._windows.peek(session_key)) is not None:
             window.amend(message_id, text)
 

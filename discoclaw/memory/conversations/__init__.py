@@ -1,1 +1,1 @@
-"""What is kept about conversations: rolling summaries, when one was cleared, cached answers."""
+"""What is stored about conversations: rolling summaries, when one was cleared, cached answers."""

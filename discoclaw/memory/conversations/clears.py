@@ -1,13 +1,13 @@
-"""When a conversation's summary was cleared: `clears.jsonl`, one line a time it happened.
+"""When conversations' summaries were cleared: `clears.jsonl`, one line for each clear.
 
     {"at": ms, "session": session key, "by": user id or null, "id": 16 hex digits}
 
-What is dated at or before the newest clear of a conversation is hidden: its summary, and what tools answered
-there. Preferences and everything else that is remembered of people stay. The line is on disk before the
-summary goes, so a program that is killed in between hides what it could not remove.
-A line that can not be read counts as none. Erasing a person takes the lines of their direct messages and
-their name from the others, which still hide what they hid.
-Knows nothing about what is hidden.
+Everything of a conversation dated at or before its newest clear is hidden: its summary, and tools' answers
+there. Preferences and everything else that is remembered about people stay. The line is on disk before the
+summary is removed, so if the program is killed in between, the summary is hidden.
+An unreadable line is ignored. Erasing a person removes the lines about their direct messages, and their name
+from the others, which still hide what they hid.
+Independent of what is hidden.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 FILE = "clears.jsonl"
 MOST_BYTES = 1_000_000
-"""Beyond that only the newest clear of each conversation is kept."""
+"""A longer file is reduced to the newest clear of each conversation."""
 
 _ID = re.compile(r"[0-9a-f]{16}")
 _SESSION = re.compile(r"[A-Za-z0-9:_-]{1,200}")
@@ -39,7 +39,7 @@ _USER = re.compile(r"[0-9A-Za-z_-]{1,58}")
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """One clear: of which conversation (session key), when (ms), and by whom (user id), if that is known."""
+    """One clear: the conversation (session key), when (ms), and who asked for it (user id), if known."""
 
     id: str
     at: int
@@ -51,7 +51,7 @@ class Clear:
 
 
 def clear_of(value: object) -> Clear | None:
-    """The clear that a decoded line says; None when it says none."""
+    """The clear in a decoded line, or None if it is invalid."""
     if not isinstance(value, Mapping):
         return None
     one, at, session, by = (value.get(name) for name in ("id", "at", "session", "by"))
@@ -72,12 +72,12 @@ def newest(clears: Iterable[Clear]) -> dict[str, int]:
 
 
 def hidden(cleared: Mapping[str, int], session_key: str, at: int) -> bool:
-    """Whether what a conversation has of a time (ms) is hidden by a clear; `cleared` as `newest` has it."""
+    """Whether a clear hides a conversation's content of a time (ms); `cleared` comes from `newest`."""
     return at <= cleared.get(session_key, -1)
 
 
 class Clears(PersonalData):
-    """The clears of a disk, and the one who notes them."""
+    """The clears of a disk: reads them and records new ones."""
 
     name = "clears in RAM"
 
@@ -88,9 +88,9 @@ class Clears(PersonalData):
         self._alone = asyncio.Lock()
 
     async def note(self, session_key: str, *, by: str | None = None, not_before: int = 0) -> Clear:
-        """Note, durably, that a conversation is cleared now, or at `not_before` (ms) if that is later.
+        """Record durably that a conversation is cleared now, or at `not_before` (ms) if that is later.
 
-        Raises MemoryFault when the disk does not take it; nothing is cleared then.
+        Raises MemoryFault when the disk fails; nothing is cleared then.
         """
         async with self._alone:
             at = max(self._clock(), not_before)
@@ -104,7 +104,7 @@ class Clears(PersonalData):
         return clear
 
     async def last(self, session_key: str) -> int:
-        """When (ms) a conversation was last cleared; -1 when never, or when the disk can not say."""
+        """Return when (ms) a conversation was last cleared; -1 for never, or if the disk fails."""
         if self._newest is None:
             async with self._alone:
                 if self._newest is None:
@@ -116,12 +116,12 @@ class Clears(PersonalData):
         return self._newest.get(session_key, -1)
 
     async def hidden(self, session_key: str, at: int) -> bool:
-        """Whether what a conversation has of a time (ms) is hidden by a clear."""
+        """Whether a clear hides a conversation's content of a time (ms)."""
         return at <= await self.last(session_key)
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Nobody notes one meanwhile; afterwards they are read from disk anew."""
+        """Keep everybody from recording a clear meanwhile; afterwards they are read from disk again."""
         async with self._alone:
             try:
                 yield
@@ -133,7 +133,7 @@ class Clears(PersonalData):
 
 
 def read(lines: Log) -> list[Clear]:
-    """The clears, as they stand, each once."""
+    """Return the clears in the order of the file, without duplicates."""
     found: dict[str, Clear] = {}
     for value in values_in(lines.read()):
         if (one := clear_of(value)) is not None:
@@ -142,7 +142,7 @@ def read(lines: Log) -> list[Clear]:
 
 
 def add(lines: Log, clears: Iterable[Clear]) -> int:
-    """Add those that are not there yet; how many. Raises MemoryFault too, when somebody else writes."""
+    """Add the clears that are missing. Returns how many. Raises MemoryFault too, if somebody else writes."""
     before, known = lines.read(), read(lines)
     ids = {one.id for one in known}
     new = [one for one in clears if one.id not in ids]
@@ -157,9 +157,9 @@ def add(lines: Log, clears: Iterable[Clear]) -> int:
 
 
 def erase(lines: Log, user_id: str, session_key: str) -> None:
-    """Take out whatever says something of a person, and the lines of one conversation, which is theirs.
+    """Remove everything about a person, and the lines about their own conversation.
 
-    A line that can not be read goes along: it hides nothing, and may name anybody.
+    An unreadable line is removed too: it hides nothing, and may name anybody.
     """
     before = lines.read()
     kept = [one for one in read(lines) if one.session != session_key]
@@ -169,7 +169,7 @@ def erase(lines: Log, user_id: str, session_key: str) -> None:
 
 
 def _needed(clears: Iterable[Clear]) -> list[Clear]:
-    """Of each conversation the newest clear."""
+    """The newest clear of each conversation."""
     found: dict[str, Clear] = {}
     for one in clears:
         held = found.get(one.session)

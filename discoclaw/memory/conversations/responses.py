@@ -1,12 +1,12 @@
-"""Answers that a model gave, kept for a while: `cache/responses/<subject>.json`, one file a subject.
+"""A cache of answers from a model: `cache/responses/<subject>.json`, one file for each subject.
 
-A file is a JSON array of {key, response, created, last_access, model, sha256}, times in ms. What somebody
-was told is kept with their name and served to nobody else. Always safe to delete: a file that can not be
-read counts as none. Entries older than the time to live go first, then those used longest ago.
+A file is a JSON array of {key, response, created, last_access, model, sha256}, times in ms. An answer is
+stored for the person who got it and never served to anybody else. Always safe to delete: an unreadable file
+counts as empty. Expired entries are removed first, then those used longest ago.
 
-An erasing removes the file while nobody writes; what was asked before it is neither kept nor served any
-more, whoever comes late. Everything here blocks, and may be called by several threads at once.
-Knows nothing about models, nor what a key is made of.
+An erasing removes the file while nobody writes; an answer to a question from before it is neither stored nor
+served later. Everything here blocks, and may be called by several threads at once. Independent of models, and
+of what a key is made of.
 """
 
 import json
@@ -31,12 +31,12 @@ from discoclaw.memory.erasing.files import remove_named
 log = logging.getLogger(__name__)
 
 LONGEST = 32_000
-"""Longer answers (characters) are not kept: a person's file is written anew with each."""
+"""Longer answers (characters) are not stored, since each new answer rewrites the person's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer. `key` names what was asked, `sha256` proves it; `created` is when (ms) it was asked."""
+    """One answer. `key` and `sha256` identify the question; `created` is when (ms) it was asked."""
 
     key: str
     sha256: str
@@ -57,28 +57,29 @@ class Response:
 
 
 def kept(entries: Iterable[Response], *, now_ms: int, ttl_ms: int, most: int) -> list[Response]:
-    """What stays: the unexpired, and of these the `most` that were used last; in the order of their use."""
+    """The entries to keep: of the unexpired ones the `most` used last, in the order of their use."""
     young = [one for one in entries if _alive(one, now_ms, ttl_ms)]
     young.sort(key=lambda one: (one.last_access, one.created, one.key))
     return young[max(0, len(young) - most) :]
 
 
 def _alive(entry: Response, now_ms: int, ttl_ms: int) -> bool:
-    """Whether an entry is no older than it may be; one of the future is of a clock that was wrong."""
+    """Whether an entry is not too old; one from the future counts as expired: a clock was wrong."""
     return 0 <= now_ms - entry.created < ttl_ms
 
 
 @dataclass(slots=True)
 class _SubjectAnswers:
-    """A subject in RAM: its entries by key, None until they were read."""
+    """A subject in RAM: its entries by key, or None until they are read."""
 
     entries: dict[str, Response] | None = None
 
 
 class Responses(PersonalData):
-    """The answers of all subjects. Those of a subject are read at its first use, and leave RAM when idle.
+    """The answers for all subjects. A subject's are read at its first use, and leave RAM when idle.
 
-    What was asked before somebody was erased, or while they wanted no memory, is neither kept nor served.
+    Answers to questions from before an erasing, or asked while the person wanted no memory, are neither
+    stored nor served.
     """
 
     name = "answers"
@@ -99,8 +100,8 @@ class Responses(PersonalData):
         self._most = most
         self._consent = consent
         self._swept: int | None = None
-        self._disk = threading.Lock()  # whoever touches files; taken before the other one
-        self._ram = threading.Lock()  # never held while a disk works
+        self._disk = threading.Lock()  # for all work on files; taken before the other lock
+        self._ram = threading.Lock()  # never held during disk access
         self._shelves: IdleMap[_SubjectAnswers] = IdleMap(
             lambda subject: _SubjectAnswers(),
             idle_ms=idle_ms,
@@ -109,9 +110,9 @@ class Responses(PersonalData):
         )
 
     def get(self, subject: str, key: str, sha256: str) -> str | None:
-        """The answer kept under a key, if it is one to just this question.
+        """Return the answer stored under a key, if it is for exactly this question; otherwise None.
 
-        Raises MemoryFault when the subject can not name a file.
+        Raises MemoryFault if the subject is not a valid file name.
         """
         path, now_ms = self._path(subject), self._clock()
         with self._ram:
@@ -128,7 +129,7 @@ class Responses(PersonalData):
             return entry.response
 
     def put(self, subject: str, entry: Response) -> None:
-        """Keep an answer. A disk that does not take it is a warning. Raises MemoryFault like `get`."""
+        """Store an answer. A failing disk is only a warning. Raises MemoryFault like `get`."""
         path, now_ms = self._path(subject), self._clock()
         if len(entry.response) > LONGEST:
             return
@@ -150,7 +151,7 @@ class Responses(PersonalData):
             self._sweep(now_ms)
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Remove all that is kept of a subject, and what a killed writer or an editor left beside it."""
+        """Remove everything about a subject, with leftovers of killed writers and editors."""
         path = self._path(erasure.subject)
         with self._disk:
             with self._ram:
@@ -170,12 +171,12 @@ class Responses(PersonalData):
         return allowed and _alive(entry, now_ms, self._ttl_ms)
 
     def _shelf(self, subject: str, now_ms: int) -> _SubjectAnswers:
-        """The subject's place in RAM. The caller holds `_ram`."""
+        """The subject's entry in RAM. The caller holds `_ram`."""
         self._shelves.evict_idle(now_ms)
         return self._shelves.use(subject, now_ms)
 
     def _load(self, subject: str, path: Path, now_ms: int) -> None:
-        """Read a subject's file, unless that was done. The caller holds `_disk`."""
+        """Read a subject's file, unless that was done before. The caller holds `_disk`."""
         with self._ram:
             if self._shelf(subject, now_ms).entries is not None:
                 return
@@ -184,21 +185,21 @@ class Responses(PersonalData):
             self._shelf(subject, now_ms).entries = {one.key: one for one in entries}
 
     def _sweep(self, now_ms: int) -> None:
-        """Remove the files nobody has written for so long that all in them is expired.
+        """Remove files that were not written for so long that everything in them has expired.
 
-        The caller holds `_disk`. People who never come back leave nothing behind that way.
+        The caller holds `_disk`. Without this, the files of people who never come back would stay for ever.
         """
         if self._swept is not None and 0 <= now_ms - self._swept < self._ttl_ms:
             return
         self._swept = now_ms
-        with suppress(OSError):  # the next time, then
+        with suppress(OSError):  # the next sweep tries again
             for path in self.folder.iterdir():
                 if now_ms - path.stat().st_mtime_ns // 1_000_000 > self._ttl_ms:
                     path.unlink()
 
 
 def _read(path: Path) -> list[Response]:
-    """The entries of a file; none, and a warning, when it is not what we write."""
+    """The entries of a file; empty, with a warning, if it is not in this bot's format."""
     try:
         return [_entry(value) for value in json.loads(path.read_bytes())]
     except FileNotFoundError:
@@ -209,7 +210,7 @@ def _read(path: Path) -> list[Response]:
 
 
 def _entry(value: dict[str, object]) -> Response:
-    """One entry from JSON. Raises ValueError, TypeError or KeyError when it is none."""
+    """One entry from JSON. Raises ValueError, TypeError or KeyError if it is invalid."""
     key, sha256, model, response = (_text(value[name]) for name in ("key", "sha256", "model", "response"))
     created, last_access = (_ms(value[name]) for name in ("created", "last_access"))
     return Response(key, sha256, model, response, created, last_access)

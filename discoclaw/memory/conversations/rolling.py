@@ -1,8 +1,8 @@
 """Rolling summaries: `rolling/<safe-session-key>.json` = {summary, updatedAt}, exactly, one a conversation.
 
-Read from RAM; a text that can not be parsed is kept aside and counts as no summary. Summaries are lossy by
-design and have no history; durable memory is the ledger's. That one was cleared is noted before it goes
-(`clears`), and one that is older than that counts as none, wherever it comes from.
+Served from RAM; a text that cannot be parsed is kept aside and counts as no summary. Summaries are lossy by
+design and have no history; durable memory is in the ledger. A clear is recorded before the summary is removed
+(`clears`), and an older summary is ignored, wherever it comes from.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """A conversation's summary; `updated_at` in ms since 1970, 0 when there is none yet."""
+    """A conversation's summary; `updated_at` in ms since 1970, or 0 if there is none yet."""
 
     summary: str = ""
     updated_at: int = 0
@@ -49,7 +49,7 @@ class _Entry:
 
 
 class RollingMemory(PersonalData):
-    """All conversations' summaries, loaded when used and evicted when idle. A clear is noted in `clears`."""
+    """All conversations' summaries, loaded when used and evicted when idle. `clears` records clears."""
 
     name = "summaries in RAM"
 
@@ -67,29 +67,30 @@ class RollingMemory(PersonalData):
         self._clock = clock
         self._clears = clears
         self._changes = changes or Changes()
-        self._generations = itertools.count()  # of all sessions, so that none comes back after an eviction
+        self._generations = itertools.count()  # shared by all sessions, so no number recurs after an eviction
         self._entries: IdleMap[_Entry] = IdleMap(
             lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
         )
-        self._hidden: set[str] = set()  # sessions whose file is to go, and does not: it is not read
+        self._hidden: set[str] = set()  # sessions whose file could not be removed: it must not be read
 
     async def get(self, session_key: str) -> Rolling:
-        """The summary now. Raises MemoryFault when the file can not be read."""
+        """Return the current summary. Raises MemoryFault if the file cannot be read."""
         return (await self._loaded(session_key)).value or NOTHING
 
     def in_ram(self, session_key: str) -> Rolling | None:
-        """The summary, if it is at hand."""
+        """The summary if it is in RAM, else None."""
         entry = self._entries.peek(session_key)
         return entry.value if entry is not None else None
 
     async def generation(self, session_key: str) -> int:
-        """A number that changes whenever the summary does; see `put`."""
+        """Return a number that changes whenever the summary does; see `put`."""
         return (await self._loaded(session_key)).generation
 
     async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
-        """Store a summary made while `generation` held. False, and nothing stored, if it no longer does.
+        """Store a summary made while `generation` was current. Returns False, storing nothing, if it no
+        longer is.
 
-        Raises MemoryFault when the disk does not take it; the old summary then stays.
+        Raises MemoryFault when the disk fails; the old summary then stays.
         """
         entry = await self._loaded(session_key)
         async with entry.lock:
@@ -106,30 +107,30 @@ class RollingMemory(PersonalData):
             return True
 
     async def clear(self, session_key: str, *, by: str | None = None) -> None:
-        """Forget the summary of this session only. A summary being made now will not be stored.
+        """Remove the summary of this session only. A summary being made now will not be stored.
 
-        `by` is who wants it so (user id). Raises MemoryFault when the disk does not take it.
+        `by` is who asked for it (user id). Raises MemoryFault when the disk fails.
         """
         entry = await self._loaded(session_key)
         async with entry.lock:
             entry.generation = next(self._generations)
-            if self._clears is not None:  # first, so that what does not go is hidden
+            if self._clears is not None:  # first, so that a file that cannot be removed is hidden
                 not_before = (entry.value or NOTHING).updated_at
                 await self._clears.note(session_key, by=by, not_before=not_before)
             name = session_name(session_key)
             await self._on_disk(name, drop, self.documents, name)
-            # Once more: a summary begun meanwhile was made from the one that is now gone.
+            # Again: a summary begun meanwhile was made from the removed one.
             entry.value, entry.generation = NOTHING, next(self._generations)
             self._hidden.discard(session_key)
             self._changes.written(f"{SESSION}{session_key}")
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """The erasing's sessions have no summary any more; meanwhile their files are removed.
+        """Drop the summaries of the erasing's sessions, and hold their locks while the files are removed.
 
         Nobody reads or writes one of them meanwhile, and a summary being made now will not be stored.
         """
-        keys = sorted(erasure.sessions)  # in one order, so that two of these never wait for each other
+        keys = sorted(erasure.sessions)  # in a fixed order, so that two of these cannot deadlock
         async with AsyncExitStack() as stack:
             entries = [self._entries.use(key, self._clock()) for key in keys]
             for entry in entries:
@@ -142,7 +143,7 @@ class RollingMemory(PersonalData):
                     entry.value, entry.generation = NOTHING, next(self._generations)
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Summaries whose files are still there are not read again; removing them is `store_files`' part."""
+        """Mark summaries whose files still exist as unreadable; `store_files` removes the files."""
         try:
             there = set(self.documents.names())
         except OSError:
@@ -162,7 +163,7 @@ class RollingMemory(PersonalData):
         return entry
 
     async def _from_disk(self, session_key: str, now: int) -> Rolling:
-        """What the session's file says. The caller holds the entry's lock."""
+        """Read the session's file. The caller holds the entry's lock."""
         if session_key in self._hidden:
             return NOTHING
         name = session_name(session_key)
@@ -173,7 +174,7 @@ class RollingMemory(PersonalData):
         return NOTHING if value.updated_at <= await self._cleared_at(session_key) else value
 
     async def _cleared_at(self, session_key: str) -> int:
-        """When (ms) this session was last cleared; -1 when never, as far as that is known."""
+        """When (ms) this session was last cleared; -1 for never, as far as is known."""
         return await self._clears.last(session_key) if self._clears is not None else -1
 
     async def _on_disk(self, name: str, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
@@ -184,7 +185,7 @@ class RollingMemory(PersonalData):
 
 
 def _read(folder: Documents, name: str, now_ms: int) -> Rolling:
-    """The summary under a name. What else the TypeScript bot wrote there is ignored."""
+    """The summary under a name. Other fields that the TypeScript bot wrote are ignored."""
     try:
         content = folder.read(name)
     except FileNotFoundError:

@@ -1,9 +1,8 @@
-"""How far a loop or follower has come: small texts under `cursors/`, one a name. They can be lost.
+"""Progress markers of loops and followers: small texts under `cursors/`, one for each name. They may be lost.
 
-A lost cursor costs repeated work, never memory: loops and followers do the same thing twice without harm.
-The name of a cursor about one subject or person ends with "-" and theirs: by that an erasing finds it.
-One writer at a time, so that of two values of one cursor the later one is on disk, and so that an erasing
-finds nobody writing (`alone`).
+A lost cursor costs repeated work, never memory: loops and followers can safely repeat everything. The name of
+a cursor about one subject or person ends with "-" and their id, by which an erasing finds it. Only one writer
+at a time, so that the later of two values is the one on disk, and an erasing meets no writer (`alone`).
 """
 
 import asyncio
@@ -23,7 +22,7 @@ MOST_KNOWN = 10_000
 
 
 class Cursors:
-    """Cursors by name, each a map of text to text, number or a list of texts. Read once, then in RAM."""
+    """Cursors by name, each a map of text to text, numbers or lists of texts. Read once, then in RAM."""
 
     def __init__(self, where: Path | Documents) -> None:
         self.documents = documents_at(where)
@@ -31,12 +30,12 @@ class Cursors:
         self._known: dict[str, Mapping[str, object]] = {}
         self._writing = asyncio.Lock()
         self.erasings = 0
-        """How many there were: what was read before one is not what there is now."""
+        """How many erasings there were: a value read before one may be outdated."""
 
     async def get(self, name: str) -> Mapping[str, object]:
-        """The cursor, empty when there is none or it can not be read."""
+        """Return the cursor; empty if there is none or it cannot be read."""
         if len(self._known) > MOST_KNOWN:
-            self._known.clear()  # they are on disk
+            self._known.clear()  # all of them are on disk
         while (known := self._known.get(name)) is None:
             erasings = self.erasings
             value = await asyncio.to_thread(read, self.documents, session_name(name))
@@ -45,17 +44,17 @@ class Cursors:
         return known
 
     async def put(self, name: str, value: Mapping[str, object]) -> bool:
-        """Remember a cursor. A disk that does not take it is a warning; the answer is then False."""
+        """Store a cursor. Returns False, with a warning, when the disk fails."""
         async with self._writing:
             return await self._store(name, value)
 
     async def update(
         self, name: str, change: Callable[[Mapping[str, object]], Mapping[str, object] | None]
     ) -> bool:
-        """Change a cursor; `change` is given what it is now, and may return None to leave it so.
+        """Change a cursor; `change` gets its current value, and may return None to leave it.
 
-        No other writer and no erasing comes between. False when the disk does not take it, with a warning,
-        or when `change` left it as it was.
+        No other writer and no erasing comes in between. Returns False when the disk fails (with a warning),
+        or when `change` returned None.
         """
         async with self._writing:
             value = change(await self.get(name))
@@ -63,7 +62,7 @@ class Cursors:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Nobody writes a cursor meanwhile; afterwards they are read from disk anew."""
+        """Keep everybody from writing a cursor meanwhile; afterwards they are read from disk again."""
         async with self._writing:
             try:
                 yield
@@ -72,11 +71,11 @@ class Cursors:
                 self._known.clear()
 
     def forget(self, name: str) -> None:
-        """Let a cursor leave RAM; its file stays."""
+        """Drop a cursor from RAM; its file stays."""
         self._known.pop(name, None)
 
     async def _store(self, name: str, value: Mapping[str, object]) -> bool:
-        """Write a cursor. The caller is the one writer."""
+        """Write a cursor. The caller must be the only writer."""
         self._known[name] = value
         try:
             await in_thread(self.documents.write, session_name(name), render_json(value))
@@ -87,7 +86,7 @@ class Cursors:
 
 
 def read(folder: Documents, name: str) -> Mapping[str, object]:
-    """What a text says as a cursor, empty when there is none or it can not be read. Blocking."""
+    """The cursor in a text; empty if there is none or it cannot be read. Blocking."""
     try:
         value = json.loads(folder.read(name))
     except (OSError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""SQLite files: how one is opened, changed and closed, and what happens when it is damaged. Blocking.
+"""Opening, changing and closing SQLite files, and handling damaged ones. Blocking.
 
 `connect` and `transaction` are enough for a file that is opened for one operation; `Database` keeps its
-connection. Whoever opens either closes it. Knows nothing about what is in the tables.
+connection open. Callers close what they open. Independent of what is in the tables.
 """
 
 import os
@@ -19,11 +19,11 @@ from discoclaw.memory.disk.files import unused_name
 T = TypeVar("T")
 
 BUSY_S = 5.0
-"""How long another program may keep a file locked before that is an error."""
+"""How long another program may lock a file before that is an error."""
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What a statement raises: the latter in place of the former, where the message quotes a damaged file."""
+"""What a statement may raise; a UnicodeDecodeError replaces SQLite's if its message quotes a damaged file."""
 BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite puts beside a file, by the end of its name."""
+"""The suffixes of the files that SQLite puts beside a database."""
 
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _REASONS = {
@@ -48,16 +48,16 @@ def connect(
     as_bytes: bool = False,
     cache_kib: int | None = None,
 ) -> sqlite3.Connection:
-    """A connection in autocommit mode, for use by one thread at a time; for None, to a database in RAM.
+    """Return a connection in autocommit mode, for one thread at a time; None opens a database in RAM.
 
-    `check` sees the file before anything is written into it, and raises for one that is to be left alone;
-    `prepare` makes the tables. A commit survives a killed process, with `durable` also a power cut.
-    `private`: a new file is readable by us alone. What is deleted is overwritten in the file, since it may
-    be somebody's words. Raises sqlite3.Error, OSError and what these two raise.
+    `check` runs before anything is written, and raises for a file that must not be touched; `prepare` creates
+    the tables. A commit survives a killed process, with `durable` also a power cut. `private`: a new file is
+    readable only by the bot's user. Deleted content is overwritten in the file, since it may be somebody's
+    words. Raises sqlite3.Error, OSError and whatever `check` and `prepare` raise.
     """
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if private:  # what SQLite puts beside a file gets the same permissions
+        if private:  # SQLite gives the files beside it the same permissions
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     where = path if path is not None else ":memory:"
@@ -85,9 +85,9 @@ def connect(
 def look(
     path: Path, *, check: Callable[[sqlite3.Connection], None] = lambda db: None, as_bytes: bool = False
 ) -> sqlite3.Connection:
-    """A connection that changes nothing: it does not even bring the WAL into the file when it is closed.
+    """Return a connection that changes nothing: closing it does not even move the WAL into the file.
 
-    `check` may raise to have none.
+    `check` may raise to prevent it.
     """
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
     db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
@@ -103,19 +103,19 @@ def look(
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Everything that is done inside takes effect, or nothing does."""
+    """Run the block as one transaction: either everything in it takes effect, or nothing does."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        with suppress(sqlite3.Error):  # some failures have rolled back already
+        with suppress(sqlite3.Error):  # after some failures SQLite has rolled back already
             db.execute("ROLLBACK")
         raise
 
 
 def version_of(db: sqlite3.Connection) -> int:
-    """The version of our tables; 0 where there are none."""
+    """The version of this bot's tables; 0 if there are none."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     return int(version)
 
@@ -130,7 +130,7 @@ def check_ours(db: sqlite3.Connection, newest: int, name: object) -> None:
 
 
 def make_tables(db: sqlite3.Connection, schema: Iterable[str], version: int) -> None:
-    """Make the tables of a new file, unless another process was quicker."""
+    """Create the tables of a new file, unless another process was faster."""
     if version_of(db) == 0:
         with transaction(db):
             if version_of(db) == 0:
@@ -140,7 +140,7 @@ def make_tables(db: sqlite3.Connection, schema: Iterable[str], version: int) -> 
 
 
 def checkpoint(db: sqlite3.Connection, *, wait: bool = True) -> bool:
-    """Bring everything into the file and empty its WAL. False when a reader prevents that.
+    """Move everything into the file and empty its WAL. Returns False if a reader prevents that.
 
     By default a reader gets `BUSY_S` to finish.
     """
@@ -158,7 +158,7 @@ def checkpoint(db: sqlite3.Connection, *, wait: bool = True) -> bool:
 
 
 def code_of(error: BaseException) -> int:
-    """SQLite's primary code of an error; 0 where it has none."""
+    """SQLite's primary error code; 0 if the error has none."""
     if isinstance(error, UnicodeDecodeError):  # the message quotes a damaged file
         return sqlite3.SQLITE_CORRUPT
     code = getattr(error, "sqlite_errorcode", 0)
@@ -166,12 +166,12 @@ def code_of(error: BaseException) -> int:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether an error means that the file is damaged, or no database."""
+    """Whether an error means that the file is damaged, or not a database."""
     return code_of(error) in _DAMAGED
 
 
 def explained(error: BaseException) -> str:
-    """An error's text, behind the reason and the way out where its code tells them."""
+    """An error's text, preceded by the reason and the way out if its code is known."""
     reason = _REASONS.get(code_of(error))
     return f"{reason} ({error})" if reason is not None else str(error)
 
@@ -180,7 +180,7 @@ def explained(error: BaseException) -> str:
 
 
 def set_aside(path: Path, stamp: str) -> Path:
-    """Rename a damaged file, and what lies beside it, to `<name>.corrupt-<stamp>`. Raises OSError."""
+    """Rename a damaged file, and those beside it, to `<name>.corrupt-<stamp>`. Raises OSError."""
     aside = unused_name(path, "corrupt", stamp)
     for end in (*BESIDE, ""):
         with suppress(FileNotFoundError):
@@ -189,17 +189,17 @@ def set_aside(path: Path, stamp: str) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file and what lies beside it. Raises OSError."""
+    """Remove a file and those that SQLite put beside it. Raises OSError."""
     for end in ("", *BESIDE):
         path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
 
 
 class Database:
-    """One file with one connection, which one thread uses at a time. It is opened when it is first used.
+    """One file with one connection, for one thread at a time. Opened at its first use.
 
-    `opened` makes the connection, with its tables. When `run` fails with an error that means, to `damaged`,
-    that the file is damaged, `discard` takes it out of the way, and a new one is begun. Without `discard`
-    it stays where it is, and the error is raised.
+    `opened` makes the connection, with its tables. If `run` fails with an error that `damaged` recognises,
+    `discard` moves the file out of the way, and a new one is started. Without `discard` the file stays, and
+    the error is raised.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class Database:
         damaged: Callable[[Exception], bool] = is_damage,
     ) -> None:
         self.lock = threading.RLock()
-        """Whoever uses the connection has it."""
+        """Held by the thread that is using the connection."""
         self._opened = opened
         self._discard = discard
         self._damaged = damaged
@@ -222,16 +222,16 @@ class Database:
         return self._db is not None
 
     def open(self) -> sqlite3.Connection:
-        """The connection. Raises sqlite3.Error, OSError; a damaged file stays where it is."""
+        """Return the connection. Raises sqlite3.Error, OSError; a damaged file stays where it is."""
         with self.lock:
             if self._db is None:
                 self._db = self._opened()
             return self._db
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` returns; if the file turns out to be damaged, it runs once more on a new one.
+        """Return what `work` returns; if the file turns out to be damaged, repeat it once on a new one.
 
-        After any failure the connection is opened anew at the next use. Raises sqlite3.Error, OSError.
+        After any failure the next use opens a new connection. Raises sqlite3.Error, OSError.
         """
         with self.lock:
             try:
@@ -243,7 +243,7 @@ class Database:
                 return self._tried(work)
 
     def close(self, wait_s: float = -1) -> bool:
-        """Release the file; it is opened again when it is used again. False if it is used for `wait_s`."""
+        """Release the file until its next use. Returns False if it is still in use after `wait_s`."""
         if not self.lock.acquire(timeout=wait_s):
             return False
         try:

@@ -1,8 +1,8 @@
-"""Files that survive a crash: whole or not at all, and nothing unreadable is ever overwritten.
+"""Crash-safe files: a write takes effect completely or not at all, and never overwrites an unreadable file.
 
-A write goes to a temporary file in the same folder, is synced, renamed over the target, and the folder is
-synced too. Appends are synced before they count. Everything here blocks: callers hop to a thread once for
-a whole operation. Knows nothing about what the bytes mean.
+A write goes to a temporary file in the same folder, which is synced and renamed over the target; then the
+folder is synced too. Appends are synced before they count. Everything here blocks: callers use one thread for
+a whole operation. Independent of what the bytes mean.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ Stamp = tuple[int, int, int] | None
 
 
 def safe_id(name: str) -> str:
-    """`name`, when it can be a file name as it stands, so that no id leaves its folder; else MemoryFault."""
+    """Return `name` if it is a safe file name, so that no id leaves its folder; else raise MemoryFault."""
     if not _ID.fullmatch(name):
         raise MemoryFault(f"{name!r} can not name a memory; ids are letters, digits, '_' and '-'")
     return name
 
 
 def session_name(session_key: str) -> str:
-    """The name of a session's file. Colons stay, but for Windows, where no file name may have one."""
+    """The name of a session's file. Colons stay except on Windows, where file names cannot have them."""
     name = safe_key(session_key)
     return f"{name.replace(':', '-') if os.name == 'nt' else name}.json"
 
@@ -50,17 +50,17 @@ def session_file(folder: Path, session_key: str) -> Path:
 
 
 def render_json(value: object) -> bytes:
-    """JSON as all our files have it: two spaces, non-ASCII as itself, a newline at the end."""
+    """JSON in the format of all files: indented by two spaces, non-ASCII unescaped, a newline at the end."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 
 def write_atomic(
     path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True, mode: int = 0o666
 ) -> Stamp:
-    """Replace a file's content, durably. Returns the new file's stamp; None when it was not replaced.
+    """Replace a file's content, durably. Returns the new file's stamp, or None if it was not replaced.
 
-    `still` is asked in the last moment whether the file may be replaced. `mode` is who may use it, before
-    the umask, from its first byte on. Raises OSError; the old file is then still whole.
+    `still` is called at the last moment and says whether the file may be replaced. `mode` are its
+    permissions, before the umask, from its first byte on. Raises OSError; the old file is then unchanged.
     """
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
@@ -83,7 +83,7 @@ def write_atomic(
 
 @contextlib.contextmanager
 def _opened(path: str | Path, flags: int, mode: int = 0o666) -> Iterator[int]:
-    """A file open for writing, unbuffered; its folder is made where it is missing."""
+    """A file open for unbuffered writing; its folder is created if it is missing."""
     flags |= os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
     try:
         handle = os.open(path, flags, mode)
@@ -103,7 +103,7 @@ def _write(handle: int, content: bytes) -> None:
 
 
 def stamp_now(path: Path) -> Stamp:
-    """What changes when somebody writes a file; None when there is no file."""
+    """A stamp that changes when somebody writes the file; None if there is no file."""
     try:
         return _stamp(os.stat(path))
     except OSError:
@@ -115,10 +115,10 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def append_synced(path: Path, content: bytes, *, expected_size: int) -> None:
-    """Append `content`, durably, to a file of exactly `expected_size` bytes (0: there may be none yet).
+    """Append `content`, durably, to a file of exactly `expected_size` bytes (0: it may not exist yet).
 
-    When the disk takes only a part, the file is cut back to what it was. Raises OSError, or MemoryFault
-    when the file is not as long as we left it: somebody else wrote.
+    If the disk takes only a part, the file is cut back. Raises OSError, or MemoryFault if the file has
+    another length, because somebody else wrote.
     """
     fresh = expected_size == 0 and not path.exists()
     with _opened(path, os.O_APPEND) as handle:
@@ -137,30 +137,30 @@ def append_synced(path: Path, content: bytes, *, expected_size: int) -> None:
 
 
 def sync_folder(folder: str | Path) -> None:
-    """Make a rename or creation in `folder` durable, where the system can (Windows can not)."""
+    """Make a rename or creation in `folder` durable, where the system can do that (Windows cannot)."""
     if os.name == "nt":  # pragma: no cover - no directory handles there
         return
     handle = os.open(folder or ".", os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts can not sync a folder
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts cannot sync a folder
             raise
     finally:
         os.close(handle)
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do blocking work in a thread, to its end also when the caller is cancelled: no thread can be stopped.
+    """Run blocking work in a thread, to its end even if the caller is cancelled: threads cannot be stopped.
 
-    Whoever holds a lock around this then gives it back only when nobody writes any more.
+    A caller that holds a lock around this therefore releases it only when nobody is writing any more.
     """
     call = partial(copy_context().run, work, *args, **kwargs)
     return await to_its_end(asyncio.get_running_loop().run_in_executor(None, call))
 
 
 async def to_its_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
-    """Do what must not stop half-way, to its end also when the caller is cancelled meanwhile."""
+    """Run work that must not stop half-way, to its end even if the caller is cancelled."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -169,24 +169,24 @@ async def to_its_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody is told that it was not
+            task.exception()  # retrieved, so that asyncio does not log it as never retrieved
         raise
 
 
 def stamp_of(ms: int) -> str:
-    """A time (ms since 1970) as it stands in the name of a file kept aside: "20260203-162935"."""
+    """A time (ms since 1970) in the form for names of files kept aside: "20260203-162935"."""
     return iso_ms(ms)[:19].replace("-", "").replace(":", "").replace("T", "-")
 
 
 def keep_aside(path: Path, label: str, stamp: str) -> Path:
-    """Copy a file to `<name>.<label>-<stamp>`, so that what follows can not lose it. Returns the copy."""
+    """Copy a file to `<name>.<label>-<stamp>`, as a backup before a change. Returns the copy."""
     aside = unused_name(path, label, stamp)
     write_atomic(aside, path.read_bytes())
     return aside
 
 
 def unused_name(path: Path, label: str, stamp: str) -> Path:
-    """The first of `<name>.<label>-<stamp>`, `<name>.<label>-<stamp>-2` and so on that names no file yet."""
+    """The first unused name of `<name>.<label>-<stamp>`, `<name>.<label>-<stamp>-2` and so on."""
     unused, count = path.with_name(f"{path.name}.{label}-{stamp}"), 1
     while unused.exists():
         count += 1

@@ -1,6 +1,6 @@
-"""Logs of JSON lines beside the ledgers: how they are written, read and added to. Blocking.
+"""Reads and writes logs of JSON lines beside the ledgers. Blocking.
 
-Knows nothing about what the lines mean.
+Independent of what the lines mean.
 """
 
 import json
@@ -15,7 +15,7 @@ def line_of(value: object) -> bytes:
 
 
 def values_in(content: bytes) -> Iterator[object]:
-    """The values of the lines, in order. Blank lines and those that are no JSON are left out."""
+    """Yield the values of the lines, in order. Blank lines and invalid JSON are skipped."""
     for line in content.splitlines():
         if line.strip():
             try:
@@ -25,9 +25,9 @@ def values_in(content: bytes) -> Iterator[object]:
 
 
 def append(log: Log, lines: bytes, *, before: bytes) -> None:
-    """Add whole lines to a log that holds `before`; an unfinished line at its end stays a line of its own.
+    """Append whole lines to a log that contains `before`; an unfinished last line stays on a line of its own.
 
-    Raises OSError, and MemoryFault when somebody else has written meanwhile.
+    Raises OSError, and MemoryFault if somebody else has written meanwhile.
     """
     torn = before and not before.endswith(b"\n")
     log.append(b"\n" + lines if torn else lines, expected_size=len(before))

@@ -1,7 +1,7 @@
-"""Who has the data folder: a note beside the lock, for whoever finds the folder in use.
+"""Records who has the data folder, beside the lock, for other processes that find the folder in use.
 
-`.holder`: {pid, host, since}. The lock alone decides; a note that lies, or is missing, changes nothing but
-the words of an error. Blocking.
+`.holder`: {pid, host, since}. Only the lock decides; a wrong or missing record changes nothing but the text
+of an error. Blocking.
 """
 
 import contextlib
@@ -20,23 +20,23 @@ ANOTHER = "another discoclaw process"
 
 
 def note(root: Path, now_ms: int) -> None:
-    """Say that this process has the folder. A disk that does not take it is a warning."""
+    """Record that this process has the folder. A failing disk is only a warning."""
     path = root / ".holder"
     try:
         write_atomic(path, render_json({"pid": os.getpid(), "host": socket.gethostname(), "since": now_ms}))
     except OSError as error:
         log.warning("%s could not be written: %s", path, error)
-        leave(root)  # whoever had the folder before has it no longer
+        leave(root)  # the previous holder's record is outdated
 
 
 def leave(root: Path) -> None:
-    """Take the note away; the caller still has the folder."""
+    """Remove the record; the caller still has the folder."""
     with contextlib.suppress(OSError):
         (root / ".holder").unlink()
 
 
 def who(root: Path, now_ms: int) -> str:
-    """Who has the folder, in words: "process 4242 (since 14:03Z)"."""
+    """A description of who has the folder: "process 4242 (since 14:03Z)"."""
     try:
         value = json.loads((root / ".holder").read_bytes())
         pid, host, since = value["pid"], value["host"], value["since"]
@@ -46,7 +46,7 @@ def who(root: Path, now_ms: int) -> str:
         return ANOTHER
     here = host == socket.gethostname()
     if here and not _lives(pid):
-        return ANOTHER  # a note that its writer could not take away
+        return ANOTHER  # a leftover record, which its writer could not remove
     at, today = iso_ms(since), iso_ms(now_ms)[:10]
     when = at[11:16] if at[:10] == today else f"{at[:10]} {at[11:16]}"
     where = "" if here else f" on {' '.join(host.split())[:80]}"
@@ -54,7 +54,7 @@ def who(root: Path, now_ms: int) -> str:
 
 
 def _lives(pid: int) -> bool:
-    if os.name == "nt":  # pragma: no cover - there, this would stop the process
+    if os.name == "nt":  # pragma: no cover - on Windows this call would stop the process
         return True
     try:
         os.kill(pid, 0)

@@ -21,7 +21,7 @@ from typing import Protocol
 from discoclaw.memory.disk.files import append_synced, keep_aside, sync_folder, write_atomic
 
 LEDGERS, ROLLING, CURSORS, INTENTS = "ledger", "rolling", "cursors", "erasing"
-"""The folders of a disk; what belongs to nobody alone lies beside them, in ""."""
+"""The folders of a disk; what belongs to no single subject is in ""."""
 PROFILES, GROUPS = "profiles", "groups"
 """The folders of `<user id>.json` and `<channel id>.json`: who somebody is, and what a channel is about."""
 TOOLS = "tools"
@@ -29,35 +29,35 @@ TOOLS = "tools"
 
 
 class Log(Protocol):
-    """Lines that are only ever added to, each with its newline."""
+    """Lines that are only ever appended, each with its newline."""
 
     @property
     def path(self) -> Path:
-        """How messages name it."""
+        """The path that messages show."""
         ...
 
     def read(self) -> bytes:
-        """All lines; nothing when there is no such log."""
+        """Return all lines; empty if the log does not exist."""
         ...
 
     def size(self) -> int:
-        """The length in bytes; 0 when there is no such log."""
+        """Return the length in bytes; 0 if the log does not exist."""
         ...
 
     def append(self, content: bytes, *, expected_size: int) -> None:
-        """Add lines, durably, all of them or none, to a log of exactly that many bytes."""
+        """Append lines durably, all or nothing, to a log of exactly that many bytes."""
         ...
 
     def cut(self, size: int) -> None:
-        """Drop, durably, what stands behind so many bytes."""
+        """Durably drop everything after that many bytes."""
         ...
 
     def replace(self, content: bytes) -> None:
-        """Write it anew, durably, whole or not at all."""
+        """Replace the content durably, all or nothing."""
         ...
 
     def keep_aside(self, label: str, stamp: str) -> Path:
-        """Copy it beside itself, so that what follows can not lose it. Returns where the copy is."""
+        """Copy the log, as a backup before a change. Returns where the copy is."""
         ...
 
 
@@ -65,7 +65,7 @@ class Ledgers(Protocol):
     """The ledgers of all subjects."""
 
     def log(self, subject: str) -> Log:
-        """The ledger of one subject, whether it is there or not."""
+        """The ledger of one subject, whether it exists or not."""
         ...
 
     def by_age(self) -> list[tuple[str, int]]:
@@ -78,41 +78,41 @@ class Documents(Protocol):
 
     @property
     def folder(self) -> Path:
-        """How messages name it."""
+        """The path that messages show."""
         ...
 
     def names(self) -> list[str]:
-        """Everything that lies in it, sorted, copies and leftovers too."""
+        """Return all names in the folder, sorted, including copies and leftovers."""
         ...
 
     def read(self, name: str) -> bytes:
-        """One text. Raises FileNotFoundError when there is none of the name."""
+        """Return one text. Raises FileNotFoundError if it does not exist."""
         ...
 
     def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
-        """Replace a text, durably, whole or not at all. A `secret` one is readable by us alone."""
+        """Replace a text durably, all or nothing. A `secret` one is readable only by the bot's user."""
         ...
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
-        """Remove, durably, what is called so. Returns how many there were, and what stays and why."""
+        """Remove these texts durably. Returns how many there were, and which stay and why."""
         ...
 
     def keep_aside(self, name: str, label: str, stamp: str) -> Path:
-        """Copy a text beside itself. Returns where the copy is."""
+        """Copy a text, as a backup before a change. Returns where the copy is."""
         ...
 
 
 class Disk(Protocol):
-    """A store. `durable` is the folder of the files that people edit by hand, where there are such files."""
+    """A store. `durable` is the folder of the files that people edit by hand, if the store has any."""
 
     @property
     def name(self) -> str:
-        """What the settings call it."""
+        """Its name in the settings."""
         ...
 
     @property
     def remembers(self) -> bool:
-        """Whether it keeps anything of people at all."""
+        """Whether it stores anything about people at all."""
         ...
 
     @property
@@ -122,7 +122,7 @@ class Disk(Protocol):
     def ledgers(self) -> Ledgers: ...
 
     def documents(self, folder: str) -> Documents:
-        """The texts of one of the folders above; of the ledgers, the logs are among them."""
+        """The texts of one of the folders above; for the ledgers these include the logs."""
         ...
 
     def log(self, name: str) -> Log:
@@ -130,29 +130,29 @@ class Disk(Protocol):
         ...
 
     def open(self) -> None:
-        """Make it ready for writing."""
+        """Prepare it for writing."""
         ...
 
     def check(self) -> str | None:
-        """What is wrong with the store as a whole, and the way out; None when it is sound or not there."""
+        """What is wrong with the store as a whole, and the way out; None if it is sound or does not exist."""
         ...
 
     def rescue(self, stamp: str) -> list[str]:
-        """Save what can be read of a store that is not sound; what was done, in sentences.
+        """Save what can be read of a damaged store. Returns sentences about what was done.
 
-        The original is kept. Nobody else uses it meanwhile.
+        The original is kept. Nobody else may use the store meanwhile.
         """
         ...
 
     def close(self) -> None: ...
 
     def wipe(self) -> None:
-        """Destroy what is left of anything that was removed."""
+        """Destroy all remains of removed content."""
         ...
 
 
 def drop(folder: Documents, name: str) -> bool:
-    """Remove one text, durably; whether there was any. Raises OSError when it stays."""
+    """Remove one text durably. Returns whether it existed. Raises OSError if it could not be removed."""
     removed, left = folder.remove([name])
     if left:
         raise OSError("; ".join(left))
@@ -269,21 +269,21 @@ class FilesDisk:
         return FileLog(self.root / name)
 
     def open(self) -> None:
-        """Nothing to do: a folder is made by the first file in it."""
+        """Does nothing: the first file in a folder creates it."""
 
     def check(self) -> str | None:
-        """Each file stands for itself."""
+        """Return None: each file is independent, so nothing can be wrong as a whole."""
         return None
 
     def rescue(self, stamp: str) -> list[str]:
-        """Each file is repaired by itself."""
+        """Does nothing: each file is repaired by itself."""
         return []
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Does nothing: no file stays open."""
 
     def wipe(self) -> None:
-        """Nothing to do: what was unlinked is the file system's."""
+        """Does nothing: the file system owns unlinked data."""
 
 
 def log_at(where: Path | Log) -> Log:

@@ -1,10 +1,10 @@
-"""What cursors say about people: where they talked, whose words a summary has, what is shown of them outside.
+"""Removes people from cursors: where they talked, whose words a summary has, what a mirror shows of them.
 
-Whose words are in a summary is known from the cursor `people-<session>` and, for one that an earlier version
-wrote, from the sessions in the person's own cursor. The cursors `summary-<session>` are not removed but
-advanced to the time of the erasing: they hold only ids of messages, and old talk stays seen. The person's DM
-needs none: its cursor's name says whose it is, and the tombstone holds for all that was said there.
-Nobody writes a cursor meanwhile. Blocking.
+The cursor `people-<session>` says whose words are in a summary; for a summary by an earlier version, the
+sessions in the person's own cursor do. The cursors `summary-<session>` are not removed but advanced to the
+time of the erasing: they hold only ids of messages, and old talk must count as seen. The person's DM needs
+none: the cursor's name identifies the person, and the tombstone covers everything that was said there. Nobody
+writes a cursor meanwhile. Blocking.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -21,16 +21,16 @@ from discoclaw.memory.erasing.files import JSON, half_written, json_names, remov
 T = TypeVar("T")
 
 OUTSIDE = ("transparency",)
-"""Cursors that note something outside, by user id. A note goes only when that is gone, which is a step."""
+"""Cursors about content outside, by user id. An entry goes when that content is removed, a later step."""
 
 
 def people_of(cursor: Mapping[str, object]) -> set[str]:
-    """Whose words are in a summary, by user id, as its cursor `people-<session>` has it."""
+    """The user ids of the people whose words are in a summary, from its cursor `people-<session>`."""
     return set(texts_of(cursor, "people"))
 
 
 def texts_of(value: Mapping[str, object], key: str) -> list[str]:
-    """The texts of a list that was read from disk; whatever else stands there is left out."""
+    """The strings of a list that was read from disk; anything else in it is ignored."""
     found = value.get(key)
     return [one for one in found if isinstance(one, str) and one] if isinstance(found, list) else []
 
@@ -86,7 +86,7 @@ class CursorFiles(PersonalData):
     def _rewrite(
         self, name: str, change: Callable[[str, Mapping[str, object], T], Mapping[str, object]], by: T
     ) -> list[str]:
-        """Change one cursor. One that nobody can read goes: it can be lost, and may name anybody."""
+        """Change one cursor. An unreadable one is removed: it may be lost, and it may name anybody."""
         before = read(self._folder, name)
         after = change(name, before, by)
         if not after:
@@ -106,7 +106,7 @@ def _advanced(file: str, value: Mapping[str, object], at: int) -> Mapping[str, o
 
 
 def _without(file: str, value: Mapping[str, object], names: Collection[str]) -> Mapping[str, object]:
-    """A cursor without a subject, where its keys are people; those of the loops have keys of their own."""
+    """A cursor without a subject, if its keys are people; the loops' cursors have other keys."""
     if file.startswith(("facts-", "summary-", "people-")):
         return value
     return {key: one for key, one in value.items() if key not in names}

@@ -1,23 +1,21 @@
-"""Erasing: every byte kept of a person goes, however often the program is killed in the middle of it.
+"""Erasing: removes every byte stored about a person, however often the program is killed in the middle.
 
-    1  the intent     erasing/<subject>.json {subject, at, sessions, todo}, synced before anything is touched
-    2  the tombstone  nothing said or recorded up to `at` is learned or imported again (`tombstones`)
-    3  RAM            every registered part lets go of the person's words
-    4  the files      every registered part removes what it has on disk, while no part writes anything about
-                      the person
-    5  outside        what has to be removed elsewhere (`todo`: a message in the chat), by whoever can, and
-                      again until it is done; the intent has only {subject, todo} by then
-    6  the intent goes
+1  the intent     erasing/<subject>.json {subject, at, sessions, todo}, synced before anything is touched
+2  the tombstone  nothing said or recorded up to `at` is learned or imported again (`tombstones`)
+    3  RAM            every registered part drops the person's words 4  the files      every registered
+    part removes its files, while no part writes anything about the person 5  outside        what has to
+    be removed elsewhere (`todo`: a message in the chat) is removed by the part responsible, with retries
+    until it is done; by then the intent has only {subject, todo} 6  the intent     is removed
 
-Step 4 is done in every store that there is, used now or not. Each step can be done twice, and `resume`
-finishes at the start what was interrupted. Until 4 is done nothing is remembered of the person: what the
-disk does not give away could else be taken over as memory again. An intent that cannot be written is a
-fault, and nothing has happened.
+Step 4 covers every store that exists, in use or not. Every step can safely be repeated, and `resume`
+finishes interrupted ones at the start. Until step 4 is done nothing is remembered about the person,
+because files that the disk still holds could otherwise be read back as memory. If the intent cannot be
+written, that is a fault, and nothing has happened.
 
-Kept on purpose: other people's ledgers, and those of groups they had no part in, byte for byte; what a person
-chose about being remembered, which outlives what is remembered; and what is not ours: the talk in the chat,
-backups, exports, logs. A durable file saved after the erasing is a person's own hand, but only what is new in
-it: its items from before stay erased (see `subject`). Knows nothing about Discord.
+Kept on purpose: other people's ledgers, and those of groups without the person's words, byte for byte;
+the person's choices about being remembered, which outlive the memory; and what the bot does not own: the
+talk in the chat, backups, exports, logs. A durable file saved after the erasing is the person's own edit,
+but only its new items count: the old ones stay erased (see `subject`). Independent of Discord.
 """
 
 import contextlib
@@ -40,11 +38,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What an erasing did. `removed` counts files and notes: 0 when there was nothing.
+    """The result of an erasing. `removed` counts files and entries: 0 if there was nothing.
 
-    `sessions` are the conversations whose summaries are gone, `left` what could not be removed and why,
-    `todo` the steps outside that are still to come. `soul`: the bot's personality went along. `groups` are
-    the subjects of the groups that the person had part in.
+    `sessions` are the conversations whose summaries were removed, `left` what could not be removed and why,
+    `todo` the outside steps that remain. `soul`: the bot's personality was erased too. `groups` are the
+    subjects of the groups that had words of the person.
     """
 
     subject: str
@@ -60,7 +58,8 @@ class Erased:
 class Eraser:
     """Erases subjects from the registered parts. Callers hold the subject's lock, and the data folder.
 
-    `cursors` say in which summaries a person has words, so nobody writes one from the first step to the last.
+    `cursors` say which summaries have words of a person, so nobody may write one from the first step to the
+    last.
     """
 
     def __init__(self, disk: Disk, tombstones: Tombstones, personal: Registry, cursors: Cursors) -> None:
@@ -69,17 +68,17 @@ class Eraser:
         self._personal = personal
         self._cursors = cursors
         self._stuck: dict[str, frozenset[str]] = {}
-        """By who is erased: the groups that still have their words."""
+        """The groups that still have words of a person, by the person's subject."""
 
     @property
     def pending(self) -> Mapping[str, Intent]:
-        """What is not finished, by subject."""
+        """The unfinished erasings, by subject."""
         return self._intents.pending
 
     def resume(self, now_ms: int) -> None:
-        """Read who was erased, and finish what was interrupted.
+        """Read the tombstones, and finish interrupted erasings.
 
-        Blocking; nobody else is at work yet. Raises MemoryFault.
+        Blocking; call it before anything else is running. Raises MemoryFault.
         """
         self._tombstones.load()
         try:
@@ -97,7 +96,7 @@ class Eraser:
             log.info("%d erasings wait for a step outside: %s", len(waiting), ", ".join(steps))
 
     def why_not(self, subject: str) -> str | None:
-        """Why nothing may be remembered of a subject now; None when it may."""
+        """Why nothing may be remembered about a subject now; None if it may."""
         stuck = frozenset[str]().union(*self._stuck.values())
         if group_of(subject) is not None and {subject, EVERY} & stuck:
             return f"{subject} has words of somebody who was erased, which could not be removed (see the log)"
@@ -110,7 +109,7 @@ class Eraser:
         )
 
     async def erase(self, subject: str, at: int) -> Erased:
-        """Erase a subject. Raises MemoryFault when that cannot even be noted; nothing has happened then."""
+        """Erase a subject. Raises MemoryFault if that cannot even be recorded; nothing has happened then."""
         known = {session for part in self._personal for session in part.sessions_of(subject)}
         async with self._cursors.alone():
             intent = await in_thread(self._begin, subject, at, known)
@@ -122,7 +121,7 @@ class Eraser:
                 return await in_thread(self._finish, intent, erasure)
 
     def step_done(self, subject: str, step: str) -> None:
-        """A step outside is done. Blocking. Raises MemoryFault when that cannot be noted."""
+        """Record that an outside step is done. Blocking. Raises MemoryFault if that fails."""
         intent = self.pending.get(subject)
         if intent is None or step not in intent.todo:
             return
@@ -132,7 +131,7 @@ class Eraser:
             raise MemoryFault(f"a step of an erasing could not be noted: {error}") from error
 
     def _begin(self, subject: str, at: int, known: Collection[str]) -> Intent:
-        """Note what is to be done, durably: from here on it will be done."""
+        """Record durably what is to be erased: from here on it will be finished."""
         before = self.pending.get(subject, Intent(subject, None))
         try:
             sessions, steps = {*before.sessions, *known}, {*before.todo}
@@ -146,7 +145,7 @@ class Eraser:
         try:
             self._tombstones.add(subject, at)
         except (OSError, MemoryFault) as error:
-            with contextlib.suppress(OSError):  # else it is done at the next start; nothing is used till then
+            with contextlib.suppress(OSError):  # else the next start does it; nothing is used until then
                 self._intents.keep(before)
             raise MemoryFault(f"the erasing could not be noted, so nothing was erased: {error}") from error
         return intent
@@ -155,11 +154,11 @@ class Eraser:
         for part in self._personal:
             try:
                 part.forget(erasure)
-            except Exception:  # a named edge: whatever happens to RAM, the files go
+            except Exception:  # deliberately broad: whatever fails in RAM, the files must go
                 log.exception("%s: what %s has in RAM could not be removed", erasure.subject, part.name)
 
     def _finish(self, intent: Intent, erasure: Erasure) -> Erased:
-        """Remove the files. The intent stays, with all it says, when the disk does not give them all away."""
+        """Remove the files. The complete intent stays if the disk does not let all of them go."""
         done = sum((part.erase(erasure) for part in self._personal), Removed())
         self._stuck[intent.subject] = done.stuck
         for one in done.left:

@@ -1,6 +1,7 @@
-"""Files that are called after a person: the text itself, copies kept aside, and what killed writers left.
+"""Finds and removes files named after a person: the text itself, backup copies, and leftovers of killed
+writers.
 
-Blocking. Knows nothing about what is in them.
+Blocking. Independent of what is in them.
 """
 
 import re
@@ -13,7 +14,7 @@ JSON = ".json"
 
 
 class NamedFiles(PersonalData):
-    """The texts of one folder that are called after a person. `names` says how, for an erasing."""
+    """The texts of one folder that are named after a person. `names` derives the names for an erasing."""
 
     def __init__(self, name: str, folder: Documents, names: Callable[[Erasure], Collection[str]]) -> None:
         self.name = name
@@ -25,7 +26,7 @@ class NamedFiles(PersonalData):
 
 
 def remove_named(folder: Documents, names: Collection[str]) -> Removed:
-    """Remove what has one of these names, or is called after one."""
+    """Remove what has one of these names, or a name derived from one."""
     try:
         count, left = folder.remove(called(folder, names))
     except OSError as error:
@@ -34,10 +35,10 @@ def remove_named(folder: Documents, names: Collection[str]) -> Removed:
 
 
 def called(folder: Documents, names: Collection[str]) -> list[str]:
-    """What has one of these names, and all that is called after them: copies kept aside, half-written files,
-    what editors leave. Raises OSError.
+    """Everything with one of these names or a name derived from one: copies kept aside, half-written files,
+    leftovers of editors. Raises OSError.
 
-    After a name stands nothing, or something that is no part of another id: "1.json.v1-2026",
+    After a name there is nothing, or a character that cannot belong to another id: "1.json.v1-2026",
     ".1.json.x.tmp", "1.json~", "#1.json#".
     """
     if not names:
@@ -53,5 +54,5 @@ def json_names(folder: Documents) -> list[str]:
 
 
 def half_written(folder: Documents) -> list[str]:
-    """What writers that were killed left in a folder. Raises OSError."""
+    """Files that killed writers left in a folder. Raises OSError."""
     return [name for name in folder.names() if name.startswith(".") and name.endswith(".tmp")]

@@ -1,11 +1,11 @@
-"""What an erasing does to groups: what rests on a person's words leaves the ledgers, they leave the files.
+"""Removes a person from groups: from the ledgers what rests on their words, from the files their membership.
 
-A ledger is written anew without the commits that rest on the person's words (see `core/attribution`). A group
-that nothing ties to the person keeps every byte. The file is brought in line before the ledger is, so that
-whoever is killed in between finds the person still named there and does both again. What was kept aside of
-any group, or left by a killed writer, goes as well, since nobody knows whose words are in it; so do lines
-that can not be read, where the person is named.
-Blocking. Knows nothing about how an erasing is noted.
+A ledger is rewritten without the commits that rest on the person's words (see `core/attribution`). A group
+with no tie to the person keeps every byte. The file is updated before the ledger: if the program is killed in
+between, the next start still finds the person named in the ledger and does both again. Copies kept aside of
+any group, and leftovers of killed writers, are removed too, since nobody knows whose words they contain; so
+are unreadable lines of groups in which the person is named. Blocking. Independent of how an erasing is
+recorded.
 """
 
 import json
@@ -32,7 +32,7 @@ _LEDGER, _FILE = re.compile(r"group-[A-Za-z0-9_-]+\.jsonl"), re.compile(r"[A-Za-
 
 
 class GroupRecords(PersonalData):
-    """What the groups of one store have of a person; `snapshots` lie beside all stores."""
+    """What the groups of one store have about a person; `snapshots` lie beside all stores."""
 
     name = "group records"
 
@@ -44,7 +44,7 @@ class GroupRecords(PersonalData):
         self._snapshots = snapshots
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Take a person out of all groups. Groups which the disk does not let us change are `stuck`."""
+        """Remove a person from all groups. Groups that the disk does not let us change are `stuck`."""
         user = user_of(erasure.subject)
         if user is None:
             return Removed()
@@ -64,7 +64,7 @@ class GroupRecords(PersonalData):
         return done
 
     def _remove_copies(self) -> Removed:
-        """Remove what lies beside the files of groups."""
+        """Remove copies and leftovers beside the files of groups."""
         ledgers = [one for one in self._ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
         files = [one for one in self._groups.names() if not _FILE.fullmatch(one)]
         removed, left = self._ledgers.remove(ledgers)
@@ -72,7 +72,7 @@ class GroupRecords(PersonalData):
         return Removed(removed + count, (*left, *stays))
 
     def _purge(self, subject: str, user: str) -> bool:
-        """Take a person out of one group; whether there was anything. Raises OSError."""
+        """Remove a person from one group. Returns whether there was anything. Raises OSError."""
         log, name = self._logs.log(subject), f"{group_of(subject)}{_JSON}"
         before, file = log.read(), _read(self._groups, name)
         named = any(re.search(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()), one) for one in (before, file))
@@ -93,7 +93,7 @@ class GroupRecords(PersonalData):
 
 
 def newest(logs: Ledgers, user: str) -> int:
-    """When (ms) the newest commit of any group was made that rests on a person's words; 0 for none.
+    """Return the time (ms) of the newest commit of any group that rests on a person's words; 0 for none.
 
     Raises OSError.
     """
@@ -108,9 +108,9 @@ def newest(logs: Ledgers, user: str) -> int:
 
 
 def _bring_in_line(groups: Documents, name: str, file: bytes, ledger: bytes, user: str) -> bool:
-    """Let a group's file show what is left; whether it did not.
+    """Update a group's file to show what is left. Returns whether it had to change.
 
-    One that can not be read goes: nobody knows what is in it. Raises OSError.
+    An unreadable file is removed, since nobody knows what is in it. Raises OSError.
     """
     try:
         group = Group.from_json(json.loads(file))
@@ -125,7 +125,7 @@ def _bring_in_line(groups: Documents, name: str, file: bytes, ledger: bytes, use
 
 
 def _without(content: bytes, user: str) -> bytes:
-    """The lines of a ledger without those that rest on a person's words, and those that nobody can read."""
+    """The lines of a ledger, without those that rest on a person's words and those that cannot be read."""
     mark = user.encode()
     kept = [
         (line, record)
@@ -142,9 +142,9 @@ def _without(content: bytes, user: str) -> bytes:
 
 
 def unerased(records: Iterable[Record], erased_at: Callable[[str], int]) -> list[Record]:
-    """Records of a group without what rests on words from before somebody's memory was erased.
+    """A group's records, without those that rest on words from before their author's memory was erased.
 
-    `erased_at` says when (ms) a subject was; -1 for never.
+    `erased_at` says when (ms) a subject was erased; -1 for never.
     """
 
     def gone(commit: Commit) -> bool:
@@ -155,7 +155,7 @@ def unerased(records: Iterable[Record], erased_at: Callable[[str], int]) -> list
 
 
 def _lines(content: bytes) -> Iterator[tuple[bytes, Record | None]]:
-    """The whole lines of a ledger, each with its record; None where it is none that can be read."""
+    """The complete lines of a ledger, each with its record, or None if it cannot be read."""
     for line in content[: content.rfind(b"\n") + 1].split(b"\n")[:-1]:
         try:
             yield line, decode_line(line)
@@ -174,12 +174,12 @@ def _is_newer(line: bytes) -> bool:
 
 
 def _line(record: Record, lines: dict[str, bytes]) -> bytes:
-    """The line of a record: the very bytes it had, if it is an old one."""
+    """The line of a record: its original bytes, if it is an old one."""
     return lines[record.id] + b"\n" if record.id in lines else encode_line(record)
 
 
 def _read(folder: Documents, name: str) -> bytes:
-    """A text; nothing where there is none."""
+    """A text's bytes; empty if there is none."""
     try:
         return folder.read(name)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Notes of erasings that are not finished: `erasing/<subject>.json` = {subject, at, sessions, todo}.
+"""Records of unfinished erasings: `erasing/<subject>.json` = {subject, at, sessions, todo}.
 
-When only steps outside are left, a note has {subject, todo}. Blocking.
+When only outside steps are left, a record has {subject, todo}. Blocking.
 """
 
 import logging
@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is to be erased: everything about `subject` until `at` (ms), and these conversations' summaries.
+    """An erasing to be done: everything about `subject` until `at` (ms), and these conversations' summaries.
 
-    `todo` are the steps outside. `at` is None when only those are left.
+    `todo` are the outside steps. `at` is None when only those are left.
     """
 
     subject: str
@@ -31,7 +31,7 @@ class Intent:
     todo: tuple[str, ...] = ()
 
     def erasure(self, at: int) -> Erasure:
-        """The same for the parts that hold something."""
+        """The erasing, in the form that the registered parts take."""
         return Erasure(self.subject, at, frozenset(self.sessions), frozenset(self.todo))
 
     def to_json(self) -> dict[str, object]:
@@ -40,7 +40,7 @@ class Intent:
 
 
 class Intents:
-    """The notes of a store. `pending` are those that are on disk, by subject."""
+    """The intents of a store. `pending` are those on disk, by subject."""
 
     def __init__(self, disk: Disk) -> None:
         self.pending: dict[str, Intent] = {}
@@ -48,14 +48,14 @@ class Intents:
         self._folder = disk.documents(INTENTS)
 
     def load(self, now_ms: int) -> list[Intent]:
-        """Read the notes; one that cannot be read is one of now. Raises OSError."""
-        self._folder.remove(half_written(self._folder))  # interrupted before it was noted
+        """Read the intents; an unreadable one is dated now. Raises OSError."""
+        self._folder.remove(half_written(self._folder))  # an intent takes effect only when it is complete
         found = list(self._on_disk(now_ms))
         self.pending |= {intent.subject: intent for intent in found}
         return found
 
     def keep(self, intent: Intent) -> None:
-        """Have the note on disk, or none when nothing is left to do. Raises OSError; it stays as it was."""
+        """Write the intent, or remove it if nothing is left to do. Raises OSError; then nothing changes."""
         name = f"{safe_id(intent.subject)}{JSON}"
         if intent.at is not None or intent.todo:
             self._folder.write(name, render_json(intent.to_json()))
@@ -71,7 +71,7 @@ class Intents:
             log.warning("the bytes of the note that somebody was erased are left: %s", error)
 
     def _on_disk(self, now_ms: int) -> Iterator[Intent]:
-        """The notes; the name of one that cannot be read says whom it is about."""
+        """The intents on disk; the file name identifies the subject of an unreadable one."""
         for name in json_names(self._folder):
             subject = safe_id(name.removesuffix(JSON))
             value = cursors.read(self._folder, name)

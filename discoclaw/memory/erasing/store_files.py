@@ -1,7 +1,7 @@
-"""Everything about people in the files of one store, each kind as one part of the registry.
+"""The files of one store that have something about people, each kind as one part of the registry.
 
-An erasing visits them in this order, so that one that is killed in between finds again what it has to do.
-What a database keeps of rows that are gone is destroyed last.
+An erasing visits them in this order, so that after being killed it finds again what it has to do. Last, it
+destroys what a database still stores of removed rows.
 """
 
 from discoclaw.core.personal import Erasure, PersonalData, Removed
@@ -61,7 +61,7 @@ def _group(erasure: Erasure) -> set[str]:
 
 
 class ClearLines(PersonalData):
-    """What was cleared: a person's name, and the lines of their direct messages."""
+    """The log of clears: people's names, and the lines about their direct messages."""
 
     name = "clears"
 
@@ -70,7 +70,7 @@ class ClearLines(PersonalData):
         self._folder = disk.documents("")
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Take a person out, and remove what a killed writer or an editor left beside the lines."""
+        """Remove a person, and what a killed writer or an editor left beside the lines."""
         user = user_of(erasure.subject)
         if user is None:
             return Removed()
@@ -83,7 +83,7 @@ class ClearLines(PersonalData):
 
 
 class FreedSpace(PersonalData):
-    """What a database keeps of rows that were removed."""
+    """The remains of removed rows in a database."""
 
     name = "freed space"
 

@@ -1,12 +1,12 @@
-"""Who was erased, and when, without saying who: `tombstones.jsonl`, one line an erasing.
+"""Records who was erased and when, without naming them: `tombstones.jsonl`, one line for each erasing.
 
     {"mark": HMAC-SHA256(key, subject) in hex, "at": ms}
 
-The key is 32 random bytes in `tombstone.key`, made with the first line and readable by us alone. Whoever has
-the file without the key can not tell whom it is about; whoever has both can ask only for somebody they know.
-Of two lines about one subject the later time counts. A line that can not be read is said and left as it is;
-a key that is missing or wrong stops the start, since what was erased could then be learned again.
-Blocking. Knows nothing about what erasing does.
+The key is 32 random bytes in `tombstone.key`, created with the first line and readable only by the bot's
+user. Without the key nobody can tell whom the file is about; with both, one can only check for a known
+person. If two lines are about one subject, the later time counts. An unreadable line is reported and left as
+it is. A missing or wrong key stops the start, since what was erased could otherwise be learned again.
+Blocking. Independent of what erasing does.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _MARK = re.compile(r"[0-9a-f]{64}")
 
 
 class Tombstones:
-    """The tombstones of a disk, or below `data/memory`, read once and then in RAM. `load` comes first."""
+    """The tombstones of a disk, or below `data/memory`, read once and then in RAM. Call `load` first."""
 
     def __init__(self, where: Path | Disk) -> None:
         disk = disk_at(where)
@@ -40,7 +40,7 @@ class Tombstones:
         self._marks: dict[str, int] = {}
 
     def load(self) -> None:
-        """Read the files. Raises MemoryFault when they are there and can not be used."""
+        """Read the files. Raises MemoryFault if they exist and cannot be used."""
         self._key, self._marks = None, {}
         try:
             lines = self._lines.read().splitlines()
@@ -56,7 +56,7 @@ class Tombstones:
             )
 
     def erased_at(self, subject: str) -> int:
-        """When (ms) a subject was last erased; -1 when never."""
+        """When (ms) a subject was last erased; -1 for never."""
         if self._key is None or not self._marks:
             return -1
         return self._marks.get(_mark(self._key, subject), -1)
@@ -66,7 +66,7 @@ class Tombstones:
         return bool(self._marks)
 
     def add(self, subject: str, at: int) -> None:
-        """Note an erasing, durably; one that is noted already is not noted twice. Raises OSError."""
+        """Record an erasing durably, unless it is recorded already. Raises OSError."""
         if self.erased_at(subject) >= at:
             return
         if self._key is None:
@@ -88,7 +88,7 @@ class Tombstones:
             log.error("%s, line %d is no tombstone; it is left out", self._path, number)
 
     def key(self) -> bytes | None:
-        """The key on disk; None when there is none. Raises MemoryFault when it can not be used."""
+        """The key on disk; None if there is none. Raises MemoryFault if it cannot be used."""
         try:
             key = self._documents.read(KEY)
         except FileNotFoundError:
@@ -100,7 +100,7 @@ class Tombstones:
         return key
 
     def _make_key(self) -> bytes:
-        """A new key on disk, whole or not at all, that nobody else could ever read."""
+        """Write a new key to disk, all or nothing, never readable by another user."""
         key = secrets.token_bytes(KEY_BYTES)
         self._documents.write(KEY, key, secret=True)
         return key
@@ -111,7 +111,7 @@ def _mark(key: bytes, subject: str) -> str:
 
 
 def check(disk: Disk) -> None:
-    """Raise MemoryFault, or OSError, where marks lie on a disk that could not be used with its key."""
+    """Raise MemoryFault, or OSError, if a disk has marks that cannot be used with its key."""
     if _marks(disk) and Tombstones(disk).key() is None:
         raise MemoryFault(
             f"{disk.documents('').folder / KEY} is missing; without it nobody can tell who had their memory "
@@ -120,9 +120,10 @@ def check(disk: Disk) -> None:
 
 
 def bring(source: Disk, target: Disk) -> bool:
-    """Add the tombstones of another store to those here; whether there were any.
+    """Add another store's tombstones to those here. Returns whether there were any.
 
-    Marks of another key say nothing here: MemoryFault, unless there are none yet. Raises OSError.
+    Marks made with another key are meaningless here: MemoryFault, unless there are none here yet. Raises
+    OSError.
     """
     theirs, ours = _marks(source), _marks(target)
     if not theirs:

@@ -1,1 +1,1 @@
-"""What is kept about people and channels beside their ledgers: profiles, choices, tool calls, last use."""
+"""What is stored about people and channels beside their ledgers: profiles, choices, tool calls, last use."""

@@ -1,8 +1,9 @@
-"""What people have chosen about being remembered: who opted out, and whose persona may switch by itself.
+"""People's choices about being remembered: who opted out, and whose persona the model may switch.
 
-One small text, `choices.json`, read at the start and then in RAM, since every message asks for it. It is
-apart from the ledgers because it outlives them: whoever had everything erased may still want no memory.
-A file that can not be read stops the start: nobody is remembered against their word because of a typing slip.
+They are in one small text, `choices.json`, which is read at the start and then kept in RAM, since every
+message needs it. It is separate from the ledgers because it outlives them: a person who erased everything may
+still want no memory. An unreadable file stops the start, so that a typo cannot make the bot remember people
+who opted out.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ Chosen = dict[str, bool | int]
 
 
 class Choices:
-    """People's choices by Discord user id, in a file of their own or among documents. `load` comes first."""
+    """People's choices by Discord user id, in their own file or among documents. Call `load` first."""
 
     def __init__(self, where: Path | Documents, changes: Changes | None = None) -> None:
         self._documents = FileDocuments(where.parent) if isinstance(where, Path) else where
@@ -35,28 +36,29 @@ class Choices:
         self._lock = asyncio.Lock()
 
     def load(self) -> None:
-        """Read the file. Raises MemoryFault when it is there and can not be understood."""
+        """Read the file. Raises MemoryFault if it exists and cannot be understood."""
         self._people = read(self._documents, self._path.name) or {}
 
     def opted_out(self, user_id: str) -> bool:
-        """Whether nothing may be learned of a person, nor recalled."""
+        """Whether the bot may neither learn nor recall anything about a person."""
         return bool(self._people.get(user_id, {}).get("opted_out", False))
 
     def refused_until(self, user_id: str) -> int:
-        """Until when (ms) nothing is learned of what a person said: -1 for somebody who never opted out.
+        """The time (ms) up to which the bot does not learn from what a person said; -1 if they never opted
+        out.
 
-        Whoever has opted in again is not learned from for the time between.
+        When people opt in again, the bot does not learn from what they said while they were opted out.
         """
         return sys.maxsize if self.opted_out(user_id) else self._people.get(user_id, {}).get("since", -1)
 
     def auto_switch(self, user_id: str) -> bool:
-        """Whether the model may switch a person's persona by itself."""
+        """Whether the model may switch a person's persona without asking."""
         return bool(self._people.get(user_id, {}).get("auto_switch", False))
 
     async def choose(self, user_id: str, **chosen: bool | int) -> None:
-        """Record choices durably: `opted_out`, `auto_switch`, and `since` (ms), when one opted in again.
+        """Store choices durably: `opted_out`, `auto_switch`, and `since` (ms), when somebody opted in again.
 
-        Raises MemoryFault; nothing is chosen then.
+        Raises MemoryFault; no choice is then changed.
         """
         chosen = _checked(chosen)
         async with self._lock:
@@ -73,14 +75,14 @@ class Choices:
 
     def _write(self, people: dict[str, Chosen]) -> None:
         self._documents.write(self._path.name, render_json({"version": VERSION, "people": people}))
-        self._people = people  # here, so that it holds also when whoever chose has given up waiting
+        self._people = people  # set here, so that it also takes effect if the caller has given up waiting
 
 
 def bring(source: Documents, target: Documents) -> bool:
-    """Add the choices that lie in another place to those here; whether there were any.
+    """Add the choices of another store to the ones here. Returns whether there were any.
 
-    Where both say something of a person, what is here counts, but for an opting out, which counts always.
-    Blocking. Raises MemoryFault when one of the two can not be read, OSError when ours can not be written.
+    If both have choices of a person, those here win; only an opt-out always counts. Blocking. Raises
+    MemoryFault if one of the two cannot be read, OSError if the target cannot be written.
     """
     theirs, ours = read(source), read(target)
     if theirs is None:
@@ -96,9 +98,9 @@ def bring(source: Documents, target: Documents) -> bool:
 
 
 def add_missing(theirs: Mapping[str, Chosen], target: Documents, *, dry: bool = False) -> bool:
-    """Add the choices of people of whom none is here; whether there were any. With `dry` nothing is written.
+    """Add the choices of people who have none here. Returns whether there were any. `dry` writes nothing.
 
-    What is here is newer than any copy of it elsewhere. Blocking. Raises as `bring`.
+    Choices that exist here are newer than any copy elsewhere. Blocking. Raises the same errors as `bring`.
     """
     ours = read(target) or {}
     new = {user: chosen for user, chosen in theirs.items() if user not in ours}
@@ -108,12 +110,12 @@ def add_missing(theirs: Mapping[str, Chosen], target: Documents, *, dry: bool = 
 
 
 def checked(people: Mapping[str, Mapping[str, Any]]) -> dict[str, Chosen]:
-    """Choices by user id. Raises ValueError, TypeError or AttributeError when they are none."""
+    """Return choices by user id. Raises ValueError, TypeError or AttributeError if they are invalid."""
     return {str(user): _checked(chosen) for user, chosen in people.items()}
 
 
 def read(folder: Documents, name: str = FILE) -> dict[str, Chosen] | None:
-    """The choices in a folder, by user id; None when there are none. Blocking. Raises MemoryFault."""
+    """The choices in a folder by user id; None if there is no file. Blocking. Raises MemoryFault."""
     try:
         return people_of(folder.read(name))
     except FileNotFoundError:
@@ -126,7 +128,7 @@ def read(folder: Documents, name: str = FILE) -> dict[str, Chosen] | None:
 
 
 def people_of(content: bytes) -> dict[str, Chosen]:
-    """The choices in a text, by user id. Raises ValueError, KeyError and others when it is none of ours."""
+    """The choices in a text, by user id. Raises ValueError, KeyError and others if the text is invalid."""
     value = json.loads(content)
     if value["version"] != VERSION:
         raise ValueError(f"version {value['version']}")

@@ -1,6 +1,6 @@
-"""Who may be remembered: what people chose and who was erased, as the one `Consent` that everybody asks.
+"""The one `Consent` that every part asks who may be remembered: people's choices and erasings combined.
 
-It hears of choices and erasings, so that permissions in use end at once. Knows nothing about who asks.
+It listens to choices and erasings, so that permissions in use end at once. Independent of the parts that ask.
 """
 
 from discoclaw.core.consent import Consent
@@ -12,7 +12,7 @@ from discoclaw.memory.subjects.store import Memory
 
 
 class KnownConsent(Consent, PersonalData, Listener):
-    """The consent of everybody, from `choices` and the erasings of `memory`. It has to be joined to that."""
+    """Everybody's consent, from `choices` and the erasings of `memory`. It has to be joined to `memory`."""
 
     name = "permissions in use"
 

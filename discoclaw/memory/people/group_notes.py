@@ -1,4 +1,4 @@
-"""What talk adds to a group's memory: themes and decisions, tidied and drafted. Pure."""
+"""Turns what was learned from talk into drafts for a group's memory: themes and decisions. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import clip, collapse, scrub, visible
 
 KINDS: Mapping[Part, Kind] = {"theme": "fact", "decision": "constraint"}
-"""As what kind of item each is kept."""
+"""The kind of item for each part."""
 _MOST: Mapping[Part, int] = {"theme": MOST_THEMES, "decision": MOST_DECISIONS}
 _LONGEST: Mapping[Part, int] = {"theme": 80, "decision": 300}
 _MOST_AT_ONCE: Mapping[Part, int] = {"theme": 5, "decision": 10}
@@ -20,10 +20,10 @@ Texts = Sequence[tuple[Part, str]]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a group's memory says, as far as it may be told where it is asked for, oldest first.
+    """What a group's memory says and the place may see, oldest first.
 
-    `people` are those whose words all of it rests on, told or not, by user id; `erasings` how many people's
-    memories were erased until then, since the start.
+    `people` are the user ids of everybody whose words the whole memory rests on, visible here or not.
+    `erasings` counts the erasings since the start, up to that moment.
     """
 
     themes: tuple[str, ...] = ()
@@ -34,14 +34,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What talk has added to a group's memory: texts as a model proposes them."""
+    """Additions to a group's memory, as texts that a model proposes."""
 
     themes: Sequence[str] = ()
     decisions: Sequence[str] = ()
 
 
 def tidied(learned: Learned, redactor: Redactor) -> Texts:
-    """Proposed texts as items may have them, without empty ones and those beyond the most of one time."""
+    """Proposed texts cleaned up for use as items, without empty ones and those over the limit."""
     found: list[tuple[Part, str]] = []
     parts: tuple[tuple[Part, Iterable[str]], ...] = (
         ("theme", learned.themes),
@@ -55,7 +55,7 @@ def tidied(learned: Learned, redactor: Redactor) -> Texts:
 
 
 def propose(draft: Draft, texts: Texts, origin: Origin) -> None:
-    """Draft themes and decisions; beyond the most of each, the oldest leave."""
+    """Draft themes and decisions; if there are too many of one, the oldest leave."""
     for part, text in texts:
         draft.upsert(KINDS[part], text, origin, facets=Facets(key=key_of(part, text), category="core"))
     for part, most in _MOST.items():

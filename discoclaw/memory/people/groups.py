@@ -1,10 +1,11 @@
-"""What channels are about: `groups/<channel id>.json` (see `core/profile`), and ledgers `group-<channel id>`.
+"""The memory of channels: files `groups/<channel id>.json` (see `core/profile`), and ledgers `group-<channel
+id>`.
 
-Purpose and members are the file's own, and change with what people say there; themes and decisions are items
-of the ledger, learned from talk, and the file shows them. A thread belongs to its parent channel. Nothing of
-a group is ever told elsewhere. RAM comes first, the file is written behind, and no message waits for it.
-Whoever has their memory erased leaves the members at once; what rests on their words leaves the ledger (see
-`erasing/groups`). Knows nothing about Discord or models.
+The file is the source of purpose and members, which change with what people say there. Themes and decisions
+are items of the ledger, learned from talk, and the file only shows them. A thread belongs to its parent
+channel. What the bot knows of a group is never shown elsewhere. RAM is updated first and the file later, so
+no message waits for it. People who have their memory erased leave the members at once, and what rests on
+their words leaves the ledger (see `erasing/groups`). Independent of Discord and of models.
 """
 
 import asyncio
@@ -45,17 +46,17 @@ from discoclaw.work import GRACE_S, Worker
 log = logging.getLogger(__name__)
 
 PAUSE_MS = 60_000
-"""Between two writes that only say who of the many in a crowded channel spoke last."""
+"""The shortest time between two writes that only update who spoke last in a crowded channel."""
 MOST_TRIES = 3
 
 
 @dataclass(slots=True)
 class _Entry:
-    """One group in RAM. Until it is `read`, only what was seen since the start is in it."""
+    """One group in RAM. Until it is `read`, it has only what was seen since the start."""
 
     group: Group = field(default=Group())
     members: dict[str, str] = field(default_factory=dict)
-    """Names by id; who spoke last stands at the end."""
+    """Names by id; the last speaker comes last."""
     topic: str | None = None
     content: bytes = b""
     read: bool = False
@@ -63,17 +64,17 @@ class _Entry:
     written: int = 0
     """When (ms) the file was last written."""
     told: tuple[tuple[object, ...], str] | None = None
-    """What prompts are told, and of which view."""
+    """The notes for prompts, and the view they were made from."""
     people: tuple[str, Mapping[str, frozenset[str]]] | None = None
-    """Whose words the items rest on, by item, and of which commit that is so."""
+    """The people whose words the items rest on, by item, and the commit that this is true of."""
 
 
 class _Moved(Exception):
-    """Somebody else wrote in between."""
+    """Somebody else wrote in the meantime."""
 
 
 class Groups(PersonalData, Listener):
-    """The memory of all groups. Their files show what is recorded in `memory`; its listeners hear of them."""
+    """The memory of all groups. Their files show what is recorded in `memory`; its listeners are notified."""
 
     name = "groups in RAM"
 
@@ -97,12 +98,12 @@ class Groups(PersonalData, Listener):
         self._writing = asyncio.Lock()
         self._erasings = 0
 
-    # ------------------------------------------------------------------ who talks there
+    # ------------------------------------------------------------------ members
 
     def seen(self, place: Place, at: int, *, user_id: str | None = None, name: str = "") -> None:
-        """Somebody spoke in a place at a time (ms); without a `user_id`, somebody of whom nothing is kept.
+        """Record that somebody spoke in a place at a time (ms); without a `user_id` no person is recorded.
 
-        Never blocks. A DM is no group.
+        Never blocks. A DM is not a group.
         """
         if place.group_id is None:
             return
@@ -124,17 +125,17 @@ class Groups(PersonalData, Listener):
             self._note(place.group_id)
 
     async def get(self, group_id: str) -> Group:
-        """What is known of a group. Raises MemoryFault when it can not be read."""
+        """Return a group's record. Raises MemoryFault if it cannot be read."""
         entry = self._entries.use(group_id, self._clock())
         if not entry.read:
             async with self._writing:
                 await self._read(group_id, entry)
         return self._as_seen(entry, None)
 
-    # ------------------------------------------------------------------ what is told of it
+    # ------------------------------------------------------------------ notes for prompts
 
     def notes_in_ram(self, place: Place) -> str | None:
-        """What a prompt of a place is told of its group, if that is at hand; "" for a DM."""
+        """The group notes for a prompt in a place, or None if they are not in RAM; "" for a DM."""
         if place.group_id is None:
             return ""
         try:
@@ -144,13 +145,13 @@ class Groups(PersonalData, Listener):
         return self._notes(place, view) if view is not None else None
 
     async def notes(self, place: Place) -> str:
-        """What a prompt of a place is told of its group. Raises MemoryFault when it can not be read."""
+        """The group notes for a prompt in a place. Raises MemoryFault if they cannot be read."""
         if place.group_id is None:
             return ""
         return self._notes(place, await self._memory.view(group_subject(place.group_id)))
 
     def _notes(self, place: Place, view: View) -> str:
-        """The notes of a view; of the same view they are made once."""
+        """The notes of a view, cached for as long as the view is the same."""
         entry = self._entries.peek(str(place.group_id))
         of = (view.head, view.updated_at, place.private)
         if entry is not None and entry.told is not None and entry.told[0] == of:
@@ -160,12 +161,12 @@ class Groups(PersonalData, Listener):
             entry.told = (of, text)
         return text
 
-    # ------------------------------------------------------------------ what is learned
+    # ------------------------------------------------------------------ learning
 
     async def known(self, place: Place) -> Known | None:
-        """What the memory of a place's group says already; None where none is to be kept.
+        """What the memory of a place's group says already; None if the bot must not learn there.
 
-        That is so in a DM, and in a thread that only some may read: what is said there is not for everybody
+        That applies to a DM, and to a thread that only some may read: what is said there is not for everybody
         in the channel. Raises MemoryFault.
         """
         if place.group_id is None or place.closed:
@@ -184,10 +185,10 @@ class Groups(PersonalData, Listener):
     ) -> None:
         """Add what was learned, as one commit that names everybody whose words it may rest on.
 
-        Those are `people`, by user id with when (ms) their memory had been erased as they were listened to,
-        and whoever is named by what was `known` then: a model that is shown something may say it again. Where
-        somebody was erased since, nothing is learned. `origin` is the newest of the messages it rests on.
-        Raises MemoryFault.
+        Those are the `people`, by user id with the time (ms) of their last erasing as the run began, and
+        everybody named by what was `known` then, because a model may repeat what it is shown. If one of them
+        was erased since, nothing is learned. `origin` is the newest of the messages it rests on. Raises
+        MemoryFault.
         """
         group_id = str(place.group_id)
         texts = tidied(learned, self._redactor)
@@ -215,7 +216,7 @@ class Groups(PersonalData, Listener):
                 return
 
     async def _people_of(self, group_id: str, view: View) -> Collection[str]:
-        """Whose words what is remembered rests on, by user id. Raises MemoryFault."""
+        """The user ids of the people whose words the memory rests on. Raises MemoryFault."""
         if view.head is None or not view.items:
             return frozenset()
         entry, erasings = self._entries.use(group_id, self._clock()), self._erasings
@@ -230,19 +231,19 @@ class Groups(PersonalData, Listener):
     # ------------------------------------------------------------------ the files
 
     async def start(self) -> None:
-        """Nothing to start: the first change starts the writing."""
+        """Does nothing: the first change starts the writing."""
 
     async def settle(self) -> None:
-        """Wait until everything is written, or cannot be for now."""
+        """Wait until everything is written, or cannot be written for now."""
         await self._worker.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what waits within `grace_s`, then stop."""
+        """Write what is waiting within `grace_s`, then stop."""
         self._worker.hurry()
         await self._worker.close(grace_s)
 
     def _note(self, group_id: str) -> None:
-        """A file is to be written, and so is whatever the disk did not take before."""
+        """Queue a file for writing, together with those that the disk refused before."""
         self._worker.hurry()
         self._worker.note(group_id)
 
@@ -261,7 +262,7 @@ class Groups(PersonalData, Listener):
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Nobody writes a group's file meanwhile; afterwards they are read anew."""
+        """Keep everybody from writing a group's file meanwhile; afterwards the files are read again."""
         async with self._writing:
             try:
                 yield
@@ -274,7 +275,7 @@ class Groups(PersonalData, Listener):
         """Bring one file up to date. Raises MemoryFault and OSError."""
         subject, entry = group_subject(group_id), self._entries.use(group_id, self._clock())
         erasings = self._erasings
-        # Not while we are the one writer: an erasing waits for that, and holds the group's lock.
+        # Not while holding the writer's role: an erasing waits for that, and holds the group's lock.
         view = await self._view(subject)
         async with self._writing:
             if erasings != self._erasings or self._entries.peek(group_id) is not entry:
@@ -297,19 +298,19 @@ class Groups(PersonalData, Listener):
         self._memory.changes.written(subject)
 
     def _as_seen(self, entry: _Entry, view: View | None) -> Group:
-        """What a file is to say now."""
+        """The current content for the file."""
         _trimmed(entry.members)
         group, purpose = entry.group, entry.group.purpose
         if entry.topic is not None:
             purpose = self._redactor.clean(scrub(entry.topic).strip())[:LONGEST_PURPOSE] or None
         members = tuple((user_id, tidy_name(name)) for user_id, name in entry.members.items())
         if sorted(members) == sorted(group.members):
-            members = group.members  # that somebody else spoke last is no reason to write
+            members = group.members  # a new last speaker alone is no reason to write
         seen = replace(group, purpose=purpose, members=members)
         return seen.with_view(view) if view is not None else seen
 
     async def _view(self, subject: str) -> View | None:
-        """What the group's memory says; None when it can not be read, and the file then stays as it is."""
+        """The view of the group's memory; None if it cannot be read, and the file then stays as it is."""
         try:
             return await self._memory.view(subject)
         except MemoryFault as fault:
@@ -317,7 +318,7 @@ class Groups(PersonalData, Listener):
             return None
 
     async def _read(self, group_id: str, entry: _Entry) -> None:
-        """Read a file, once. The caller is the one writer."""
+        """Read a file, once. The caller must be the only writer."""
         if entry.read:
             return
         name = _file(group_id)
@@ -334,7 +335,7 @@ class Groups(PersonalData, Listener):
 
 
 def _trimmed(members: dict[str, str]) -> bool:
-    """Let those go who have been silent longest; whether there were too many."""
+    """Drop the members who have been silent longest. Returns whether there were too many."""
     crowded = len(members) > MOST_MEMBERS
     while len(members) > MOST_MEMBERS:
         del members[next(iter(members))]

@@ -1,9 +1,9 @@
-"""When each item was last stored or found: statistics beside the ledger, which never changes for being read.
+"""When each item was last stored or found: statistics beside the ledger, which reading must not change.
 
-A touch is kept in RAM at once and written later, to one cursor a subject, `access-<subject>`, by whose name
-an erasing finds it. What is not known counts as used when it was written, so the cursor can be lost; what
-is on disk are ids of items that exist, and times, never words. Nobody who answers a person waits for it.
-Knows nothing about what is done with the times.
+A use is recorded in RAM at once and written later, to one cursor for each subject, `access-<subject>`; an
+erasing finds it by that name. An item without a time counts as used when it was written, so the cursor may be
+lost. On disk are only ids of existing items and times, never words. No reply waits for the disk.
+Independent of what is done with the times.
 """
 
 import logging
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 
 MOST_ITEMS = 10_000
 MOST_SUBJECTS = 2_000
-"""Most subjects that stay in RAM when they are written."""
+"""The most subjects that stay in RAM after they are written."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """One subject in RAM. `complete`: what was on disk is in it. `unsaved`: it knows more than the disk."""
+    """One subject in RAM. `complete`: it includes what was on disk. `unsaved`: it has more than the disk."""
 
     times: dict[str, int] = field(default_factory=dict)
     complete: bool = False
@@ -38,9 +38,9 @@ class _Seen:
 
 
 class LastUsed(PersonalData, Listener):
-    """Access times (ms) of items, by subject. What is committed to `memory` is used by that.
+    """Times of use (ms) of items, by subject. A commit to `memory` counts as a use of its items.
 
-    `most_items` is for how many items of one subject times are kept, the newest ones.
+    Times are stored for at most `most_items` items of a subject, the newest ones.
     """
 
     name = "last-used times"
@@ -55,7 +55,7 @@ class LastUsed(PersonalData, Listener):
         self._seen: dict[str, _Seen] = {}
 
     def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
-        """These items were stored or found, now or `at` (ms). Never blocks, and never makes a time older."""
+        """Record that items were stored or found, now or `at` (ms). Never blocks, never lowers a time."""
         when = self._clock() if at is None else at
         seen: _Seen | None = None
         for item_id in item_ids:
@@ -64,17 +64,17 @@ class LastUsed(PersonalData, Listener):
             seen.unsaved = True
 
     def of(self, subject: str) -> Mapping[str, int]:
-        """The times that are at hand, by item id. A missing one is that of the item's writing."""
+        """The times in RAM, by item id. An item without one was last used when it was written."""
         seen = self._seen.get(subject)
         return dict(seen.times) if seen is not None else {}
 
     def complete(self, subject: str) -> bool:
-        """Whether what is at hand of a subject is all there is."""
+        """Whether RAM has all times of a subject."""
         seen = self._seen.get(subject)
         return seen is not None and seen.complete
 
     async def load(self, subject: str) -> Mapping[str, int]:
-        """All times of a subject, from disk if need be."""
+        """Return all times of a subject, from disk if need be."""
         if not self.complete(subject):
             erased_at = self._memory.erased_at(subject)
             known = _times(await self._cursors.get(_cursor(subject)))
@@ -84,7 +84,7 @@ class LastUsed(PersonalData, Listener):
         return self.of(subject)
 
     async def flush(self) -> None:
-        """Write what is new. What the disk does not take is written the next time."""
+        """Write what is new. What the disk refuses is written the next time."""
         for subject in [subject for subject, seen in self._seen.items() if seen.unsaved]:
             await self._save(subject)
         written = [subject for subject, seen in self._seen.items() if not seen.unsaved]
@@ -108,7 +108,7 @@ class LastUsed(PersonalData, Listener):
         def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
             nonlocal wanted
             if self._seen.get(subject) is not seen or self._memory.erased_at(subject) != erased_at:
-                return None  # erased meanwhile: nothing of it is written any more
+                return None  # erased meanwhile, so nothing of it may be written
             times = {key: at for key, at in _newer(_times(known), seen.times).items() if key in existing}
             newest = sorted(times, key=lambda key: (-times[key], key))[: self._most_items]
             seen.times = {key: times[key] for key in newest}
@@ -118,15 +118,15 @@ class LastUsed(PersonalData, Listener):
 
         written = await self._cursors.update(_cursor(subject), change)
         seen.unsaved = seen.unsaved or (wanted and not written)
-        self._cursors.forget(_cursor(subject))  # what it says is in RAM here
+        self._cursors.forget(_cursor(subject))  # its content is in RAM here already
 
     async def _existing(self, subject: str) -> Collection[str]:
-        """The ids of all items of a subject, on whichever branch. Raises MemoryFault."""
+        """The ids of all items of a subject, on every branch. Raises MemoryFault."""
         branches = await self._memory.branches(subject)
         return {key for name in branches.all for key in (await self._memory.view(subject, name)).items}
 
     def committed(self, subject: str, commit: Commit) -> None:
-        """What a commit stores or finds out of is used by that."""
+        """Count a commit as a use of the items it stores or expires."""
         ids = set()
         for event in commit.events:
             if event.event_type == "forget" and "link" not in event.ext:
@@ -139,7 +139,7 @@ class LastUsed(PersonalData, Listener):
 
 
 def kept(documents: Documents, subject: str) -> Mapping[str, int]:
-    """The times (ms) as they lie on disk, for who has no `LastUsed` at hand. Blocking."""
+    """The times (ms) on disk, for callers without a `LastUsed`. Blocking."""
     return _times(read(documents, session_name(_cursor(subject))))
 
 
@@ -148,7 +148,7 @@ def _cursor(subject: str) -> str:
 
 
 def _times(cursor: Mapping[str, object]) -> dict[str, int]:
-    """The times a cursor has; whatever else stands in it is left out."""
+    """The times in a cursor; anything else in it is ignored."""
     return {key: at for key, at in cursor.items() if isinstance(at, int) and valid_ms(at) and at > 0}
 
 

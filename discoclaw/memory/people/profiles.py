@@ -1,10 +1,10 @@
-"""Who people are: `profiles/<user id>.json` (see `core/profile`), made when somebody unseen speaks.
+"""People's profiles: `profiles/<user id>.json` (see `core/profile`), created when somebody new speaks.
 
-Names and first_seen are the file's own; notes and preferences are a view of the person's ledger, renewed
-after each change of it. Everything happens in RAM first and is written behind; a message never waits for it,
-and nothing is read before somebody speaks or is asked about. Of who opted out nothing is written anew, and
-of who was erased nothing comes back: messages from before make no profile. A file that can not be parsed is
-kept aside and counts as none. Knows nothing about Discord or prompts.
+The file is the source of names and first_seen. Notes and preferences are a view of the person's ledger,
+renewed after each change of it. RAM is updated first and the file later, so a message never waits for the
+disk; nothing is read before somebody speaks or is asked about. Nothing new is written about people who opted
+out, and nothing comes back about people who were erased: messages from before the erasing create no profile.
+A file that cannot be parsed is kept aside and treated as missing. Independent of Discord and of prompts.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """A name somebody spoke under. `sure`: they had another one in that place before, so it is a new one."""
+    """A name somebody spoke under. `sure`: they had a different one in that place before, so it is new."""
 
     name: str
     at_s: int
@@ -43,18 +43,18 @@ class _Sighting:
 
 @dataclass(slots=True)
 class _Entry:
-    """One person in RAM. `value` is what the file says, as far as it was read; None for no file."""
+    """One person in RAM. `value` is the file's content as far as it was read; None if there is no file."""
 
     value: Profile | None = None
     content: bytes = b""
     read: bool = False
     names: dict[str, str] = field(default_factory=dict)
-    """What they are called where: a person may have another name on each server."""
+    """Their names by place: a person may have a different name on each server."""
     sightings: list[_Sighting] = field(default_factory=list)
 
 
 class Profiles(PersonalData, Listener):
-    """The profiles of all who agree to it. They show what is recorded in `memory`, and tell its listeners."""
+    """The profiles of all who consent. They show what is in `memory`; its listeners are notified."""
 
     name = "profiles in RAM"
 
@@ -76,12 +76,12 @@ class Profiles(PersonalData, Listener):
         self._writing = asyncio.Lock()
 
     def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
-        """Somebody spoke at a time (ms) under a name; `where` is the server. Never blocks."""
+        """Record that somebody spoke at a time (ms) under a name; `where` is the server. Never blocks."""
         now = self._clock()
         self._entries.evict_idle(now, busy=_unsaved)
         entry = self._entries.use(user_id, now)
         if entry.names.get(where) == name:
-            return  # nothing new: nearly always
+            return  # the usual case: nothing new
         if not self._consent.may_keep(user_id, at):
             return
         entry.sightings.append(_Sighting(tidy_name(name), at // 1000, where in entry.names))
@@ -89,17 +89,17 @@ class Profiles(PersonalData, Listener):
         self._note(user_id)
 
     def at_hand(self, user_id: str) -> bool:
-        """Whether what RAM knows of somebody is all there is."""
+        """Whether RAM has everything that is known about somebody."""
         entry = self._entries.peek(user_id)
         return entry is not None and entry.read
 
     def in_ram(self, user_id: str) -> Profile | None:
-        """The profile, if it is at hand and there is one."""
+        """The profile if it is in RAM and there is one, else None."""
         entry = self._entries.peek(user_id)
         return entry.value if entry is not None else None
 
     async def get(self, user_id: str) -> Profile | None:
-        """The profile; None when there is none. Raises MemoryFault when it can not be read."""
+        """Return the profile, or None if there is none. Raises MemoryFault if it cannot be read."""
         entry = self._entries.use(user_id, self._clock())
         if not entry.read:
             async with self._writing:
@@ -107,21 +107,21 @@ class Profiles(PersonalData, Listener):
         return entry.value
 
     async def start(self) -> None:
-        """Nothing to start: the first change starts the writing."""
+        """Does nothing: the first change starts the writing."""
 
     async def settle(self) -> None:
-        """Wait until everything is written, or cannot be for now."""
+        """Wait until everything is written, or cannot be written for now."""
         await self._worker.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what waits within `grace_s`, then stop."""
+        """Write what is waiting within `grace_s`, then stop."""
         self._worker.hurry()
         await self._worker.close(grace_s)
 
     # ------------------------------------------------------------------ inside
 
     def _note(self, user_id: str) -> None:
-        """A file is to be written, and so is whatever the disk did not take before."""
+        """Queue a file for writing, together with those that the disk refused before."""
         self._worker.hurry()
         self._worker.note(user_id)
 
@@ -135,7 +135,7 @@ class Profiles(PersonalData, Listener):
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Nobody writes a profile meanwhile."""
+        """Keep everybody from writing a profile meanwhile."""
         async with self._writing:
             yield
 
@@ -150,11 +150,11 @@ class Profiles(PersonalData, Listener):
                 await self._read(user_id, entry)
         if entry.value is None and not entry.sightings:
             return  # they have not spoken yet
-        # Not while we are the one writer: an erasing waits for that, and holds the person's lock.
+        # Not while holding the writer's role: an erasing waits for that, and holds the person's lock.
         view = await self._view(subject)
         async with self._writing:
             if self._memory.erased_at(subject) != erased_at or self._entries.peek(user_id) is not entry:
-                return  # what came since has marked it anew
+                return  # a change meanwhile has queued it again
             after = self._seen_since(user_id, entry, view)
             content = render_json(after.to_json()) if after is not None else b""
             if after is None or content == entry.content:
@@ -167,9 +167,9 @@ class Profiles(PersonalData, Listener):
         self._memory.changes.written(subject)
 
     def _seen_since(self, user_id: str, entry: _Entry, view: View | None) -> Profile | None:
-        """What the file is to say now."""
+        """The current content for the file, or None if there is to be none."""
         profile = entry.value
-        if self._consent.opted_out(user_id):  # since they spoke
+        if self._consent.opted_out(user_id):  # after they spoke
             entry.sightings, entry.names = [], {}
         for one in entry.sightings:
             if profile is None:
@@ -179,7 +179,7 @@ class Profiles(PersonalData, Listener):
         return profile.with_view(view) if profile is not None and view is not None else profile
 
     async def _view(self, subject: str) -> View | None:
-        """What the person's memory says; None when it can not be read, and the file then stays as it is."""
+        """The view of the person's memory; None if it cannot be read, and the file then stays as it is."""
         try:
             return await self._memory.last_view(subject)
         except MemoryFault as fault:
@@ -187,7 +187,7 @@ class Profiles(PersonalData, Listener):
             return None
 
     async def _read(self, user_id: str, entry: _Entry) -> None:
-        """Read a file, once. The caller is the one writer."""
+        """Read a file, once. The caller must be the only writer."""
         if entry.read:
             return
         name = _file(user_id)

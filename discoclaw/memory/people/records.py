@@ -1,4 +1,4 @@
-"""Reading a record of a person or a channel: one JSON text, which people may have edited. Blocking."""
+"""Reads a record of a person or a channel: one JSON text, which people may have edited. Blocking."""
 
 import json
 import logging
@@ -15,9 +15,9 @@ T = TypeVar("T")
 def read(
     folder: Documents, name: str, parse: Callable[[object], T], *, what: str, now_ms: int
 ) -> tuple[T | None, bytes]:
-    """The record under a name, with its bytes; None where there is none. Raises OSError.
+    """Return the record under a name and its bytes; None if there is none. Raises OSError.
 
-    One that cannot be parsed is kept aside and counts as none; `what` it should have been is for the log.
+    A record that cannot be parsed is kept aside and treated as missing; `what` names its type for the log.
     """
     try:
         content = folder.read(name)

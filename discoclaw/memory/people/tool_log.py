@@ -1,13 +1,13 @@
-"""Which tools the model called for whom: `tools/<subject>.jsonl`, one line a call, kept for 30 days.
+"""The log of tools the model called, by person: `tools/<subject>.jsonl`, one line a call, kept for 30 days.
 
     {"id": 16 hex digits, "at": ms, "tool": name, "ok": bool, "content": the beginning of the answer,
      "channel": channel id or null, "session": session key, "private": bool}
 
-The subject is the person the model answered; there is one file a person, and what is in it is theirs.
-`private` says that the answer may show what is for their direct messages only.
-A line is noted at once and written later, in order, with one synced append for all that waits: no reply
-waits for it, and a disk that takes nothing costs lines at most. A line that can not be read counts as none.
-Knows nothing about tools or models.
+The subject is the person the model answered. Each person has one file, with nobody else's calls in it.
+`private` says that the answer may show something meant only for the person's direct messages.
+Lines are queued at once and written later, in order, with one synced append for all that wait. No reply waits
+for that, and a failing disk costs log lines at most. A line that cannot be read is ignored.
+Independent of tools and of models.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ from discoclaw.memory.disk.port import TOOLS, Disk, Documents, Log, drop
 from discoclaw.work import GRACE_S, Worker
 
 LONGEST = 300
-"""Characters (UTF-16 units) that are kept of an answer."""
+"""The most characters (UTF-16 units) of an answer that are logged."""
 KEPT_MS = 30 * 86_400_000
 MOST_BYTES = 1_000_000
-"""Of one person's file; of a longer one the newer half stays."""
+"""The most bytes of one person's file; of a longer one the newer half stays."""
 MOST_WAITING = 1_000
-"""Lines that wait for the disk; the oldest are lost then."""
+"""The most lines that wait for the disk; beyond that the oldest are lost."""
 REST_S = 30.0
-"""After a failure, until the disk is tried again."""
+"""The pause after a failure before the disk is tried again."""
 PURGE_EVERY_MS = 86_400_000
 
 _WRITING = "writing"
@@ -58,7 +58,7 @@ _NAME = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call. `at` is when (ms) it was answered, `ok` whether the tool did what was asked."""
+    """One call. `at` is when (ms) it was answered, `ok` whether the tool succeeded."""
 
     id: str
     at: int
@@ -71,7 +71,7 @@ class Call:
 
 
 def call_of(value: object) -> Call | None:
-    """The call that a decoded line says; None when it says none. What else stands in it is left out."""
+    """The call in a decoded line, or None if it is invalid. Unknown fields are ignored."""
     if not isinstance(value, Mapping):
         return None
     given: dict[str, Any] = {field.name: value.get(field.name) for field in fields(Call)}
@@ -81,7 +81,7 @@ def call_of(value: object) -> Call | None:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether a value read from outside can be this field of a call."""
+    """Whether a value read from disk is valid for this field of a call."""
     if name in ("ok", "private"):
         return isinstance(value, bool)
     if name == "at":
@@ -101,7 +101,7 @@ class _Waiting:
 
 
 class ToolLog(PersonalData):
-    """The logs of all subjects of a disk. What somebody said who wants no memory leaves no trace there."""
+    """The logs of all subjects of a disk. Nothing is logged for messages of people who want no memory."""
 
     name = "tool calls in RAM"
 
@@ -137,9 +137,9 @@ class ToolLog(PersonalData):
         private: bool,
         said_at: int,
     ) -> None:
-        """A tool was called now, to answer what somebody said at `said_at` (ms). Never blocks.
+        """Log a tool call, made now to answer what somebody said at `said_at` (ms). Never blocks.
 
-        `content` is what the tool answered; secrets are taken out here, and what is too long is cut.
+        `content` is the tool's answer; it is cut to `LONGEST`, and secrets are taken out of it.
         """
         if self._closed:
             return
@@ -159,21 +159,21 @@ class ToolLog(PersonalData):
         self._worker.note(_WRITING)
 
     async def start(self) -> None:
-        """Nothing to start: the first line starts the writing."""
+        """Does nothing: the first line starts the writing."""
 
     async def settle(self) -> None:
-        """Wait until all that was noted so far is written, or the disk refused it just now."""
+        """Wait until everything logged so far is written, or the disk has refused it."""
         self._worker.hurry()
         await self._worker.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what waits, within `grace_s`."""
+        """Write what is waiting, within `grace_s`."""
         self._closed = True
         self._worker.hurry()
         await self._worker.close(grace_s)
 
     async def purge(self, now_ms: int) -> int:
-        """Remove, once a day, what is older than 30 days at a time (ms). Returns how many lines went.
+        """Remove lines older than 30 days at a time (ms), once a day. Returns how many lines were removed.
 
         Raises MemoryFault when the disk fails.
         """
@@ -192,7 +192,7 @@ class ToolLog(PersonalData):
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Nobody writes a line meanwhile, and none that waits for a subject is written any more."""
+        """Keep everybody from writing a line meanwhile, and drop the subject's waiting lines."""
         async with self._alone:
             self._waiting = deque(one for one in self._waiting if one.subject != erasure.subject)
             yield
@@ -200,7 +200,7 @@ class ToolLog(PersonalData):
     # ------------------------------------------------------------------ inside
 
     async def _write(self, _: str) -> None:
-        """Write what waits. Raises OSError and MemoryFault; what the disk does not take waits on."""
+        """Write what is waiting. Raises OSError and MemoryFault; unwritten lines keep waiting."""
         async with self._alone:
             batch, self._waiting = self._waiting, deque()
             written: dict[str, int] = {}
@@ -214,7 +214,7 @@ class ToolLog(PersonalData):
                 self._tell(written)
 
     def _append_all(self, batch: Iterable[_Waiting], written: dict[str, int]) -> None:
-        """Append each subject's lines; into `written` goes how many of whom. Raises OSError, MemoryFault."""
+        """Append all lines; `written` gets the counts by subject. Raises OSError, MemoryFault."""
         calls: dict[str, list[Call]] = {}
         for one in batch:
             if self._consent.may_keep(user_of(one.subject) or "", one.said_at):
@@ -225,7 +225,7 @@ class ToolLog(PersonalData):
             written[subject] = len(some)
 
     def _purge(self, until: int, gone: dict[str, int]) -> None:
-        """Remove what is from before a time (ms); into `gone` goes how many lines of whom. Raises OSError."""
+        """Remove lines from before a time (ms); `gone` receives the counts by subject. Raises OSError."""
         folder, failed = self._disk.documents(TOOLS), None
         for name in folder.names():
             if (subject := subject_of(name)) is None:
@@ -233,7 +233,7 @@ class ToolLog(PersonalData):
             try:
                 if number := _without_old(folder, name, log_of(self._disk, subject), until):
                     gone[subject] = number
-            except OSError as error:  # one file must not keep the others
+            except OSError as error:  # one file's failure must not stop the others
                 failed = error
         if failed is not None:
             raise failed
@@ -247,23 +247,23 @@ class ToolLog(PersonalData):
 
 
 def subject_of(name: str) -> str | None:
-    """Whose log a file in the folder is; None for anything else."""
+    """The subject of a log file in the folder; None for any other file."""
     found = _NAME.fullmatch(name)
     return found[1] if found is not None else None
 
 
 def log_of(disk: Disk, subject: str) -> Log:
-    """The log of one subject, whether it is there or not."""
+    """The log of one subject, whether it exists or not."""
     return disk.log(f"{TOOLS}/{safe_id(subject)}.jsonl")
 
 
 def read(lines: Log) -> list[Call]:
-    """The calls, as they stand, each once."""
+    """Return the calls in the order of the file, without duplicates."""
     return list({one.id: one for one in _calls(lines.read())}.values())
 
 
 def add(lines: Log, calls: Iterable[Call]) -> int:
-    """Add those that are not there yet; how many. Raises MemoryFault too, when somebody else writes."""
+    """Add the calls that are missing. Returns how many. Raises MemoryFault too, if somebody else writes."""
     before = lines.read()
     known = {one.id for one in _calls(before)}
     new = [one for one in calls if one.id not in known]
@@ -273,7 +273,7 @@ def add(lines: Log, calls: Iterable[Call]) -> int:
 
 
 def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
-    """Add to what is there; when that gets too long, the newer half stays."""
+    """Append calls; if the log gets too long, the newer half stays."""
     content = b"".join(map(_line, calls))
     if len(before) + len(content) > MOST_BYTES:
         lines.replace(_newer_half([*_calls(before), *_calls(content)]))
@@ -282,7 +282,7 @@ def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
 
 
 def _without_old(folder: Documents, name: str, lines: Log, until: int) -> int:
-    """Remove from one log what is from before a time (ms), and what nobody can read. How many lines went."""
+    """Remove lines from before a time (ms), and unreadable ones, from a log. Returns how many."""
     before = lines.read()
     kept = [one for one in _calls(before) if one.at >= until]
     number = len(before.splitlines()) - len(kept)

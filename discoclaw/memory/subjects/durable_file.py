@@ -1,10 +1,10 @@
-"""`durable/<user-id>.json`: what HEAD says now, in DNAM's schema, version 1. Rendering and reading only.
+"""`durable/<user-id>.json`: HEAD's current items in DNAM's schema, version 1. Rendering and reading only.
 
 {version: 1, updatedAt: ms, items: [{id, kind, text, tags, status, source, createdAt, updatedAt}]}
 
-`updatedAt` is the time of the last commit, so it tells of which commit a file is the picture. Files of the
-TypeScript DiscoClaw are read too: version 2 with hit counters, version 1 with version 2's fields, and
-duplicate ids, of which the active and newest one counts.
+`updatedAt` is the time of the last commit, so it tells which commit a file shows. Files of the TypeScript
+DiscoClaw can be read too: version 2 with hit counters, version 1 with version 2's fields, and files with
+duplicate ids, where the newest active item wins.
 """
 
 import json
@@ -20,16 +20,16 @@ from discoclaw.core.view import View
 VERSION = 1
 FOREIGN_VERSIONS = (2,)
 MOST_CHANGED = 16
-"""Where more items are others than in the same places before, they are looked up one by one."""
+"""If more items than this differ from those in the same positions before, they are looked up one by one."""
 
 
 class Unreadable(Refused):
-    """The file is no durable file at all; the text says why."""
+    """The file is not a durable file at all; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class DurableFile:
-    """What a file says. `rejected` are items that can not be adopted, and why; `mistaken` their ids."""
+    """A file's content. `rejected` are items that cannot be adopted, and why; `mistaken` are their ids."""
 
     version: int
     updated_at: int
@@ -39,19 +39,19 @@ class DurableFile:
 
 
 class Renderer:
-    """Writes views as files. Keeps the bytes of each item, since most stay between two commits."""
+    """Renders views as files. Caches the bytes of each item, since most do not change between two commits."""
 
     def __init__(self) -> None:
         self._items: list[Item] = []
         self._written: list[bytes] = []
 
     def render(self, view: View) -> bytes:
-        """The same bytes as `render(view)`, sooner."""
+        """Return the same bytes as `render(view)`, but faster."""
         items, before, written = list(view.items.values()), self._items, list(self._written)
         changed = [
             place for place, (new, old) in enumerate(zip(items, before, strict=False)) if new is not old
         ]
-        if len(items) < len(before) or len(changed) > MOST_CHANGED:  # something left, and others moved up
+        if len(items) < len(before) or len(changed) > MOST_CHANGED:  # an item left, so others moved up
             known = {id(item): text for item, text in zip(before, written, strict=True)}
             written = [known.get(id(item)) or _item_text(item) for item in items]
         else:
@@ -63,7 +63,7 @@ class Renderer:
 
 
 def render(view: View) -> bytes:
-    """The file's bytes for a view: a pure function, so that a lost file comes back byte for byte."""
+    """Return the file's bytes for a view. A pure function, so that a lost file comes back byte for byte."""
     return _file_text(view.updated_at, [_item_text(item) for item in view.items.values()])
 
 
@@ -73,14 +73,14 @@ def _item_text(item: Item) -> bytes:
 
 
 def _file_text(updated_at: int, items: list[bytes]) -> bytes:
-    """What `json.dumps` with an indent of two would write, put together from the items' texts."""
+    """The output of `json.dumps` with an indent of two, put together from the items' texts."""
     body = b"[\n    " + b",\n    ".join(items) + b"\n  ]" if items else b"[]"
     head = f'{{\n  "version": {VERSION},\n  "updatedAt": {updated_at},\n  "items": '
     return head.encode() + body + b"\n}\n"
 
 
 def parse(content: bytes, *, now_ms: int) -> DurableFile:
-    """Read a durable file. Raises Unreadable, or NewerSchema for a version we do not know."""
+    """Read a durable file. Raises Unreadable, or NewerSchema for an unknown version."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -118,10 +118,10 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
 
 
 def _facets(item: Item, source: object) -> Facets:
-    """What the file tells of an item beyond the schema: who stated it, and what a DM may have told.
+    """An item's facts beyond the schema: who stated it, and whether it may have been said in a DM.
 
-    The TypeScript bot wrote the server's id with everything but what it learned in DMs. Our own files say
-    nothing of it: where the ledger is lost, what came from a message counts as learned in private.
+    The TypeScript bot stored the server's id with everything except what it learned in DMs. Files of this bot
+    do not have it: if the ledger is lost, everything that came from a message counts as learned in private.
     """
     told = source if isinstance(source, Mapping) else {"type": "manual"}
     if item.source == MANUAL and told.get("type", "manual") == "manual":

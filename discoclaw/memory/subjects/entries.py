@@ -1,6 +1,6 @@
-"""The subjects that are in RAM, each behind a lock of its own.
+"""The subjects that are in RAM, each with its own lock.
 
-Idle subjects leave RAM; one whose lock is held, or waited for, stays. Knows nothing about what is in files.
+Idle subjects leave RAM, except those whose lock is held or waited for. Independent of what is in the files.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ class Entry:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     files: SubjectFiles | None = None
     users: int = 0
-    """Who holds the lock or waits for it: while there are any, the entry stays."""
+    """How many hold the lock or wait for it; the entry is not evicted before this is 0."""
 
 
 @asynccontextmanager
 async def locked(entry: Entry) -> AsyncIterator[None]:
-    """The entry's lock; whoever waits for it keeps the entry from being evicted."""
+    """Hold the entry's lock; waiting for it already keeps the entry from being evicted."""
     entry.users += 1
     try:
         async with entry.lock:
@@ -64,7 +64,7 @@ class Entries(PersonalData):
         return self._entries.peek(subject) is not None
 
     def use(self, subject: str) -> Entry:
-        """The entry of a subject, made if missing. Raises MemoryFault for what can name no file."""
+        """Return the entry of a subject, created if missing. Raises MemoryFault for an invalid name."""
         now = self._clock()
         if now - self._swept > _SWEEP_MS:
             self._swept = now
@@ -72,20 +72,20 @@ class Entries(PersonalData):
         return self._entries.use(safe_id(subject), now)
 
     def drop_unused(self, subject: str) -> None:
-        """Let a subject leave RAM, unless somebody uses it."""
+        """Evict a subject, unless somebody is using it."""
         entry = self._entries.peek(subject)
         if entry is not None and entry.users == 0:
             self._entries.drop(subject)
 
     def evict_idle(self) -> list[str]:
-        """Let idle subjects leave RAM now; they come back from disk when used."""
+        """Evict idle subjects now; they are read from disk when used again."""
         return self._entries.evict_idle(self._clock(), busy=lambda entry: entry.users > 0)
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Nobody writes the memory of a group while a person is taken out of it; then it is read anew.
+        """Keep everybody from writing groups' memories while a person is removed; they are then read again.
 
-        A group that nobody uses now needs no lock: who comes later finds the tombstone.
+        A group that is not in use needs no lock: whoever opens it later finds the tombstone.
         """
         if user_of(erasure.subject) is None:
             yield
@@ -97,7 +97,7 @@ class Entries(PersonalData):
                     entry.files = None
                 yield
         finally:
-            for entry in self._groups():  # those that came meanwhile may have read what is gone
+            for entry in self._groups():  # newly opened ones may have read what is erased now
                 async with locked(entry):
                     entry.files = None
 

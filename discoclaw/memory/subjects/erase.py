@@ -1,6 +1,6 @@
-"""Erasing a whole subject: behind every record, and with what the bot's own memory took from their words.
+"""Erases a whole subject, dated after every record, and the bot's own memory where it rests on their words.
 
-`erasing` does the work; this finds the time of the erasing, and who has to hear of it.
+`erasing` does the work; this module determines the time of the erasing, and notifies the other parts.
 """
 
 import logging
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class SubjectEraser:
-    """Erases subjects from `entries` and, by `eraser`, from wherever else there is anything."""
+    """Erases subjects from `entries` and, through `eraser`, from everywhere else."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class SubjectEraser:
     async def erase(
         self, subject: str, asked_at: int, history: Callable[[str], Awaitable[History]]
     ) -> Erased:
-        """Erase a subject, and the bot's own memory where that rests on their words (see `history`)."""
-        # Before, so that a kill in between leaves nothing of it; and behind, for what came in between.
+        """Erase a subject, and the bot's own memory if that rests on their words (see `history`)."""
+        # Before it, so that being killed in between leaves nothing; and after, for what was added meanwhile.
         before = await self._erase_soul_of(subject, asked_at, history)
         erased = await self._erase(subject, asked_at)
         soul = await self._erase_soul_of(subject, asked_at, history) or before
@@ -61,7 +61,7 @@ class SubjectEraser:
     async def _erase_soul_of(
         self, subject: str, asked_at: int, history: Callable[[str], Awaitable[History]]
     ) -> Erased | None:
-        """Erase the bot's own memory, if anything in it rests on a person's words; else None."""
+        """Erase the bot's own memory if anything in it rests on a person's words; otherwise return None."""
         user = user_of(subject)
         if user is None:
             return None
@@ -75,7 +75,7 @@ class SubjectEraser:
         if theirs:
             return await self._erase(BOT, asked_at)
         if not known:
-            self._entries.drop_unused(BOT)  # it was only looked at
+            self._entries.drop_unused(BOT)  # it was opened only for this check
         return None
 
     async def _erase(self, subject: str, asked_at: int) -> Erased:
@@ -85,7 +85,7 @@ class SubjectEraser:
             last = files.branches.last_ms if files is not None else await in_thread(self._last_ms, subject)
             last = max(last, await in_thread(self._last_in_groups, subject))
             now = self._clock()
-            # Records may be ahead of the clock, but one of the year 9999 must not bar what is said till then.
+            # Records may be ahead of the clock, but one of the year 9999 must not bar learning till then.
             since = self._tombstones.erased_at(subject)
             at = max(now, asked_at, min(last, now + HOUR_MS), since + 1)
             erased = await self._eraser.erase(subject, at)
@@ -95,7 +95,7 @@ class SubjectEraser:
         return erased
 
     def _last_in_groups(self, subject: str) -> int:
-        """When (ms) a group last recorded what rests on a person's words, as far as that can be read."""
+        """The time (ms) of the newest group record resting on a person's words, as far as readable."""
         user = user_of(subject)
         try:
             return newest(self._ledgers, user) if user is not None else 0
@@ -112,9 +112,9 @@ class SubjectEraser:
 
 
 def _rests_on(commit: Commit, user: str) -> bool:
-    """Whether a commit of the bot's own memory says that it rests on a person's words, or is about them.
+    """Whether a commit of the bot's own memory is attributed to a person's words, or is about them.
 
-    One that was imported without its history says so only by the tag of an item, which is whose it is.
+    An item that was imported without its history is attributed only by its tag, which names the person.
     """
     tagged = (tidy_tags(event.ext.get("item", {}).get("tags")) for event in commit.events)
     return commit.metadata.get(HUMAN) == user or any(user in tags for tags in tagged)

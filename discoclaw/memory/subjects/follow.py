@@ -1,9 +1,9 @@
-"""Followers of the ledger: whoever mirrors memory elsewhere, each with a saved cursor.
+"""Followers of the ledger: they mirror memory elsewhere, each with a saved cursor.
 
-The writer never calls a mirror. It says that a subject changed; a follower's own task then brings the
-mirror up to date and saves how far it came. What changed while the program was down is found at the start,
-by comparing the sizes of the ledgers with the cursor. A mirror may lag or die; nothing else notices.
-Knows nothing about what a mirror is.
+The writer never calls a mirror. It only reports that a subject changed; a follower's own task then updates
+the mirror and saves its progress. Changes made while the program was down are found at the start, by
+comparing the sizes of the ledgers with the cursor. A mirror may lag or fail without affecting anything else.
+Independent of what a mirror is.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from discoclaw.work import RETRY_S, Worker
 log = logging.getLogger(__name__)
 
 Mirror = Callable[[str], Awaitable[None]]
-"""Brings the mirror of one subject up to date; raises when it could not."""
+"""Updates the mirror of one subject; raises if that fails."""
 
 
 class Follower(Listener):
     """Keeps one mirror up to date. `retry_s` is the first pause after a failure; it doubles up to an hour.
 
-    The cursor is saved whenever nothing can be done now. A subject that fails waits alone; the others go on.
+    The cursor is saved whenever nothing is left to do for now. A failing subject does not hold up the others.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class Follower(Listener):
         self._ledgers = ledgers_at(ledgers)
         self._cursors = cursors
         self._sizes: dict[str, int] = {}
-        """How long the ledgers were that are mirrored, where the cursor does not say so yet."""
+        """The lengths of mirrored ledgers that are not in the saved cursor yet."""
         self._worker = Worker(self._name, self._bring, retry_s=retry_s, idle=self._save)
 
     async def catch_up(self) -> None:
-        """Queue every subject whose ledger is not as long as the cursor says."""
+        """Queue every subject whose ledger length differs from the cursor."""
         done = await self._cursors.get(self._name)
         try:
             there = await asyncio.to_thread(self._ledgers.by_age)
@@ -61,18 +61,18 @@ class Follower(Listener):
         self.touch(subject)
 
     def touch(self, subject: str) -> None:
-        """A subject changed. Never blocks. One that failed lately still waits out its pause."""
+        """Queue a subject that changed. Never blocks. After a recent failure it still waits out its pause."""
         self._worker.note(subject)
 
     async def start(self) -> None:
-        """Nothing to start: `catch_up` is called when the mirror can be reached."""
+        """Does nothing: `catch_up` is called when the mirror can be reached."""
 
     async def settle(self) -> None:
-        """Wait until nothing can be done now; failures may be waiting for their next try."""
+        """Wait until nothing is left to do for now; failed subjects may be waiting for a retry."""
         await self._worker.settle()
 
     async def close(self) -> None:
-        """Stop; what is left is found again at the next start."""
+        """Stop; the next start finds what is left."""
         await self._worker.close(0)
 
     # ------------------------------------------------------------------ inside
@@ -83,13 +83,13 @@ class Follower(Listener):
         self._sizes[subject] = size
 
     async def _save(self, subjects: Collection[str]) -> None:
-        """Save what was done; a subject that is gone, or was erased meanwhile, leaves no trace."""
+        """Save the progress, without subjects that are gone or were erased meanwhile."""
         done, erasings = dict(self._sizes), self._cursors.erasings
         gone = await asyncio.to_thread(lambda: {subject for subject in done if not self._size(subject)})
 
         def noted(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if erasings != self._cursors.erasings:
-                return None  # all that is lost is that it is done again
+                return None  # the only cost is that the work is repeated
             return {subject: size for subject, size in {**known, **done}.items() if subject not in gone}
 
         await self._cursors.update(self._name, noted)

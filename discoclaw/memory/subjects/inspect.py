@@ -1,4 +1,4 @@
-"""Looking at memory on disk without changing it, also while the bot runs: for the command line.
+"""Inspects memory on disk without changing it, also while the bot runs; for the command line.
 
 Read-only: nothing is adopted, repaired or kept aside. A path stands for the plain files below it (`root`,
 `data/memory`). Blocking.
@@ -30,7 +30,7 @@ _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A subject as it lies on disk. `faults` are sentences, empty when all is well.
+    """A subject as it is on disk. `faults` are sentences, empty if nothing is wrong.
 
     `damage` are the lines of the ledger that do not verify, `torn` the bytes of an unfinished last line.
     """
@@ -43,7 +43,7 @@ class Inspection:
 
     @property
     def view(self) -> View:
-        """What HEAD's branch says."""
+        """The view of HEAD's branch."""
         return self.history.shown()
 
     @property
@@ -53,9 +53,9 @@ class Inspection:
 
 
 def subject_named(name: str) -> str:
-    """The subject a person means on the command line: "123", "user-123" or "<@123>"; "group:7", "<#7>".
+    """The subject that a name on the command line means: "123", "user-123" or "<@123>"; "group:7", "<#7>".
 
-    Raises MemoryFault when that can not be one.
+    Raises MemoryFault if the name is invalid.
     """
     plain = name.strip().removesuffix(">")
     for mark in ("group:", "<#"):
@@ -77,7 +77,7 @@ def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str
 
 
 def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
-    """Every subject of whom there is anything: a memory, or a file that says who or what it is.
+    """Every subject with any record: a memory, a profile or a group file.
 
     Sorted. Raises MemoryFault.
     """
@@ -93,7 +93,7 @@ def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str
 
 
 def unfinished(where: Path | Disk) -> set[str]:
-    """Subjects whose erasing was interrupted: some of their files may still be there. Raises MemoryFault."""
+    """Subjects whose erasing was interrupted: some of their files may still exist. Raises MemoryFault."""
     intents = disk_at(where).documents(INTENTS)
     try:
         names = [name for name in intents.names() if name.endswith(".json")]
@@ -107,7 +107,8 @@ def unfinished(where: Path | Disk) -> set[str]:
 def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -> Inspection:
     """Read and verify one subject. A missing ledger is an empty memory. Raises MemoryFault.
 
-    A running bot writes ledger and file one after the other: what looks wrong is looked at once more.
+    A running bot writes ledger and file one after the other, so an apparent mismatch is checked a second
+    time.
     """
     disk = disk_at(where, durable_folder)
     try:

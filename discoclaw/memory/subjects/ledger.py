@@ -1,9 +1,9 @@
 """The ledger of one subject: a log of records, commits and refs, one line each. The only writer of history.
 
-Appending a line is the commit; a crash leaves all of it or none. A torn last line (no newline, or not
-parsable at the very end) is dropped on load and kept aside. A damaged line elsewhere is said, and all
-other lines still load; nothing is rewritten, and nothing more is appended until `repair` has been asked
-for, which keeps the original. Knows nothing about views, Discord or who asks.
+Appending a line is the commit; after a crash either all of it is there or nothing. A torn last line (no
+newline, or not parsable at the very end) is dropped on load and kept aside. A damaged line elsewhere is
+reported, and all other lines still load. Nothing is rewritten, and nothing more is appended, until somebody
+asks for `repair`, which keeps the original. Independent of views, of Discord and of the callers.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A line that does not verify: its number, from 1, and why. `newer`: of a newer version of ours."""
+    """A line that does not verify: its number, from 1, and why. `newer`: a newer version wrote it."""
 
     line: int
     reason: str
@@ -35,9 +35,9 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a ledger holds: its verified records in the order of its lines, its length in bytes, its faults.
+    """A ledger's content: its verified records in the order of its lines, its length in bytes, its faults.
 
-    `torn` counts the bytes of an unfinished last line, behind `size`.
+    `torn` counts the bytes of an unfinished last line, after `size`.
     """
 
     records: tuple[Record, ...]
@@ -57,12 +57,12 @@ class Loaded:
 
 
 def read(where: Path | Log) -> Loaded:
-    """Load and verify a ledger; writes nothing. A missing one is an empty one. Raises OSError."""
+    """Load and verify a ledger; writes nothing. A missing one counts as empty. Raises OSError."""
     return decode(log_at(where).read())
 
 
 def decode(content: bytes, *, known: frozenset[str] = frozenset()) -> Loaded:
-    """Verify the lines of a ledger. `known` are commits that stand in lines before these."""
+    """Verify the lines of a ledger. `known` are commits on earlier lines."""
     records: list[Record] = []
     lines: list[int] = []
     damage: list[Damage] = []
@@ -99,7 +99,7 @@ def begun(where: Path | Log, records: Sequence[Record]) -> tuple[Loaded, bytes]:
 
 
 def _orphans(records: Sequence[Record], lines: Sequence[int], here: set[str]) -> list[Damage]:
-    """Commits that follow one which is not here, unless a repair has accepted that."""
+    """Commits whose parent is missing, unless a repair has accepted that."""
     mended = {one.head for one in records if isinstance(one, Ref) and one.action == "mend"}
     found = []
     for number, record in zip(lines, records, strict=True):
@@ -111,17 +111,18 @@ def _orphans(records: Sequence[Record], lines: Sequence[int], here: set[str]) ->
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair did: the damage that is gone, and the copy of what was there."""
+    """The outcome of a repair: the damage that is gone, and the copy of the original."""
 
     damage: tuple[Damage, ...]
     kept_as: Path
 
 
 def repair(where: Path | Log, *, now_ms: int, stamp: str) -> Repaired | None:
-    """Write a ledger anew from the lines that verify; None when nothing is wrong with it.
+    """Rewrite a ledger from the lines that verify; None if nothing is wrong with it.
 
     The original is kept beside it as `<name>.damaged-<stamp>`. A commit whose parent is lost stays, with a
-    ref that says so. Raises MemoryFault when a line is of a newer version, OSError when the disk fails.
+    ref that records the loss. Raises MemoryFault when a line is of a newer version, OSError when the disk
+    fails.
     """
     lines = log_at(where)
     path, loaded = lines.path, read(lines)
@@ -150,9 +151,9 @@ def repair(where: Path | Log, *, now_ms: int, stamp: str) -> Repaired | None:
 
 
 class Ledger:
-    """A subject's ledger, open for appending behind what was `loaded`. Callers hold the subject's lock.
+    """A subject's ledger, open for appending after what was `loaded`. Callers hold the subject's lock.
 
-    `hashed` has been fed the lines as far as they are sound; `digest` is that SHA-256, as snapshots name it.
+    `hashed` has been fed the sound lines; `digest` is that SHA-256, by which snapshots identify the ledger.
     """
 
     def __init__(self, where: Path | Log, loaded: Loaded, hashed: "hashlib._Hash | None" = None) -> None:
@@ -174,10 +175,10 @@ class Ledger:
         return self._hash.hexdigest()
 
     def append(self, *records: Record, stamp: str) -> None:
-        """Write records, durably, each whole or not at all. `stamp` names a file kept aside, if need be.
+        """Write records durably, all or nothing. `stamp` names a file kept aside, if need be.
 
-        Raises MemoryFault when the ledger is damaged or the disk does not take the lines; nothing is then
-        recorded, on disk or here.
+        Raises MemoryFault when the ledger is damaged or the disk refuses the lines; nothing is then recorded,
+        on disk or in RAM.
         """
         if self.damage:
             raise MemoryFault(

@@ -1,6 +1,6 @@
-"""Reading subjects from a store: their files, their histories, and branches that are not in RAM.
+"""Reads subjects from a store: their files, their histories, and branches that are not in RAM.
 
-Whatever the disk cannot give is a MemoryFault that names the subject. Callers hold the subject's lock.
+Every disk failure becomes a MemoryFault that names the subject. Callers hold the subject's lock.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from discoclaw.memory.subjects.subject import SubjectFiles
 
 
 class Opener:
-    """Opens the subjects of a store. A branch has `max_items` at most; `snapshots` is a folder of caches."""
+    """Opens the subjects of a store. A branch has at most `max_items`; `snapshots` is a folder of caches."""
 
     def __init__(
         self, disk: Disk, snapshots: Path, tombstones: Tombstones, *, max_items: int, clock: Clock
@@ -32,7 +32,7 @@ class Opener:
         self._clock = clock
 
     async def open(self, subject: str) -> SubjectFiles:
-        """A subject's files as they lie on disk."""
+        """A subject's files as they are on disk."""
         try:
             return await asyncio.to_thread(self._open, subject)
         except OSError as error:
@@ -62,12 +62,12 @@ class Opener:
         )
 
     def present(self, *subjects: str) -> int:
-        """The time (ms) of a record made now: behind every erasing of these, even if the clock is not."""
+        """The time (ms) for a record now: after every erasing of these subjects, even by a slow clock."""
         return max(self._clock(), *(self._tombstones.erased_at(subject) + 1 for subject in subjects))
 
 
 async def history_of(files: SubjectFiles) -> History:
-    """All that ever was of a subject."""
+    """The full history of a subject."""
     try:
         return await asyncio.to_thread(files.history)
     except OSError as error:
@@ -75,7 +75,7 @@ async def history_of(files: SubjectFiles) -> History:
 
 
 async def branch_view_of(files: SubjectFiles, branch: str | None) -> View:
-    """A branch's view, from disk if need be; HEAD's unless one is named."""
+    """A branch's view, from disk if need be; by default HEAD's."""
     if branch is None or branch == files.branches.current:
         return files.view
     if files.in_ram(branch):

@@ -1,8 +1,8 @@
 """A snapshot of a long ledger's view, so that a start need not fold ten thousand commits. Safe to delete.
 
-It names the SHA-256 of the part of the ledger it was made from, which was verified then: the same bytes add
-up to the same view. Anything else about it that does not fit makes it worthless, and the ledger is read
-whole. It is sealed with a hash of its own against bit rot; like the ledger's, it is no signature.
+It stores the SHA-256 of the verified part of the ledger that it was made from: the same bytes give the same
+view. If anything about it does not fit, it is ignored and the whole ledger is read. A hash of its own
+protects it against bit rot; like the ledger's hashes, that is no signature.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class Snapshot:
 
 
 def save(path: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot. A disk that does not take it is a warning: nothing is lost without it."""
+    """Write a snapshot. A failing disk is only a warning: nothing is lost without a snapshot."""
     body = {
         "version": VERSION,
         "size": snapshot.size,
@@ -50,7 +50,7 @@ def save(path: Path, snapshot: Snapshot) -> None:
 
 
 def load(path: Path) -> Snapshot | None:
-    """The snapshot of a file, or None when there is none that can be used."""
+    """The snapshot in a file, or None if there is no usable one."""
     try:
         seal, _, text = path.read_bytes().rstrip(b"\n").partition(b"\n")
         if hashlib.sha256(text).hexdigest().encode() != seal:

@@ -1,11 +1,10 @@
 """The memory of all subjects: views in RAM, each behind its own lock, backed by ledger and durable file.
 
-Reading is a look into RAM (and one `stat`, so that a file edited by hand counts at once). Changing takes
-the subject's lock: draft on the newest view, append the commit, replace the durable file, publish the new
-view, tell the followers. Whoever writes one person's memory comes through here, so a person who talks in
-two channels, a command and a loop never lose each other's update. Erasing (`erase`) goes through here too:
-whoever waits for the lock meanwhile finds an empty memory.
-Knows nothing about Discord, models or prompts.
+Reading is a look into RAM (and one `stat`, so that an edit by hand takes effect at once). Changing takes the
+subject's lock: draft on the newest view, append the commit, replace the durable file, publish the new view,
+notify the followers. Every writer of a person's memory goes through here, so a person who talks in two
+channels, a command and a loop never lose each other's update. Erasing (`erase`) goes through here too:
+whoever was waiting for the lock then finds an empty memory. Independent of Discord, models and prompts.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,11 +42,12 @@ T = TypeVar("T")
 
 
 class Memory:
-    """Views of subjects, and the one way to change them, on stores or on plain files below `data/memory`.
+    """The views of subjects, and the only way to change them, on stores or on plain files below
+    `data/memory`.
 
-    `personal` are the parts that an erasing visits: what lies in the stores is registered here, all else by
-    whoever builds it (`join`). `changes` tell whoever has to hear of a record. Idle subjects leave RAM after
-    `idle_ms`. `cursors` are those of the store unless given.
+    `personal` are the parts that an erasing visits: those in the stores are registered here, all others by
+    whoever builds them (`join`). `changes` notifies listeners of new records. Idle subjects leave RAM after
+    `idle_ms`. `cursors` are the store's by default.
     """
 
     def __init__(
@@ -81,18 +81,18 @@ class Memory:
         )
 
     def join(self, *parts: PersonalData | Listener) -> None:
-        """Have every erasing visit the parts that store personal data, and listeners hear what changes."""
+        """Register parts: an erasing visits those with personal data, and listeners are told of changes."""
         self.personal.add(*(one for one in parts if isinstance(one, PersonalData)))
         self.changes.add(*(one for one in parts if isinstance(one, Listener)))
 
     # ------------------------------------------------------------------ the folder
 
     def open(self) -> None:
-        """Take the folder, and finish erasings that were interrupted; see `DataFolder.open`."""
+        """Take the folder, and finish interrupted erasings; see `DataFolder.open`."""
         self._folder.open(lambda: self.eraser.resume(self._clock()))
 
     def bring_decisions(self, source: Disk) -> None:
-        """Add who opted out and who was erased elsewhere to what is known here, durably. Blocking.
+        """Add the opt-outs and erasings recorded elsewhere to those known here, durably. Blocking.
 
         Raises MemoryFault.
         """
@@ -104,16 +104,16 @@ class Memory:
         return self._folder.rescue()
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Release the folder."""
         self._folder.close()
 
     # ------------------------------------------------------------------ reading and changing
 
     async def view(self, subject: str, branch: str | None = None) -> View:
-        """What is remembered of a subject now, on HEAD's branch or the one named.
+        """Return what is remembered about a subject now, on HEAD's branch or the one named.
 
-        A branch that does not exist yet says what `main` says. Raises MemoryFault when memory can not be
-        read. Never waits for somebody who is writing: what was there before is then the answer.
+        A branch that does not exist yet shows `main`. Raises MemoryFault if the memory cannot be read. Never
+        waits for a writer: it then returns the state before that write.
         """
         known = self.view_in_ram(subject, branch)
         if known is not None:
@@ -123,7 +123,7 @@ class Memory:
             return await branch_view_of(await self._loaded(subject, entry), branch)
 
     def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
-        """The view, if it is at hand and no file was edited by hand. Costs one `stat`."""
+        """The view if it is in RAM and nobody edited its file, else None. Costs one `stat`."""
         entry = self._entries.use(subject)
         files = entry.files
         if files is None or not (entry.lock.locked() or files.current()):
@@ -133,16 +133,16 @@ class Memory:
         return files.branch_view(branch) if files.in_ram(branch) else None
 
     async def last_view(self, subject: str) -> View:
-        """What HEAD's branch said when anybody last looked: a file that was edited since is not looked at.
+        """The last known view of HEAD's branch, without checking whether the file was edited since.
 
-        For who only shows memory elsewhere, and hears of the edit by `changed`: a look would keep the view
-        from whoever answers the person at the same time. Raises MemoryFault when memory can not be read.
+        For mirrors, which hear of an edit through `changed`: a check here would keep the view from a reply to
+        the person at the same time. Raises MemoryFault if the memory cannot be read.
         """
         files = self._entries.use(subject).files
         return files.view if files is not None else await self.view(subject)
 
     async def branches(self, subject: str) -> Branches:
-        """The branches of a subject. Raises MemoryFault when they can not be read."""
+        """Return the branches of a subject. Raises MemoryFault if they cannot be read."""
         entry = self._entries.use(subject)
         if entry.files is not None and (entry.lock.locked() or entry.files.current()):
             return entry.files.branches
@@ -150,14 +150,14 @@ class Memory:
             return (await self._loaded(subject, entry)).branches
 
     def branches_in_ram(self, subject: str) -> Branches | None:
-        """The branches, if they are at hand."""
+        """The branches if they are in RAM, else None."""
         files = self._entries.use(subject).files
         return files.branches if files is not None else None
 
     async def history(self, subject: str) -> History:
-        """All that ever was of a subject, read from disk. Raises MemoryFault when that fails.
+        """Return the full history of a subject, read from disk. Raises MemoryFault if that fails.
 
-        Nobody who writes waits for that: what is appended meanwhile is in it, or is not.
+        No writer waits for the reading, so a record appended meanwhile may or may not be included.
         """
         entry = self._entries.use(subject)
         async with locked(entry):
@@ -175,12 +175,13 @@ class Memory:
         begin: bool = True,
         **metadata: Any,
     ) -> T:
-        """Let `wish` draft changes on the newest view, and record them as one commit.
+        """Let `wish` draft changes on the newest view, and record them as one commit. Returns what `wish`
+        returns.
 
-        `why` is the commit's message, `metadata` what else belongs to it. `branch` is HEAD's unless named;
-        one that does not exist yet begins, with its first change, as a fork of `main`, or is Refused where it
-        may not `begin`. Returns what `wish` returns. When nothing changed, nothing is written. Raises
-        whatever `wish` raises, and MemoryFault when the disk does not take it; memory is then as it was.
+        `why` is the commit's message, `metadata` its other fields. `branch` is HEAD's by default. One that
+        does not exist yet is created with its first change, as a fork of `main`, or is Refused if it may not
+        `begin`. Without changes nothing is written. Raises whatever `wish` raises, and MemoryFault when the
+        disk fails; the memory is then unchanged.
         """
         entry = self._entries.use(subject)
         async with locked(entry):
@@ -209,10 +210,10 @@ class Memory:
         return outcome
 
     async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
-        """Let `work` make records from the whole history, and append them.
+        """Let `work` make records from the full history, and append them.
 
-        It is given the history, the present (ms) and the most items a branch may have. Returns what it
-        returns beside the records. Raises what it raises, and MemoryFault.
+        `work` gets the history, the current time (ms) and the most items a branch may have. Returns what
+        `work` returns beside the records. Raises what it raises, and MemoryFault.
         """
         entry = self._entries.use(subject)
         async with locked(entry):
@@ -224,9 +225,9 @@ class Memory:
         return outcome
 
     async def turn(self, subject: str, work: Callable[[Branches, int], Ref | None]) -> Branches:
-        """Let `work` create, switch or delete a branch, given the branches and the present (ms).
+        """Let `work` create, switch or delete a branch, given the branches and the current time (ms).
 
-        Returns the branches as they are then. Raises what it raises, and MemoryFault.
+        Returns the branches after that. Raises what `work` raises, and MemoryFault.
         """
         entry = self._entries.use(subject)
         async with locked(entry):
@@ -241,8 +242,8 @@ class Memory:
     async def restore(self, subject: str, records: Sequence[Record]) -> bool:
         """Put back a lost ledger of verified records. False, and nothing is written, where there is one.
 
-        The durable file is looked at behind it: an edit of it becomes a commit, and a lost one is written.
-        Raises MemoryFault when the disk does not take it.
+        The durable file is checked after that: an edit becomes a commit, and a lost file is written again.
+        Raises MemoryFault when the disk fails.
         """
         entry = self._entries.use(subject)
         async with locked(entry):
@@ -260,12 +261,12 @@ class Memory:
     # ------------------------------------------------------------------ erasing
 
     async def erase(self, subject: str, *, asked_at: int = 0) -> Erased:
-        """Erase all that is kept of a subject, for good; see `discoclaw.memory.erasing.erase`.
+        """Erase everything stored about a subject, for good; see `discoclaw.memory.erasing.erase`.
 
-        `asked_at` (ms) is when that was asked for by the chat's clock, which may be ahead of ours: what was
-        said until then is not learned again. An erasing that was begun goes on though the caller gives up.
-        The bot's own memory goes along where anything in it rests on the person's words.
-        Raises MemoryFault when it can not even be noted; nothing has happened then.
+        `asked_at` (ms) is the time of the request by the chat's clock, which may be ahead of the local one:
+        what was said until then is not learned again. Once begun, an erasing goes on even if the caller gives
+        up. The bot's own memory is erased too if anything in it rests on the person's words. Raises
+        MemoryFault if the erasing cannot even be recorded; nothing has happened then.
         """
         return await to_its_end(self._erase.erase(subject, asked_at, self.history))
 
@@ -274,23 +275,23 @@ class Memory:
         return self._tombstones.erased_at(subject)
 
     def erased_anybody(self) -> bool:
-        """Whether anybody was ever erased here: words of unknown people may then be theirs."""
+        """Whether anybody was ever erased here: words of unknown authors may then be theirs."""
         return self._tombstones.any()
 
     def pending_erasures(self, step: str | None = None) -> list[str]:
-        """Subjects whose erasing is not finished, or waits for this step outside."""
+        """Subjects whose erasing is unfinished, or is waiting for this outside step."""
         pending = self.eraser.pending.values()
         return [one.subject for one in pending if step is None or step in one.todo]
 
     async def finish_step(self, subject: str, step: str) -> None:
-        """A step outside is done. Raises MemoryFault when that can not be noted: it is then done again."""
+        """Record that an outside step is done. Raises MemoryFault on failure; the step is then repeated."""
         async with locked(self._entries.use(subject)):
             await in_thread(self.eraser.step_done, subject, step)
 
-    # ------------------------------------------------------------------ what is in RAM
+    # ------------------------------------------------------------------ the RAM cache
 
     def evict_idle(self) -> list[str]:
-        """Let idle subjects leave RAM now; they come back from disk when used."""
+        """Evict idle subjects now; they are read from disk when used again."""
         return self._entries.evict_idle()
 
     def in_ram(self) -> int:
@@ -307,7 +308,7 @@ class Memory:
         records: Sequence[Record],
         after: View | None = None,
     ) -> None:
-        """Append records. The caller holds the lock. `after` is the view with the last one, where known."""
+        """Append records. The caller holds the lock. `after` is the view including the last one, if known."""
         erased_at, before = self.erased_at(subject), files.branches
         if any(ms_of_iso(record.timestamp) <= erased_at for record in records):
             raise Refused("what was recorded before the memory was erased does not come back")
@@ -316,11 +317,11 @@ class Memory:
         try:
             await in_thread(files.record, records, self._opener.present(subject), after)
         except (MemoryFault, OSError) as error:
-            entry.files = None  # what lies on disk is read anew, and verified, by the next one
+            entry.files = None  # the next reader reads and verifies what is on disk
             if isinstance(error, MemoryFault):
                 raise
             raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
-        finally:  # also when the caller gave up meanwhile: the records stand
+        finally:  # also when the caller gave up meanwhile: the records are on disk
             if files.branches is not before:
                 self.changes.recorded(subject)
                 for record in records:
@@ -328,14 +329,14 @@ class Memory:
                         self.changes.committed(subject, record)
 
     async def _loaded(self, subject: str, entry: Entry) -> SubjectFiles:
-        """The subject's files, read if need be, a hand edit adopted. The caller holds the lock."""
+        """The subject's files, read if need be, with any edit by hand adopted. The caller holds the lock."""
         files = entry.files
         if files is None:
             if (why := self.eraser.why_not(subject)) is not None:
                 raise MemoryFault(why)
             files = await self._opener.open(subject)
         adopted = not files.current() and await in_thread(files.reconcile, self._opener.present(subject))
-        entry.files = files  # not before: nobody is to see what an edit has overtaken
+        entry.files = files  # not earlier: nobody may see a view that an edit has replaced
         if adopted:
             self.changes.recorded(subject)
         return files

@@ -1,12 +1,12 @@
-"""One subject's two files and the view they give: the ledger, which is the truth, and the durable file.
+"""One subject's two files and the resulting view: the ledger, which is authoritative, and the durable file.
 
-Not every store has a durable file. It is a picture of what HEAD's branch says, and a person may edit it. When
-it differs from what we last wrote, `reconcile` finds out why: an edit becomes a commit, a picture of an older
-commit (a crash between the two writes) is renewed, an unreadable file is kept aside, and one of a newer
-version is left alone for ever. A file from before the memory was erased, which an editor saved late or a
-backup brought back, counts for what was added to it by hand: its items from before stay erased, and no copy
-of it is kept. To have such an item back, leave its `createdAt` out.
-Blocking; callers hold the subject's lock and hop to a thread.
+Not every store has a durable file. It shows HEAD's branch, and a person may edit it. When it differs from
+what the bot last wrote, `reconcile` finds out why. An edit becomes a commit. A file that shows an older
+commit (after a crash between the two writes) is renewed. An unreadable file is kept aside, and one of a newer
+version is never touched. A file from before the memory was erased, which an editor saved late or a backup
+brought back, counts only for what was added to it by hand: its old items stay erased, and no copy of it is
+kept. To bring such an item back, remove its `createdAt`. Blocking; callers hold the subject's lock and run
+this in a thread.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 log = logging.getLogger(__name__)
 
 SNAPSHOT_EVERY = 200
-"""So many records may have to be read beyond a snapshot; folding them costs about 20 ms."""
+"""The most records read beyond a snapshot; folding them costs about 20 ms."""
 
 
 class SubjectFiles:
-    """A subject loaded from disk. Raises OSError when the ledger is unreadable.
+    """A subject loaded from disk. Raises OSError if the ledger is unreadable.
 
     `view` is what HEAD's branch says now; `branches` are all of them. `cached` is where a snapshot of a long
     ledger is kept, if anywhere. `erased_at` is when (ms) the memory was erased; -1 when never. `records`, if
@@ -59,8 +59,8 @@ class SubjectFiles:
         self._durable = durable
         self._max_items = max_items
         self._cached = cached
-        self._unsaved = 0  # records that the snapshot does not know
-        self._newer = False  # the durable file is of a version we do not know
+        self._unsaved = 0  # records that are not in the snapshot
+        self._newer = False  # whether the durable file is of an unknown, newer version
         self._seen: Stamp = (-1, -1, -1)
         self._renderer = durable_file.Renderer()
         self._beside: View | None = None  # what the file alone says, beside a damaged ledger
@@ -69,13 +69,14 @@ class SubjectFiles:
 
     @property
     def view(self) -> View:
-        """What HEAD's branch says now."""
+        """The current view of HEAD's branch."""
         return self._beside or as_shown(self.branch_view(self.branches.current), self.branches)
 
     def branch_view(self, name: str) -> View:
-        """What a branch says now; `main`'s when there is no such branch yet. Raises OSError.
+        """The current view of a branch; `main`'s if there is no such branch yet. Raises OSError.
 
-        One that is not in RAM brings all along: whoever asks for one after another reads the disk once.
+        If it is not in RAM, all branches are loaded: a caller that wants one after another reads the disk
+        only once.
         """
         if self._beside is not None:
             return self._beside
@@ -88,15 +89,15 @@ class SubjectFiles:
         return views[branch.name]
 
     def in_ram(self, name: str) -> bool:
-        """Whether a branch's view is at hand without a look at the disk."""
+        """Whether a branch's view is available without reading the disk."""
         return self._beside is not None or (name if name in self.branches.all else MAIN) in self._views
 
     def history(self) -> History:
-        """All that ever was; read from disk, since it is not kept in RAM. Raises OSError."""
+        """The full history, read from disk, since it is not kept in RAM. Raises OSError."""
         return read(self._ledger.lines).history
 
     def next_ms(self, now_ms: int) -> int:
-        """The time of the next record."""
+        """The time for the next record."""
         return self.branches.next_ms(now_ms)
 
     def _load(self, lines: Log) -> Ledger:
@@ -119,7 +120,7 @@ class SubjectFiles:
         return ledger
 
     def _continue(self, lines: Log, content: bytes) -> Ledger | None:
-        """Load from the snapshot and the lines behind it; None when that can not be done."""
+        """Load from the snapshot and the lines after it; None if that is impossible."""
         if self._cached is None or len(content) < 100_000 or (known := snapshot.load(self._cached)) is None:
             return None
         hashed = hashlib.sha256(memoryview(content)[: known.size])
@@ -135,7 +136,7 @@ class SubjectFiles:
                 return None
             branches = _apply(record, branches, views)
         if branches.current not in views:
-            return None  # HEAD went to a branch whose view the snapshot does not have
+            return None  # HEAD moved to a branch whose view is not in the snapshot
         self.branches, self._views, self._unsaved = branches, views, len(rest.records)
         hashed.update(memoryview(content)[known.size : known.size + rest.size])
         return Ledger(lines, replace(rest, size=known.size + rest.size), hashed)
@@ -147,24 +148,24 @@ class SubjectFiles:
             self._unsaved = 0
 
     def current(self) -> bool:
-        """Whether the durable file is as we last saw it (one `stat`)."""
+        """Whether the durable file is unchanged since the last look (one `stat`)."""
         return self._durable is None or stamp_now(self._durable) == self._seen
 
     def record(self, records: Sequence[Record], now_ms: int, after: View | None = None) -> None:
-        """Append records and renew the durable file. `after` is the view with the last one, where known.
+        """Append records and renew the durable file. `after` is the view including the last one, if known.
 
-        Raises MemoryFault when the ledger does not take them; nothing is then changed. A durable file that
-        can not be written is a warning: the commit stands, and the file follows later.
+        Raises MemoryFault when the ledger refuses them; nothing is then changed. If the durable file cannot
+        be written, that is only a warning: the commit is valid, and the file follows later.
         """
         before = self.view.updated_at
         self._append(records, now_ms, after)
         if self._unsaved >= SNAPSHOT_EVERY:
             self._save_snapshot(self._ledger)
         if self.view.updated_at == before:
-            return  # another branch than HEAD's
+            return  # a branch other than HEAD's
         if self.current():
             self._write_durable(self._seen)
-        else:  # somebody saved the file in this very moment
+        else:  # somebody saved the file at this very moment
             self.reconcile(now_ms)
 
     def _append(self, records: Sequence[Record], now_ms: int, after: View | None = None) -> None:
@@ -172,14 +173,14 @@ class SubjectFiles:
         self._unsaved += len(records)
         for record in records:
             if not _follows(record, self.branches):
-                self._ledger = self._load(self._ledger.lines)  # of another replica: ordered anew
+                self._ledger = self._load(self._ledger.lines)  # from another replica, so reorder everything
                 return
             self.branches = _apply(record, self.branches, self._views, after)
 
     def reconcile(self, now_ms: int) -> bool:
         """Make view and durable file agree again. Returns whether an edit was adopted.
 
-        When the disk does not allow it, that is a warning: the file stays as it is and is tried again.
+        A failing disk is only a warning: the file stays as it is, and the next look tries again.
         """
         try:
             return self._reconcile(now_ms)
@@ -238,7 +239,7 @@ class SubjectFiles:
             self._seen = None
 
     def _take(self, path: Path, file: durable_file.DurableFile, content: bytes, now_ms: int) -> bool:
-        """Take over a file that says something else than the view."""
+        """Handle a file that differs from the view."""
         if self._is_erased(file):
             return self._adopt(file, content, now_ms)
         if self._is_foreign(file):
@@ -249,7 +250,7 @@ class SubjectFiles:
         return self._adopt(file, content, now_ms)
 
     def _adopt(self, file: durable_file.DurableFile, content: bytes, now_ms: int) -> bool:
-        """Record what a person changed in the file. Returns whether there was anything."""
+        """Record what a person changed in the file. Returns whether anything changed."""
         foreign = self._is_foreign(file) or self._is_erased(file)
         base, branch = (View(), self.branches.current) if foreign else self._pictured(file, content)
         draft = Draft(
@@ -258,7 +259,7 @@ class SubjectFiles:
         origin = Origin(
             "inferred" if foreign else "stated", evidence="taken over" if foreign else "edited by hand"
         )
-        # An item with a mistake in it is neither changed nor forgotten.
+        # An item that was rejected is neither changed nor forgotten.
         written = {key: item for key, item in base.items.items() if key not in file.mistaken}
         apply_edits(draft, written, file.items, origin)
         why = "take over the durable file" if foreign else "edited by hand"
@@ -271,26 +272,26 @@ class SubjectFiles:
 
     @property
     def _has_records(self) -> bool:
-        """Whether there is a ledger at all; HEAD's branch may be empty beside others that are not."""
+        """Whether there is a ledger at all; HEAD's branch may be empty while others are not."""
         return self.branches.last_ms > 0
 
     def _is_foreign(self, file: durable_file.DurableFile) -> bool:
-        """Whether a file was not written here: another program did, or the ledger is lost."""
+        """Whether a file was not written here: another program wrote it, or the ledger is lost."""
         return file.version != durable_file.VERSION or not self._has_records
 
     def _is_erased(self, file: durable_file.DurableFile) -> bool:
-        """Whether a file is a picture, edited or not, of what has been erased."""
+        """Whether a file shows erased content, edited or not."""
         return file.updated_at <= self._erased_at
 
     def _remove_durable(self, path: Path, seen: Stamp) -> None:
-        """Remove a file of which nothing is left, unless it was saved since it had the stamp `seen`."""
+        """Remove a file that has nothing left in it, unless it was saved since it had the stamp `seen`."""
         if stamp_now(path) == seen:
             path.unlink()
             sync_folder(path.parent)
             self._seen = None
 
     def _of_file_alone(self, file: durable_file.DurableFile) -> View:
-        """The view beside a damaged ledger. The file does not say what is private: what is unknown is."""
+        """The view beside a damaged ledger. The file does not mark privacy, so unknown items are private."""
         known = self.view.items
         items = {
             item.id: replace(
@@ -304,18 +305,19 @@ class SubjectFiles:
         return View(items, updated_at=file.updated_at)
 
     def _pictured(self, file: durable_file.DurableFile, content: bytes) -> tuple[View, str]:
-        """The view of which a file is the picture, or an edit of the picture, and its branch.
+        """The view that a file shows, or showed before it was edited, and its branch.
 
-        `updatedAt` tells: it is the time of the newest record the writer knew, and records stand in the
-        ledger in the order in which they became known, which need not be that of their times: another
-        replica's come late. Of several of that time it is the one that gives this very file, else the first:
-        what a writer did not know is then not taken for forgotten. Without any, it is the newest view.
+        `updatedAt` identifies it: it is the time of the newest record the writer knew. Records stand in the
+        ledger in the order in which they became known, which may differ from the order of their times,
+        because another replica's come late. If several views have that time, the one that gives this very
+        file is taken, else the first, so that what a writer did not know is not mistaken for forgotten. If
+        none has, the newest view is taken.
         """
         lines = self._ledger.lines.read()[: self._ledger.size]
         last = decode(lines[lines.rfind(b"\n", 0, -1) + 1 :]).records
         in_time = [ms_of_iso(one.timestamp) for one in last] == [self.branches.last_ms]
         if in_time and file.updated_at == self.view.updated_at:
-            return self.view, self.branches.current  # nothing came late: the writer knew all there is
+            return self.view, self.branches.current  # no record came late, so the writer knew all of them
         found: tuple[View, str] | None = None
         records = decode(lines).records  # history is not kept in RAM; edits of old files are rare
         for count, one in enumerate(records, start=1):
@@ -347,7 +349,7 @@ class SubjectFiles:
 
 
 def _follows(record: Record, branches: Branches) -> bool:
-    """Whether a record is the next one in order behind those that made `branches`."""
+    """Whether a record is in order after those that made `branches`."""
     if ms_of_iso(record.timestamp) <= branches.last_ms:
         return False
     if isinstance(record, Commit):
@@ -358,9 +360,9 @@ def _follows(record: Record, branches: Branches) -> bool:
 
 
 def _apply(record: Record, branches: Branches, views: dict[str, View], after: View | None = None) -> Branches:
-    """The branches after the next record; `views`, those at hand, are brought along.
+    """The branches after the next record; the `views` in RAM are updated too.
 
-    `after` is taken as the view with the record if it is of that very commit.
+    `after` is used as the view with the record if it belongs to that very commit.
     """
     if isinstance(record, Commit):
         if record.branch in views:

@@ -1,7 +1,7 @@
-"""What people and models do with a history: the same verbs for the chat, the command line and the tools.
+"""The operations of people and models on a history: the same for the chat, the command line and the tools.
 
-Each reads the history, lets core decide, and records what comes of it. They return values; what is said of
-them is the caller's. All raise Refused with the way out, and MemoryFault when the disk fails.
+Each reads the history, lets core decide, and records the result. They return values; the caller words the
+reply. All raise Refused with a way out, and MemoryFault when the disk fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ async def merge(
 async def cherry_pick(
     memory: Memory, subject: str, commit: str, origin: Origin, *, onto: str | None = None, **metadata: Any
 ) -> MergeResult:
-    """Bring one commit's changes onto HEAD's branch, or `onto`."""
+    """Apply one commit's changes to HEAD's branch, or `onto`."""
     return await _bring(
         memory, subject, lambda h, act: core.cherry_pick(h, commit, act), origin, onto, metadata
     )
@@ -41,14 +41,14 @@ async def cherry_pick(
 async def revert(
     memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
 ) -> MergeResult:
-    """Take one commit's changes back."""
+    """Revert one commit's changes."""
     return await _bring(memory, subject, lambda h, act: core.revert(h, commit, act), origin, on, metadata)
 
 
 async def undo(
     memory: Memory, subject: str, origin: Origin, *, on: str | None = None, **metadata: Any
 ) -> MergeResult:
-    """Take back the last change that has not been undone."""
+    """Revert the last change that has not been undone."""
 
     def bring(history: History, act: MergeContext) -> MergeResult:
         return core.revert(history, core.last_change(history, act.branch).id, act)
@@ -59,14 +59,14 @@ async def undo(
 async def restore(
     memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
 ) -> MergeResult:
-    """Make the branch say again what it said at an earlier commit."""
+    """Set the branch back to its state at an earlier commit."""
     return await _bring(memory, subject, lambda h, act: core.restore(h, commit, act), origin, on, metadata)
 
 
 async def create_branch(
     memory: Memory, subject: str, name: str, persona: str = "", *, start: str | None = None, **metadata: Any
 ) -> Branches:
-    """A new branch at HEAD, or at the branch `start`."""
+    """Create a branch at HEAD, or at the branch `start`."""
 
     def create(branches: Branches, now_ms: int) -> Any:
         head = branches.named(start or branches.current).head
@@ -76,14 +76,14 @@ async def create_branch(
 
 
 async def switch(memory: Memory, subject: str, name: str, **metadata: Any) -> Branches:
-    """HEAD moves to another branch."""
+    """Move HEAD to another branch."""
     return await memory.turn(
         subject, lambda branches, now_ms: branches.switch(name, now_ms=now_ms, **metadata)
     )
 
 
 async def delete_branch(memory: Memory, subject: str, name: str, **metadata: Any) -> Branches:
-    """A branch goes; its commits stay in the history."""
+    """Delete a branch; its commits stay in the history."""
     return await memory.turn(
         subject, lambda branches, now_ms: branches.delete(name, now_ms=now_ms, **metadata)
     )
@@ -99,7 +99,7 @@ async def settle(
     branch: str | None = None,
     **metadata: Any,
 ) -> Conflict:
-    """The person settles the conflict that the event noted; on HEAD's branch, or wherever it stands open."""
+    """Record the person's decision of the event's conflict; on HEAD's branch, or where it is still open."""
     branches = await memory.branches(subject)
     for name in [branch] if branch is not None else [branches.current, *branches.all]:
         for conflict in (await memory.view(subject, name)).conflicts:
@@ -121,9 +121,9 @@ async def edit(
     marked: Sensitivity = "normal",
     **metadata: Any,
 ) -> tuple[Item, Item]:
-    """Give an item other words. `item` finds it, or raises Refused. Returns it before and after.
+    """Change the text of an item. `item` finds it, or raises Refused. Returns it before and after.
 
-    `marked` is how private the new words are by the person's own word; it makes no item less private.
+    `marked` is how private the person says the new text is; it never makes an item less private.
     """
 
     def wish(draft: Draft) -> tuple[Item, Item]:

@@ -1,9 +1,9 @@
 """What every memory tool shares: its definition, whose memory it reaches, and how a call is answered.
 
-A tool reaches the speaker's own ledger and no other. Model output is only a request: inputs are checked,
-core's rules decide, and a failure is a clear text the model can act on. Private items are neither found nor
-touched outside the person's DMs. Every write is one commit that names the tool and the message answered.
-Knows no particular tool.
+A tool reaches only the speaker's own ledger. Model output is only a request: inputs are checked, core's rules
+decide, and a failure is a clear text the model can act on. Outside the person's DMs, private items are
+neither found nor changed. Every write is one commit that names the tool and the message answered. Independent
+of any particular tool.
 """
 
 import logging
@@ -33,11 +33,11 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Category = Literal["core", "knowledge", "conversation"]
 
 TalkSearch = Callable[[str, int], Awaitable[str]]
-"""Searches what was said here for a query: at most so many messages, as a text. Raises MemoryFault."""
+"""Searches the talk in this place for a query: at most so many messages, as a text. Raises MemoryFault."""
 
 
 async def no_talk(query: str, limit: int) -> str:
-    """The `TalkSearch` of a place where talk is not archived."""
+    """The `TalkSearch` of a place whose talk is not archived."""
     return ""
 
 
@@ -52,10 +52,11 @@ class ToolInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Whose memory the tools work on, and from where. `origin` rests on the message being answered.
+    """The person whose memory the tools work on, and the place they speak in.
 
-    `branch` is the persona that the place prescribes; None leaves it to the person's HEAD. `answered_as` is
-    the one the answer is made for, wherever HEAD goes meanwhile. None: whatever HEAD is.
+    `origin` rests on the message being answered. `branch` is the persona that the place prescribes, or None
+    for the person's HEAD. `answered_as` is the persona the answer is made for, even if HEAD moves meanwhile;
+    None means whatever HEAD is.
     """
 
     permission: Permission
@@ -75,7 +76,7 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class ToolParts:
-    """The parts of memory that tools work on; the same for every turn."""
+    """The parts of memory that tools work on; the same in every turn."""
 
     memory: Memory
     search: ItemSearch
@@ -84,7 +85,7 @@ class ToolParts:
 
 
 class ToolContext:
-    """One turn's view of memory. `offers` are persona switches that were proposed, for the person to decide.
+    """One turn's access to memory. `offers` are proposed persona switches, which the person decides about.
 
     `talk` searches what was said where the person speaks.
     """
@@ -100,14 +101,14 @@ class ToolContext:
         self.branch = speaker.branch or speaker.answered_as
 
     def check_wanted(self) -> None:
-        """Raise Refused when the person opted out, or had all erased, while they were answered."""
+        """Raise Refused if the person opted out, or erased everything, while being answered."""
         if self.speaker.permission.opted_out:
             raise Refused("the person wants no memory; do without")
         if self.speaker.permission.erased:
             raise Refused("the person had their memory erased meanwhile; do without")
 
     def why(self, tool: str) -> dict[str, str]:
-        """What a commit says about who made it."""
+        """The commit metadata that says who made a change."""
         return {"by": tool, "message": str(self.speaker.origin.source)}
 
     async def change(self, tool: str, edit: Callable[[Draft], str]) -> str:
@@ -122,15 +123,15 @@ class ToolContext:
         )
 
     async def view(self) -> View:
-        """What the speaker's memory says on the persona the answer is for."""
+        """The speaker's memory on the persona the answer is for."""
         return await self.memory.view(self.speaker.subject, self.branch)
 
     async def branch_name(self) -> str:
-        """The name of that persona."""
+        """The name of the persona the answer is for."""
         return self.branch or (await self.memory.branches(self.speaker.subject)).current
 
     async def found(self, query: str, items: Sequence[Item], limit: int) -> list[Item]:
-        """The items among these that the query finds, best first; they count as used now."""
+        """Return the items that the query finds among these, best first; they count as used now."""
         private = self.speaker.origin.private
         branch = await self.branch_name()
         return await self.items.find(self.speaker.subject, branch, query, items, limit=limit, private=private)
@@ -140,7 +141,7 @@ class ToolContext:
         return [item for item in items if may_show(item, in_dm=self.speaker.in_dm)]
 
     def the_one(self, items: Iterable[Item], wanted: str) -> Item:
-        """The one visible item that is meant. Raises Refused when there is none, or more than one."""
+        """Return the one visible item that is meant. Raises Refused if there is none, or more than one."""
         found = find(self.visible(items), wanted)
         if not found:
             raise Refused(f"no item matches {wanted!r}; memory_search shows items with their ids")
@@ -152,9 +153,9 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, the shape of its input, and what it does. `aliases` are names from elsewhere.
+    """One tool: its name, the shape of its input, and its function. `aliases` are names from other programs.
 
-    One that is not `offered` may be called, but the model is not told about it.
+    A tool that is not `offered` can be called, but the model is not told about it.
     """
 
     name: str
@@ -172,7 +173,7 @@ class Tool:
 
 
 class Toolbox:
-    """The tools there are, by name. `specs` is what the model is told about them."""
+    """All tools by name. `specs` describes them to the model."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self.tools = tuple(tools)
@@ -182,7 +183,7 @@ class Toolbox:
         }
 
     async def call(self, context: ToolContext, call: ToolCall) -> ToolResult:
-        """Run one call; whatever goes wrong is a result the model can read."""
+        """Run one call. Never raises: a failure becomes a result the model can read."""
         tool = self._tools.get(call.name)
         if tool is None:
             offered = ", ".join(spec.name for spec in self.specs)

@@ -100,7 +100,7 @@ async def store(context: ToolContext, wanted: Store) -> str:
         if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
             draft.classify(item, wanted.category, context.speaker.origin)
         if not may_show(item, in_dm=context.speaker.in_dm) and item.text != collapse(text):
-            return f"{_SAID[done]}."  # the item meant is private, and this place is not
+            return f"{_SAID[done]}."  # the item is private, and this place is not, so it must not be quoted
         where = (
             " It is private: used in DMs with this person only." if not may_show(item, in_dm=False) else ""
         )

@@ -1,4 +1,4 @@
-"""Tidying a memory at the model's request: waited for a while, and never longer."""
+"""Consolidates a memory at the model's request, with a limit on how long a reply waits for it."""
 
 import asyncio
 import logging
@@ -10,10 +10,10 @@ from discoclaw.core.errors import ModelError, Refused
 log = logging.getLogger(__name__)
 
 WAIT_S = 25.0
-"""A reply waits this long for a consolidation; after that it goes on without the report."""
+"""The longest a reply waits for a consolidation; then it goes on without the report."""
 
 Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[Report]]
-"""Consolidates a subject's branch now, given what the commit is to say about it.
+"""Consolidates a subject's branch now, with the given commit metadata.
 
 Raises Refused, ModelError or MemoryFault.
 """
@@ -27,7 +27,7 @@ class Consolidation:
         self._wait_s = wait_s
 
     async def run(self, subject: str, branch: str | None, why: Mapping[str, str], *, in_dm: bool) -> str:
-        """The report of a consolidation, or that it goes on. Raises Refused and MemoryFault."""
+        """Return the report of a consolidation, or that it goes on. Raises Refused and MemoryFault."""
         tidying = asyncio.ensure_future(self._tidy(subject, branch, why))
         tidying.add_done_callback(lambda late: late.cancelled() or late.exception())
         done, _ = await asyncio.wait([tidying], timeout=self._wait_s)

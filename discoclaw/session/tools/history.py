@@ -1,4 +1,4 @@
-"""The tools for a memory as a whole: how it came about, and tidying it."""
+"""The tools for a memory as a whole: show its history, and consolidate it."""
 
 import asyncio
 

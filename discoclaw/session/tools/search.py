@@ -36,7 +36,7 @@ class Remembered(Search):
 
 
 async def search(context: ToolContext, wanted: Search) -> str:
-    """What memory has, and where talk is archived, what was said, apart from it."""
+    """Search memory and, where talk is archived, also what was said, as a separate part of the answer."""
     items = await _items(context, wanted)
     narrowed = (wanted.scope, wanted.subject) != (None, None) or wanted.category in ("core", "knowledge")
     if narrowed:
@@ -79,7 +79,7 @@ async def recalled(context: ToolContext, wanted: Remembered) -> str:
 
 
 def _linked(context: ToolContext, view: View, start: Sequence[Item], depth: int) -> list[Item]:
-    """The visible, active items that `depth` links lead to, nearest first."""
+    """The visible, active items within `depth` links, nearest first."""
     seen = {item.id for item in start}
     edge, found = list(start), []
     for _ in range(depth):
