@@ -147,7 +147,7 @@ class VectorCache(PersonalData):
         return 1
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run work on the file, under the lock; once more on a new file if it is damaged. Raises MemoryFault."""
+        """Run work on the file, locked; once more on a new file if it is damaged. Raises MemoryFault."""
         try:
             return self._database.run(work)
         except (*FAULTS, OSError) as error:
