@@ -114,8 +114,7 @@ class Archive(PersonalData):
         return self._alone(work) if self._there() else 0
 
     def erase_person(self, user_id: str) -> int:
-        """Destroy every byte of what a person said, of their direct messages, and of the bot's answers to
-        them.
+        """Destroy every byte of a person's messages, their direct messages, and the answers to them.
 
         Returns how many entries there were. Raises MemoryFault if bytes may be left; it can then be repeated.
         """

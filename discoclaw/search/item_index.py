@@ -111,8 +111,7 @@ class ItemIndex(PersonalData):
     # ------------------------------------------------------------------ writing
 
     async def sync(self, subject: str, branch: str, view: View) -> bool:
-        """Update a branch's file to a view. Returns whether it is up to date. Raises OSError when the disk
-        fails.
+        """Update a branch's file to a view. Returns whether it is up to date. Raises OSError on disk failure.
 
         The view must be current: await nothing between asking memory for it and this call, or an erasing
         could come in between.
