@@ -1,8 +1,8 @@
-"""Everything that lies on disk, built once from the settings, for the bot and for the command line alike.
+"""Everything on disk, built once from the settings, for the bot and for the command line alike.
 
-What stores something about people is registered here for erasing (`memory.personal`), in the order in which
-an erasing visits it. Whoever builds a part that keeps more of people in RAM adds it to the same registry.
-Building touches no disk; `open` takes the folder. Knows nothing about Discord or models.
+Parts with personal data are registered here for erasing (`memory.personal`), in the order in which an erasing
+visits them. Code that builds a part with personal data in RAM adds it to the same registry.
+Building touches no disk; `open` takes the folder. Independent of Discord and of models.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from discoclaw.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What is known about people and channels beside what is remembered of them."""
+    """What is known about people and channels beside their memory."""
 
     choices: Choices
     profiles: Profiles
@@ -45,7 +45,7 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """What is kept of talk: summaries, when they were cleared, answers that are given again, the archive."""
+    """What is stored of talk: summaries, when they were cleared, cached answers, the archive."""
 
     rolling: RollingMemory
     clears: Clears
@@ -55,7 +55,7 @@ class Conversations:
 
 @dataclass(frozen=True, slots=True)
 class Indices:
-    """By what memories are found. Both can be made anew."""
+    """The indices for finding memories. Both can be built again."""
 
     vectors: VectorCache
     items: ItemIndex
@@ -63,11 +63,11 @@ class Indices:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """All of it. `live` is the configuration that holds at once, `cursors` how far each follower came.
+    """All of it. `live` is the configuration that applies at once, `cursors` the progress of each follower.
 
-    Talk is answered from `used` and `summaries`, and learned into them. Where people are not remembered, or
-    conversations not summed up, these know nothing; `memory` and `conversations` still reach what was kept
-    before, to erase it.
+    Answers use `used` and `summaries`, and learning goes into them. If people are not remembered, or
+    conversations not summarised, these are empty stand-ins; `memory` and `conversations` still reach what was
+    stored before, to erase it.
     """
 
     memory: Memory
@@ -87,11 +87,11 @@ class Storage:
 
     @property
     def sums_up(self) -> bool:
-        """Whether conversations are summed up."""
+        """Whether conversations are summarised."""
         return self.summaries is self.conversations.rolling
 
     def open(self) -> None:
-        """Take the folder, and finish erasings that were interrupted. Blocking; see `Memory.open`."""
+        """Take the folder, and finish interrupted erasings. Blocking; see `Memory.open`."""
         self.memory.open()
 
     def load(self) -> None:
@@ -100,14 +100,14 @@ class Storage:
         self.live.load()
 
     def close(self) -> None:
-        """Let go of all files, and give the folder back. Blocking."""
+        """Close all files, and release the folder. Blocking."""
         self.conversations.archive.close()
         self.indices.vectors.close()
         self.memory.close()
 
 
 def disks_of(settings: Settings) -> Disks:
-    """The stores as the settings have them."""
+    """The stores that the settings configure."""
     return disks(
         settings.store, settings.memory_dir, durable=settings.durable_dir, rolling=settings.summary_dir
     )
@@ -126,7 +126,7 @@ class _Basis:
 def build(
     settings: Settings, *, clock: Clock, redactor: Redactor = PLAIN, for_admin: bool = False
 ) -> Storage:
-    """Build every part. For an admin there is also what the settings switch off for the bot."""
+    """Build every part. For an admin this includes what the settings switch off for the bot."""
     stores, idle_ms = disks_of(settings), settings.idle_s * 1000
     disk = stores.used
     cursors = Cursors(disk.documents(CURSORS))
@@ -195,13 +195,13 @@ def _conversations(basis: _Basis, settings: Settings) -> Conversations:
 
 
 def _register(settings: Settings, storage: Storage) -> None:
-    """Have every part visited by an erasing, and told of what is recorded."""
+    """Register every part for erasings, and for notifications of what is recorded."""
     memory, people, talk = storage.memory, storage.people, storage.conversations
-    memory.join(storage.consent)  # first: whatever is under way has to know that it may no longer be kept
+    memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.tool_log, people.profiles, people.groups, people.last_used)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
-    if settings.outbox_path.exists():  # what was mirrored has to be erased on relays, also while that is off
-        from discoclaw.mirroring import relay_copies  # imports that most commands do without
+    if settings.outbox_path.exists():  # earlier copies have to be erased on relays even if mirroring is off
+        from discoclaw.mirroring import relay_copies  # an import that most commands do not need
 
         memory.join(relay_copies(settings, memory.disk))

@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Feature)
 
 @contextmanager
 def stop_asked() -> Iterator[asyncio.Event]:
-    """An event that SIGINT and SIGTERM set. After the block they end the program at once again."""
+    """An event that SIGINT and SIGTERM set. After the block these signals end the program at once again."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     # Windows has no such handlers; there Ctrl-C raises KeyboardInterrupt.
     with suppress(NotImplementedError):
@@ -40,7 +40,7 @@ def stop_asked() -> Iterator[asyncio.Event]:
 
 
 class App:
-    """The running program. `client` is the discord.py client, `features` what it is made of."""
+    """The running program. `client` is the discord.py client, `features` are its parts."""
 
     def __init__(self, settings: Settings, client: DiscoClaw, features: Sequence[Feature]) -> None:
         self.settings = settings
@@ -51,7 +51,7 @@ class App:
         self._services = Services([service for feature in features for service in feature.services])
 
     def feature(self, kind: type[F]) -> F:
-        """The feature of a kind: the way in for whoever embeds the program. Raises KeyError."""
+        """Return the feature of a type, for programs that embed this one. Raises KeyError."""
         for one in self.features:
             if isinstance(one, kind):
                 return one
@@ -59,7 +59,7 @@ class App:
 
     @property
     def storage(self) -> Storage:
-        """Everything that lies on disk."""
+        """Everything on disk."""
         return self.feature(OnDisk).storage
 
     @property
@@ -68,7 +68,7 @@ class App:
         return self.client.talk
 
     async def __aenter__(self) -> Self:
-        """Start everything but the connection. Raises FolderInUse, MemoryFault or SettingsError."""
+        """Start everything except the connection. Raises FolderInUse, MemoryFault or SettingsError."""
         if self.settings.discord_api is not None:
             discord.http.Route.BASE = self.settings.discord_api
         if self.settings.discord_gateway is not None:
@@ -77,11 +77,11 @@ class App:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish what runs, then close everything in reverse."""
+        """Finish running work, then close everything in reverse order."""
         await self._services.close()
 
     async def settle(self) -> None:
-        """Wait until no turn, loop or mirror is at work."""
+        """Wait until no turn, loop or mirror is working."""
         await self._services.settle()
 
     async def run(self) -> None:
@@ -101,7 +101,7 @@ class App:
         except (aiohttp.ClientError, OSError, discord.HTTPException, discord.GatewayNotFound) as error:
             raise self._unreachable(error) from None
         except AttributeError as error:
-            # discord.py 2.7 stumbles over its own missing socket when the very first connection fails.
+            # discord.py 2.7 fails on its own missing socket if the very first connection fails.
             if getattr(self.client, "ws", None) is not None:
                 raise
             raise self._unreachable(error) from None

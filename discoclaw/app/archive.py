@@ -1,4 +1,4 @@
-"""The archive of talk. It runs also where nothing is archived, to remove what was kept before."""
+"""The archive of talk. It also runs where archiving is off, to remove what was stored before."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from discoclaw.session.archiving import Archiving
 
 
 class Archived(Feature):
-    """What is said where an admin turned that on; `archiving` hears and searches it."""
+    """Archives what is said where an admin turned that on; `archiving` stores and searches it."""
 
     settings: ClassVar = ("auto_save", "hygiene_max_age_s")
 

@@ -1,4 +1,4 @@
-"""What every feature needs: the settings, the present, the redactor, and who the bot is."""
+"""What every feature needs: the settings, the clock, the redactor, and who the bot is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from discoclaw.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Basics:
-    """`me` is known once the bot is logged in. `redactor` knows its keys, and cleans what is to be stored."""
+    """`me` is known after login. `redactor` knows the bot's keys, and cleans text before it is stored."""
 
     settings: Settings
     clock: Clock

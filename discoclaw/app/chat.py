@@ -1,4 +1,4 @@
-"""Discord itself: the client, and what it shows about memory without being asked."""
+"""The Discord client, and what it shows about memory without being asked."""
 
 from functools import partial
 from typing import ClassVar
@@ -20,9 +20,9 @@ from discoclaw.storage import Storage
 
 
 class Chat(Feature):
-    """The transparency channel, questions about contradictions, and receipts; without a memory none of them.
+    """The transparency channel, questions about contradictions, and receipts; none of them without a memory.
 
-    The client is closed after the last answer went out.
+    The client is closed after the last answer was sent.
     """
 
     settings: ClassVar = (
@@ -60,19 +60,19 @@ class Chat(Feature):
         learning.followers.append(follower)
 
     def _show(self, service: Receipts | Follower, *joins: Receipts | Follower | Transparency) -> None:
-        """Add something that is shown: what runs, and what hears of changes or of an erasing."""
+        """Add something to show: a service, and the parts that listen to changes or to an erasing."""
         self.services = (service, *self.services)
         self.joins = (*self.joins, *joins)
 
 
 def _transparency(client: DiscoClaw, mirror: Transparency, storage: Storage) -> Follower:
-    """Brings the pinned messages of the transparency channel up to date."""
+    """A follower that updates the pinned messages of the transparency channel."""
     memory = storage.memory
     follower = Follower("transparency", mirror.mirror, ledgers=memory.ledgers, cursors=storage.cursors)
 
     async def catch_up() -> None:
         for subject in memory.pending_erasures(TRANSPARENCY):
-            follower.touch(subject)  # its message is still to be deleted
+            follower.touch(subject)  # its message still has to be deleted
         await follower.catch_up()
 
     client.heard_hooks.append(mirror.heard)
@@ -81,7 +81,7 @@ def _transparency(client: DiscoClaw, mirror: Transparency, storage: Storage) -> 
 
 
 def _questions(client: DiscoClaw, storage: Storage, models: Models) -> Follower:
-    """Asks people in a DM about contradictions in their memory."""
+    """A follower that asks people in a DM about contradictions in their memory."""
     memory, cursors = storage.memory, storage.cursors
     suggestion = partial(suggest, models.facts)
     questions = Questions(client, client.access, memory, storage.people.choices, cursors, suggestion)

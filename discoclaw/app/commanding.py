@@ -1,4 +1,4 @@
-"""What people can do in Discord beside talking: commands and buttons, and channels that are deleted."""
+"""What people can do in Discord besides talking: commands and buttons; also handles deleted channels."""
 
 from typing import ClassVar
 
@@ -62,7 +62,7 @@ class Commanding(Feature):
 
 
 def _off(storage: Storage, mirror: Mirror) -> frozenset[Need]:
-    """What the settings switch off, of what commands need."""
+    """The needs of commands that the settings switch off."""
     off: list[Need] = []
     off += [] if storage.remembers else ["memory", "tidying"]
     off += [] if storage.sums_up else ["summaries"]

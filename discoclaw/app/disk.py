@@ -10,7 +10,7 @@ from discoclaw.storage import build
 
 
 class OnDisk(Feature):
-    """Everything that lies in the data folder; `storage` has the parts."""
+    """Everything in the data folder; `storage` has the parts."""
 
     settings: ClassVar = (
         "store",

@@ -1,7 +1,7 @@
-"""What a feature brings to the program, said in one place.
+"""The contract of a feature: what it adds to the program, declared in one place.
 
 A feature is a part that an admin would name: the archive, vectors, the mirror. Each module of this package
-has one, derived from `Feature`; the composition root lists them. Nothing is discovered by itself.
+has one, derived from `Feature`; the composition root lists them. There is no automatic discovery.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from discoclaw.memory.changes import Listener
 
 
 class Feature:
-    """A feature builds its parts in its constructor, and says here what the program has to do with them."""
+    """Builds its parts in its constructor, and declares here what the program has to do with them."""
 
     settings: ClassVar[tuple[str, ...]] = ()
-    """The fields of `Settings` that are this feature's; every field belongs to one feature."""
+    """The fields of `Settings` that belong to this feature; every field belongs to exactly one."""
     services: Sequence[Service] = ()
-    """What runs, in the order in which it starts."""
+    """The running parts, in the order in which they start."""
     joins: Sequence[PersonalData | Listener] = ()
-    """What stores something about people, in the order in which an erasing visits it, and what hears that
-    something was recorded."""
+    """The parts with personal data, in the order in which an erasing visits them, and the parts that listen
+    to changes."""
     cogs: Sequence[commands.Cog] = ()
     """Its commands in Discord."""

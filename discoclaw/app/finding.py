@@ -1,4 +1,4 @@
-"""Finding items: by words, by the index of a big memory, and by vectors where a provider is set."""
+"""Finding items: by words, by the index of a large memory, and by vectors if a provider is configured."""
 
 import logging
 from typing import ClassVar
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Finding(Feature):
-    """Which items matter for a message or a query; `items` is asked, `ranker` decides."""
+    """Finds the items that matter for a message or a query: `items` is the entry point, `ranker` ranks."""
 
     settings: ClassVar = (
         "recall_limit",
@@ -62,7 +62,7 @@ class Finding(Feature):
 
 
 def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
-    """Vectors, if the settings ask for them and a provider can be used; else one line says why not."""
+    """Vectors, if the settings ask for them and a provider is usable; otherwise one log line says why not."""
     config = EmbeddingConfig(
         provider=settings.embedding_provider,
         model=settings.embedding_model,

@@ -1,4 +1,4 @@
-"""What hears the talk: windows, the listener that hands it on, and the interview about a personality."""
+"""The parts that receive talk: windows, the listener that passes it on, and the personality interview."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from discoclaw.session.window import Windows
 
 
 class Hearing(Feature):
-    """`listener` hears, `refill` reads what was said before a start, `explained` says why we answered so."""
+    """`listener` receives talk, `refill` reads what was said before a start, `explained` explains answers."""
 
     settings: ClassVar = ()
 

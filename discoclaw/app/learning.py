@@ -1,4 +1,4 @@
-"""Learning from talk: the loops on a small model, the heartbeat that tidies, and what expires."""
+"""Learning from talk: the loops on a small model, the consolidating heartbeat, and expiry."""
 
 import random
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ from discoclaw.memory.subjects.follow import Follower
 
 
 class Learning(Feature):
-    """`loops` learn from talk, `heartbeat` consolidates, `hygiene` removes what is over age.
+    """`loops` learn from talk, `heartbeat` consolidates, `hygiene` removes what has expired.
 
-    `followers` are brought up to date after each run of a loop, also if it changed no item.
+    `followers` are updated after each run of a loop, even if it changed no item.
     """
 
     settings: ClassVar = (
@@ -67,7 +67,7 @@ class Learning(Feature):
         self.services = (self.hygiene, self.loops, self.heartbeat)
 
     async def consolidate(self, subject: str, branch: str | None, why: Mapping[str, str]) -> Report:
-        """Tidy a branch now, as somebody asked for. Raises Refused, ModelError or MemoryFault."""
+        """Consolidate a branch now, on request. Raises Refused, ModelError or MemoryFault."""
         return await self.heartbeat.now(subject, branch, **why)
 
     def _loops(self, basics: Basics, disk: OnDisk, models: Models) -> Loops:

@@ -14,7 +14,7 @@ from discoclaw.nostr.event import Keys
 
 
 class Mirror(Feature):
-    """`adapter` mirrors what changes on disk; without relays there is none, and `report` says so."""
+    """`adapter` mirrors changes on disk; without relays there is none, and `report` says so."""
 
     settings: ClassVar = (
         "nostr_mode",
@@ -51,7 +51,7 @@ class Mirror(Feature):
         async def start() -> None:
             await adapter.open()
             await adapter.hydrate()
-            await asyncio.to_thread(storage.load)  # it may have brought back who opted out
+            await asyncio.to_thread(storage.load)  # the mirror may have restored opt-outs
             await adapter.start()
 
         self.adapter = adapter

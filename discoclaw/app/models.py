@@ -18,8 +18,7 @@ from discoclaw.settings import Settings
 class Models(Feature):
     """`chat` answers people, `summary` and `facts` work for the loops. Raises SettingsError without a model.
 
-    What the loops are told goes to disk, so secrets are taken out of their answers. The chat's answers may
-    come from a cache.
+    The loops' answers go to disk, so secrets are taken out of them. The chat's answers may come from a cache.
     """
 
     settings: ClassVar = (

@@ -1,16 +1,16 @@
-"""A service made of functions, for parts whose verbs have other names or which have only some of them."""
+"""A service made of functions, for parts whose methods have other names or which have only some of them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 
 async def _nothing() -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A `Service` that calls what it is given."""
+    """A `Service` that calls the given functions."""
 
     starting: Callable[[], Awaitable[object]] = _nothing
     settling: Callable[[], Awaitable[object]] = _nothing

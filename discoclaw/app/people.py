@@ -1,4 +1,4 @@
-"""What is kept about people and channels beside their ledgers, written in the background."""
+"""What is stored about people and channels beside their ledgers, written in the background."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from discoclaw.app.part import Part
 
 
 class People(Feature):
-    """Profiles, groups, the log of tool calls, and the configuration that owners change meanwhile."""
+    """Profiles, groups, the log of tool calls, and the configuration that owners change at run time."""
 
     settings: ClassVar = ("owners", "respond_mode", "context_history")
 

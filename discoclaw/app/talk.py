@@ -38,7 +38,7 @@ from discoclaw.storage import Storage
 
 
 class Talking(Feature):
-    """The turns, and the queue in which messages wait. `talk` is what the chat's adapter talks to."""
+    """The turns, and the queue in which messages wait. `talk` is the entry point for the chat's adapter."""
 
     settings: ClassVar = (
         "history_budget",
@@ -105,7 +105,7 @@ class Talking(Feature):
 
 
 def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:
-    """Where each part of what is known for a message comes from, by its field of `Gathered`."""
+    """The sources of what is known for a message, by their field of `Gathered`."""
     content = Content(settings.content_dir)
     fades = settings.fade.idle_days > 0
     return {

@@ -71,8 +71,7 @@ class Consolidator:
     async def run(
         self, subject: str, branch: str | None = None, *, by: str = "heartbeat", **metadata: Any
     ) -> Report:
-        """Consolidate HEAD's branch, or the one named. `by` and `metadata` go into the commit, if there is
-        one.
+        """Consolidate HEAD's branch, or the one named. `by` and `metadata` go into any commit.
 
         Raises Refused if there is no such branch, ModelError if the model does not answer in the required
         shape, and MemoryFault; nothing is then changed.

@@ -125,8 +125,7 @@ class FactsLoop:
         return not waited.isdisjoint(backlog.waiting)
 
     def _drop_unwanted(self, backlog: Backlog, branches: Branches, erased_at: int) -> bool:
-        """Drop messages from before an erasing, or to a persona deleted since. Returns whether there were
-        any.
+        """Drop messages from before an erasing, or to a persona deleted since. Returns whether any were.
 
         Also makes sure that a batch belongs to one persona, and is entirely private or entirely open.
         """

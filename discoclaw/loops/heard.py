@@ -34,8 +34,7 @@ def by_privacy(heard: Heard) -> object:
 
 @dataclass(slots=True)
 class Backlog:
-    """Messages waiting for one loop, oldest first, without duplicates. `taken` is the newest id seen, by
-    session.
+    """Messages waiting for one loop, oldest first, without duplicates. `taken`: the newest seen, by session.
 
     `group` returns a key; only messages with equal keys may share a batch.
     """
@@ -57,8 +56,7 @@ class Backlog:
             del self.waiting[next(iter(self.waiting))]
 
     def oldest(self, max_chars: int) -> list[Heard]:
-        """The oldest messages of at most `max_chars` UTF-16 units together, but at least one if any is
-        waiting.
+        """The oldest messages of at most `max_chars` UTF-16 units together, but at least one if any waits.
 
         Private and open talk never share a batch, nor do two personas, so that what is learned from one
         cannot be mistaken for something said in the other. After failures (see `spoil`) the batch is smaller.

@@ -48,7 +48,7 @@ AHEAD_S = 900
 LOOK_WAIT_S = 0.5
 """A message waits this long for a local file that changed, and no longer."""
 LOOK_EVERY_S = 1.0
-"""How often a store is asked whether the file changed, where a `stat` can not tell."""
+"""How often a store is asked whether the file changed, where a `stat` cannot tell."""
 LOCK_WAIT_S = 5.0
 MOST_ADDRESSES = 10_000
 _EVENT_ID = re.compile(r"[0-9a-f]{64}")
@@ -80,7 +80,7 @@ class LiveConfig:
         self._looked_s = float("-inf")
 
     def load(self) -> None:
-        """Read both files. What can not be used is said and counts for nothing. Blocking."""
+        """Read both files. Unusable content is reported and ignored. Blocking."""
         self._marks.load()
         self._file.read()
         self._renew()

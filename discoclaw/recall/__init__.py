@@ -1,1 +1,1 @@
-"""Finding the right memory and nothing else. Knows only core; no I/O."""
+"""Finds the relevant memories and nothing else. Knows only core; no I/O."""

@@ -1,4 +1,4 @@
-"""Statistics of documents that somebody else has counted: see the port `Corpus`."""
+"""Document statistics that were counted elsewhere: see the port `Corpus`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
-"""What of an item or an entry can be found: its terms, counted, and what marks it.
+"""The searchable form of an item or an entry: its terms, counted, and the marks that name the whole.
 
-Tags and key are the names by which people mean the whole item, a speaker's name is that of the whole message:
-they do not make a text longer. The date of something is known beside the dates its text names. Pure.
+Tags and keys are names for the whole item, and a speaker's name is one for the whole message, so they do not
+add to a text's length. The date of an item or entry is kept beside the dates that its text names. Pure.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ def of_item(item: Item) -> Document:
     names = [term for tag in item.tags for term in terms(tag)]
     if item.facets.key is not None:
         names += terms(item.facets.key.replace("-", " ").replace("_", " ").replace(":", " "))
-    if item.kind != "fact":  # "in fact" is no question about all facts
+    if item.kind != "fact":  # "in fact" does not ask about all facts
         names += terms(item.kind)
     return _document(item.id, item.text, names, item.updated_at)
 

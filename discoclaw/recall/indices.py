@@ -1,7 +1,7 @@
-"""Keeping the indices of items that were ranked lately. Pure.
+"""Caches the indices of items that were ranked lately. Pure.
 
-With every change of a memory its items are others, but nearly all of them the same objects: the new index is
-made from the one before, which takes a twentieth of the time of indexing 200 items.
+After a change of a memory nearly all its items are the same objects, so the new index is made from the
+previous one, which takes a twentieth of the time of indexing 200 items.
 """
 
 from collections import OrderedDict
@@ -14,9 +14,9 @@ from discoclaw.recall.document import Document
 from discoclaw.recall.index import Index
 
 MOST_INDEXED = 10_000
-"""Items whose indices are kept, all together."""
+"""The most items in cached indices, in total."""
 MOST_CHANGED = 1 / 8
-"""Of the items; where more changed, all are indexed anew. So they are where more positions are empty."""
+"""If a larger share of the items changed, or more positions are empty, all are indexed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Indices:
         self._count = 0
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop everything."""
         self._kept.clear()
         self._with.clear()
         self._count = 0
 
     def of(self, items: VisibleItems) -> Indexed:
-        """The index of just these items."""
+        """The index of exactly these items."""
         kept = self._kept.get(items.identities)
         if kept is None:
             kept = self._changed(items) or self._anew(items)
@@ -68,7 +68,7 @@ class Indices:
         return Indexed(items, places, Index.of([self._document(item) for item in places]))
 
     def _changed(self, items: VisibleItems) -> Indexed | None:
-        """The index made from one of nearly the same items; None when there is none."""
+        """The index made from one of nearly the same items; None if there is none."""
         before = next((self._with[one] for one in _landmarks(items) if one in self._with), None)
         changes = _changes(before.places, items.by_id.values()) if before is not None else None
         if before is None or changes is None:

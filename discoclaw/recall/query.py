@@ -1,7 +1,7 @@
-"""Parsing a message into a `Query`: terms to look up, dates, and nothing about how it is put. Pure.
+"""Parses a message into a `Query`: terms to look up and dates, however the message is phrased. Pure.
 
-A message is parsed once a turn: `parse` reads it with what it replies to and the talk before it, and ranking,
-choosing and the index of a big memory all take its result.
+A message is parsed once a turn, together with what it replies to and the talk before it. Ranking, selection
+and the index of a large memory all use the result.
 """
 
 import re
@@ -34,9 +34,9 @@ _MEMORY_WORDS = frozenset(
 
 
 def parse(message: str, *, replied_to: str = "", recent: str = "") -> Query:
-    """What a message asks for.
+    """Return what a message asks for.
 
-    `replied_to` is the text of the message it answers. `recent` is the talk before it, which is read too when
+    `replied_to` is the text of the message it answers. `recent` is the talk before it, which is used too if
     the message alone says next to nothing ("and why?").
     """
     text = f"{message}\n{replied_to}" if replied_to else message
@@ -75,9 +75,9 @@ def _says_something(found: Sequence[str]) -> bool:
 
 
 def _wants_everything(text: str, found: Sequence[str]) -> bool:
-    """Whether somebody asks what is remembered about them at all, and about nothing in particular.
+    """Whether somebody asks for everything that is remembered about them, and nothing in particular.
 
-    English only; in other languages the model finds the same with its search tool.
+    English only; in other languages the model finds it with its search tool.
     """
     if not _MEMORY_WORDS.issuperset(found):
         return False

@@ -33,18 +33,18 @@ from discoclaw.recall.vectors import fuse, outstanding
 T = TypeVar("T")
 
 MOST_KNOWN = 100_000
-"""Documents kept for later queries, of all people together."""
+"""The most documents cached for later queries, for all people together."""
 MOST_LINES = 10_000
 """Lines kept, of all people together: a prompt has some twenty, and the next one mostly others."""
 MOST_FOUND = 200
-"""Candidates of one query."""
+"""The most candidates of one query."""
 PROJECT_WORDS = frozenset(terms("repo repository build deploy deployment release ship branch project"))
 PROJECT_BOOST = 1.15
 """A project is likelier meant when the talk is of building things; DNAM's "+2", as a proportion."""
 WEAK = 0.2
-"""Of the best score; what has less is there by accident."""
+"""The share of the best score below which a hit counts as accidental."""
 LINKED = 0.5
-"""What an item has of the score of one it is linked with."""
+"""The share of an item's score that the items linked with it get."""
 NO_EVIDENCE = "no real evidence"
 
 
@@ -59,7 +59,7 @@ class Fade:
 class Ranked:
     """An item with its score (> 0, comparable within one query), and what found it.
 
-    `dropped` is why it is not returned, "" when it is. What found it is worked out when it is asked for.
+    `dropped` is why it is not returned, or "". What found it is computed on demand.
     """
 
     __slots__ = ("_given", "_matches", "_position", "_reasons", "dropped", "item", "score")
@@ -91,7 +91,7 @@ class Ranked:
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """What each step gave."""
+        """The contribution of each step."""
         if self._matches is None:
             return self.given
         words, coverage = self._matches.scores[self._position], self._matches.coverage(self._position)
@@ -99,21 +99,21 @@ class Ranked:
 
     @property
     def given(self) -> dict[str, float]:
-        """What the steps after the words gave."""
+        """The contributions of the steps after the words."""
         if self._given is None:
             self._given = {}
         return self._given
 
     @property
     def reasons(self) -> list[str]:
-        """What found it beside its words."""
+        """What found it besides its words."""
         if self._reasons is None:
             self._reasons = []
         return self._reasons
 
 
 class Ranker:
-    """The port `Recall`. Keeps what it learned of items it has seen."""
+    """The `Recall` port. Caches what it computed about items."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Ranker:
         self._indices = Indices(self._document)
 
     def forget(self) -> None:
-        """Keep nothing in RAM of what was ranked: somebody's words have to go."""
+        """Drop everything in RAM about ranked items, because somebody's words have to go."""
         self._documents.clear()
         self._lines.clear()
         self._indices.clear()
@@ -243,7 +243,7 @@ def _strangers(asked: Query, wanted: Sequence[Concept], own_name: str | None) ->
 
 
 def _of_others(item: Item, asked: Query) -> bool:
-    """Whether an item names somebody or something, and nobody of whom was asked."""
+    """Whether an item names somebody or something, but nobody the query asks about."""
     named = names_in(item.text)
     return bool(named) and named.isdisjoint(asked.terms)
 
@@ -271,7 +271,7 @@ def _by_vectors(
 
 
 def _without_weak(found: Mapping[str, Ranked]) -> None:
-    """Drop what has so little of the best score that it is there by accident."""
+    """Drop hits whose share of the best score is so small that they are accidental."""
     best = max((one.score for one in found.values() if not one.dropped), default=0.0)
     for one in found.values():
         if not one.dropped and one.score < WEAK * best:
@@ -279,7 +279,7 @@ def _without_weak(found: Mapping[str, Ranked]) -> None:
 
 
 def _along_links(found: dict[str, Ranked], known: Mapping[str, Item]) -> None:
-    """What is linked with something found is found as well, and counts half of it."""
+    """Add the items linked with something found, at half its score."""
     for one in [one for one in found.values() if not one.dropped]:
         links = one.item.facets.links
         for other in sorted(links & known.keys()) if links else ():

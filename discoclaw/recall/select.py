@@ -1,7 +1,7 @@
-"""What goes into a prompt: standing items first, then what the query finds, whole lines under a budget.
+"""Selects what goes into a prompt: standing items first, then what the query finds, whole lines in a budget.
 
-Standing items say how to answer this person (preferences, constraints) and are always there; everything
-else is there for a reason or not at all. Pure.
+Standing items say how to answer this person (preferences, constraints) and are always included; every other
+item needs a reason. Pure.
 """
 
 from collections.abc import Mapping, Sequence

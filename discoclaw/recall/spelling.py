@@ -1,8 +1,8 @@
-"""Other spellings of a term that nobody wrote: another ending, a slip of the keys, one character of a word.
+"""Similar spellings of a term that no document has: another ending, a typo, one character of a word.
 
-Only asked for terms that no document has, so it can bring something where there was nothing, and never
-outweigh what matches exactly. A stemmer knows the endings of its language; this knows none, and so serves
-all. Pure.
+It is used only for terms that no document has, so it can find something where there was nothing, and never
+outweighs an exact match. A stemmer knows the endings of one language; this knows none, and so works for all.
+Pure.
 """
 
 from collections.abc import Collection, Iterable
@@ -12,7 +12,7 @@ ENDING = 0.7
 """What counts a word with the same beginning: "teacher" for "teaching"."""
 SLIP = 0.6
 SURE = 6
-"""Shorter words are too close to others: "reach" is no slip of "react"."""
+"""Shorter words are too similar to others: "reach" is not a typo of "react"."""
 MOST = 4
 
 
@@ -60,7 +60,7 @@ def _has_neighbours(term: str) -> bool:
 
 
 def _alike(term: str, other: str) -> float:
-    """What `other` counts for `term`; 0 when it is another word."""
+    """The weight of `other` for `term`; 0 if it is a different word."""
     shared = 0
     for one, two in zip(term, other, strict=False):
         if one != two:

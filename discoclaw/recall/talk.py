@@ -16,9 +16,9 @@ from discoclaw.recall.document import Document, of_entry
 from discoclaw.recall.score import concepts, score
 
 NEIGHBOUR = 0.5
-"""What a message has of a neighbour's score, and of the next one's again."""
+"""The share of a neighbour's score that a message gets, and again for the next one."""
 SPEAKER = 1.3
-"""What a message of a speaker who is named in the query counts more."""
+"""The factor for messages of a speaker whom the query names."""
 
 
 @dataclass(frozen=True, slots=True)

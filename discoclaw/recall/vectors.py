@@ -1,4 +1,4 @@
-"""What vectors say: cosines, and how they and words become one score. Pure."""
+"""Cosines of vectors, and how they are combined with the words into one score. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
-"""The archive: what was said, kept as rows that can be searched. One SQLite file; everything here blocks.
+"""The archive: what was said, as searchable rows in one SQLite file. Everything here blocks.
 
-Each connection is used by one thread at a time: one writes, one reads, and neither waits for the other. A
-damaged file is kept aside, since it holds little that Discord does not have, and a new one is begun. Faults
-of the disk are `MemoryFault`. The tables are `archive_rows`, the questions `archive_look`; knows nothing
-about ranking, nor about who decides what is kept.
+One connection writes and one reads, each used by one thread at a time, so neither waits for the other. A
+damaged file is kept aside and a new one started, since it holds little that Discord does not have. Disk
+failures become `MemoryFault`. The tables are in `archive_rows`, the queries in `archive_queries`; independent
+of ranking, and of who decides what is archived.
 """
 
 import logging
@@ -36,31 +36,31 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CACHE_KIB = 16_000
-"""RAM for pages of the file, for reading."""
+"""The cache size for the reading connection."""
 CLOSE_S = 5.0
-"""So long is waited for whoever uses the file when it is to be closed."""
+"""How long closing waits for whoever is using the file."""
 
 
 class Archive(PersonalData):
-    """The archive at `path`. Opened when first used; there is no file before the first entry."""
+    """The archive at `path`. Opened at its first use; there is no file before the first entry."""
 
     name = "archive"
 
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
         self._clock = clock
-        # Whoever needs the locks of both takes the writer's first.
+        # Code that needs both locks takes the writer's first.
         self._writer = Database(self._open_to_write, discard=self._set_aside)
         self._reader = Database(self._open_to_read)
         self._files = 0
-        """How many files there have been: whoever finds one damaged means the one they read."""
+        """Counts the files so far, so that a reader who finds damage reports it only for the file it read."""
 
     # ------------------------------------------------------------------ writing
 
     def write(self, changes: Sequence[Change], *, words: Words, consent: Consent) -> None:
-        """Make changes, all of them or none. Raises MemoryFault.
+        """Make all of these changes, or none. Raises MemoryFault.
 
-        `consent` is asked in the last moment whether an entry may be kept: somebody may have been erased.
+        `consent` is checked at the last moment, because the author may have been erased meanwhile.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -86,7 +86,7 @@ class Archive(PersonalData):
         return self._alone(work)
 
     def drop_channel(self, channel_id: str) -> int:
-        """Remove what was said in a channel, or a thread, that is gone. Raises MemoryFault."""
+        """Remove what was said in a channel, or a thread, that was deleted. Raises MemoryFault."""
 
         def work(connection: sqlite3.Connection) -> int:
             with transaction(connection):
@@ -97,7 +97,7 @@ class Archive(PersonalData):
         return self._alone(work) if self._there() else 0
 
     def sweep(self, consent: Consent) -> int:
-        """Remove what may no longer be kept of what people said, or were told.
+        """Remove messages and answers that may no longer be stored.
 
         Returns how many entries. Raises MemoryFault.
         """
@@ -114,9 +114,9 @@ class Archive(PersonalData):
         return self._alone(work) if self._there() else 0
 
     def erase_person(self, user_id: str) -> int:
-        """Destroy every byte of what a person said, of their direct messages, and of our answers to them.
+        """Destroy every byte of a person's messages, their direct messages, and the answers to them.
 
-        Returns how many entries there were. Raises MemoryFault when bytes may be left; again is then fine.
+        Returns how many entries there were. Raises MemoryFault if bytes may be left; it can then be repeated.
         """
         if not self._there():
             self._remove_copies()
@@ -129,11 +129,11 @@ class Archive(PersonalData):
             return gone
 
         gone = self._alone(work)
-        self._remove_copies()  # of a damaged file nobody can tell whose words it holds
+        self._remove_copies()  # nobody can tell whose words a damaged file contains
         return gone
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Destroy what there is of a person; all of it counts as one note."""
+        """Destroy everything about a person; all of it counts as one entry."""
         user_id = user_of(erasure.subject)
         try:
             return Removed(min(1, self.erase_person(user_id))) if user_id is not None else Removed()
@@ -143,7 +143,7 @@ class Archive(PersonalData):
     # ------------------------------------------------------------------ reading
 
     def read(self, look: Callable[[sqlite3.Connection], T], nothing: T) -> T:
-        """What a question finds; `nothing` without an archive. Raises MemoryFault."""
+        """Return what a query finds, or `nothing` if there is no archive. Raises MemoryFault."""
         seen = self._files
         try:
             return self._reader.run(look)
@@ -157,7 +157,7 @@ class Archive(PersonalData):
             raise MemoryFault(f"{self.path.name} can not be read: {error}") from error
 
     def close(self) -> None:
-        """Release the file. It is opened again when it is used again."""
+        """Release the file until its next use."""
         if not self._writer.close(CLOSE_S):
             log.warning("%s is still being written; it is left open", self.path.name)
             return
@@ -169,7 +169,7 @@ class Archive(PersonalData):
         return self.path.exists()
 
     def _alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Work with the connection that writes; on a damaged file, once more with a new one."""
+        """Run work on the writing connection; if the file is damaged, repeat it once on a new one."""
         try:
             return self._writer.run(work)
         except (*FAULTS, OSError) as error:
@@ -196,7 +196,7 @@ class Archive(PersonalData):
         return connect(self.path, check=self._check, prepare=prepare, cache_kib=CACHE_KIB)
 
     def _set_aside(self, error: Exception) -> None:
-        """Keep a damaged file under another name. The caller has the writer's lock. Raises OSError."""
+        """Rename a damaged file. The caller has the writer's lock. Raises OSError."""
         self.close()
         aside = set_aside(self.path, stamp_of(self._clock()))
         self._files += 1
@@ -205,7 +205,7 @@ class Archive(PersonalData):
         )
 
     def _remove_copies(self, before_ms: int | None = None) -> None:
-        """Remove damaged files that were kept; only those from before a time (ms), if one is given."""
+        """Remove damaged files that were kept; with a time (ms), only those from before it."""
         try:
             for path in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
                 if before_ms is None or path.stat().st_mtime_ns < before_ms * 1_000_000:
@@ -215,10 +215,10 @@ class Archive(PersonalData):
 
 
 def _destroy(connection: sqlite3.Connection) -> None:
-    """Leave no byte of what was deleted. Raises sqlite3.Error when some may be left.
+    """Destroy all remains of deleted rows. Raises sqlite3.Error if some may be left.
 
-    Rows are overwritten where they lay, but the index has words of them until its parts are merged, and a
-    page that was rearranged may have a second copy of a row.
+    Rows are overwritten in place, but the index has words of them until its parts are merged, and a
+    rearranged page may contain a second copy of a row.
     """
     forget_words(connection)
     connection.execute("VACUUM")
@@ -227,4 +227,4 @@ def _destroy(connection: sqlite3.Connection) -> None:
 
 
 class _NoArchive(Exception):
-    """Nothing was ever written."""
+    """There is no archive, because nothing was ever written."""

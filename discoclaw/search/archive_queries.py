@@ -1,8 +1,8 @@
-"""Questions to the archive, as SQL on one connection. Blocking.
+"""Queries of the archive, as SQL on one connection. Blocking.
 
-Whoever asks says which places may be seen, and each statement asks for that itself: nothing else leaves the
-database. What it costs is bounded, however much there is: of the terms, the rare ones choose by BM25 among at
-most `MOST_SCORED` entries, and what is said everywhere brings only its newest entries. Raises sqlite3.Error.
+The caller says which places may be seen, and every statement filters by that, so that nothing else leaves the
+database. The cost is bounded however large the archive is: the rare terms choose by BM25 among at most
+`MOST_SCORED` entries, and common terms bring only their newest entries. Raises sqlite3.Error.
 """
 
 import sqlite3
@@ -17,19 +17,19 @@ from discoclaw.search.fulltext import any_of
 
 CANDIDATES = 100
 WITH_NEIGHBOURS = 30
-"""Of how many candidates, best first, the two messages before and behind are fetched too."""
+"""For how many candidates, best first, the two messages before and after are fetched too."""
 FEW_PLACES = 4
 MOST_SCORED = 3_000
-"""Entries that are scored for one question."""
+"""The most entries scored for one query."""
 MOST_SEARCHED = 20_000
-"""Newest entries that are gone through for a text without terms."""
+"""The most entries, newest first, that a literal search goes through."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What may be seen: channels with their open threads, private threads by themselves, one person's DM.
+    """What may be seen: channels with their open threads, single private threads, one person's DM.
 
-    All are Discord's ids; what is no id is nothing.
+    All are Discord ids; invalid ones are ignored.
     """
 
     channel_ids: frozenset[str] = frozenset()
@@ -37,7 +37,7 @@ class Visible:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The places of such entries."""
+        """The places of entries that may be seen."""
         channels = [f"@g{one}" for one in sorted(self.channel_ids) if is_id(one)]
         return (*channels, *([f"@d{self.dm_of}"] if self.dm_of is not None and is_id(self.dm_of) else []))
 
@@ -58,7 +58,7 @@ class Looked:
 
 
 def look(connection: sqlite3.Connection, terms: Sequence[str], visible: Visible) -> Looked:
-    """The entries that a question's terms bring, with what was said around the best of them."""
+    """Return the entries that match a query's terms, with the messages around the best of them."""
     places = visible.places
     if not terms or not places:
         return Looked()
@@ -90,14 +90,14 @@ def frequencies(connection: sqlite3.Connection, terms: Iterable[str]) -> dict[st
 
 
 def present(connection: sqlite3.Connection, channel_ids: Iterable[str]) -> frozenset[str]:
-    """Those of the channels of which there is anything."""
+    """Those of the channels that have any entries."""
     sql = "SELECT 1 FROM entries WHERE place = ? LIMIT 1"
     ids = [one for one in channel_ids if is_id(one)]
     return frozenset(one for one in ids if connection.execute(sql, (f"@g{one}",)).fetchone())
 
 
 def holding(connection: sqlite3.Connection, text: str, visible: Visible, *, limit: int) -> list[Entry]:
-    """The newest entries in which a text stands as it is, among the newest that may be seen."""
+    """The newest entries that contain a literal text, among the newest that may be seen."""
     places = visible.places
     if not text or not places:
         return []
@@ -113,7 +113,7 @@ def holding(connection: sqlite3.Connection, text: str, visible: Visible, *, limi
 def _candidates(
     connection: sqlite3.Connection, terms: Sequence[str], known: Mapping[str, int], places: Sequence[str]
 ) -> list[int]:
-    """Ids, best first: what rare terms bring, by BM25, then the newest that common ones bring."""
+    """Ids, best first: matches of rare terms by BM25, then the newest of common ones."""
     rare: list[str] = []
     common: list[str] = []
     left = MOST_SCORED
@@ -138,14 +138,14 @@ def _candidates(
 
 
 def _is_most(connection: sqlite3.Connection, places: Sequence[str]) -> bool:
-    """Whether a good part of all entries is at these places."""
+    """Whether a large part of all entries is at these places."""
     sql = "SELECT doc FROM vocabulary WHERE term = ? AND col = 'place'"
     seen = sum(row[0] for place in places for row in connection.execute(sql, (place,)))
     return bool(seen * 5 >= connection.execute("SELECT entries FROM totals").fetchone()[0])
 
 
 def _neighbours(connection: sqlite3.Connection, found: Collection[int]) -> list[tuple[int, int]]:
-    """These with what stands right before and after each of them in its conversation, as pairs of ids."""
+    """Pairs of ids: these entries and the ones directly before and after them in their conversation."""
     other = "SELECT id FROM entries WHERE session_key = here.session_key AND id"
     sql = f"""SELECT id, ({other} < here.id ORDER BY id DESC LIMIT 1), ({other} > here.id ORDER BY id LIMIT 1)
         FROM entries AS here WHERE id IN ({_marks(found)})"""
@@ -154,7 +154,7 @@ def _neighbours(connection: sqlite3.Connection, found: Collection[int]) -> list[
 
 
 def _both_ways(pairs: Iterable[tuple[int, int]], seen: Collection[int]) -> dict[str, tuple[str, ...]]:
-    """For each id that may be seen, the others that stand next to it."""
+    """For each id that may be seen, its neighbours."""
     beside: dict[str, dict[str, None]] = {}
     for one, other in pairs:
         if one in seen and other in seen:
@@ -164,7 +164,7 @@ def _both_ways(pairs: Iterable[tuple[int, int]], seen: Collection[int]) -> dict[
 
 
 def _rows(connection: sqlite3.Connection, ids: Collection[int], places: Sequence[str]) -> list[Any]:
-    """The rows of these ids that may be seen, in the order of the ids given."""
+    """The rows of these ids that may be seen, in the order of the ids."""
     sql = f"""SELECT {COLUMNS}, terms, length, own, marks FROM entries
         WHERE id IN ({_marks(ids)}) AND +place IN ({_marks(places)})"""
     rows = {row[0]: row for row in connection.execute(sql, (*ids, *places))}

@@ -19,7 +19,7 @@ from discoclaw.memory.disk.database import checkpoint
 from discoclaw.search.fulltext import TOKENIZER, as_column
 
 COLUMNS = "id, session_key, channel_id, group_id, guild_id, author_id, name, text, sent_at, by_us, to_id"
-"""The columns of an `Entry`, in its order."""
+"""The columns of an `Entry`, in the order of its fields."""
 _DM = "discord:dm:"
 _LARGEST = 2**63 - 1
 
@@ -54,8 +54,8 @@ SCHEMA = (
         UPDATE totals SET terms = terms - old.length + new.length;
     END""",
 )
-# Where a message is and who said it never change; an update in place, since replacing a row would go past the
-# triggers and leave its words in the index.
+# Where a message is and who wrote it never change. Rows are updated in place, because replacing one would
+# bypass the triggers and leave its words in the index.
 _INSERT = f"""INSERT INTO entries ({COLUMNS}, place, terms, length, own, marks)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _PUT = f"""{_INSERT} ON CONFLICT (id) DO UPDATE SET name = excluded.name, text = excluded.text,
@@ -66,9 +66,9 @@ _PUT_NEW = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """An entry as it is searched: its terms, and its length as it counts.
+    """An entry's index data: its terms, and its length for scoring.
 
-    The first `own` terms are of its text, with repetitions, the next `marks` name it, the rest are dates.
+    The first `own` terms are from its text, with repetitions; the next `marks` name it; the rest are dates.
     """
 
     terms: Sequence[str]
@@ -78,12 +78,12 @@ class Indexed:
 
 
 Words = Callable[[Entry], Indexed]
-"""What is to be indexed of an entry."""
+"""Returns the index data of an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Keep an entry, or have it as it is now; `fresh`: only if there is none of its id."""
+    """Insert or update an entry; `fresh`: only if there is none with its id."""
 
     entry: Entry
     fresh: bool = False
@@ -91,7 +91,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Amend:
-    """What a person said reads differently now."""
+    """Replace the text of a person's message."""
 
     id: str
     author_id: str
@@ -100,14 +100,14 @@ class Amend:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The message is gone."""
+    """Delete a message."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Between the first and the last of these messages, a conversation has no others of people any more."""
+    """Delete a conversation's other messages by people between the first and the last of these."""
 
     session_key: str
     ids: tuple[str, ...]
@@ -117,19 +117,19 @@ Change = Put | Amend | Drop | Only
 
 
 def is_id(text: str) -> bool:
-    """Whether a text can be one of Discord's ids."""
+    """Whether a text can be a Discord id."""
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def place_of(entry: Entry) -> str:
-    """Who may find an entry: the people of a channel, or one in their direct messages."""
+    """The place that decides who may find an entry: a channel, or one person's direct messages."""
     if entry.group_id is None:
         return f"@d{entry.session_key.removeprefix(_DM)}"
     return f"@g{entry.group_id}"
 
 
 def number_of(message_id: str) -> int | None:
-    """A Discord id as a number that the database can hold; None when it is none."""
+    """A Discord id as a number that fits the database; None if it does not."""
     number = int(message_id) if is_id(message_id) else _LARGEST + 1
     return number if number <= _LARGEST else None
 
@@ -140,7 +140,7 @@ def entry_of(row: Sequence[object]) -> Entry:
 
 
 def make(connection: sqlite3.Connection, change: Change, words: Words, consent: Consent) -> None:
-    """Make one change. What has no id that the database can hold is left out."""
+    """Make one change. An entry whose id does not fit the database is left out."""
     if isinstance(change, Drop):
         connection.execute("DELETE FROM entries WHERE id = ?", (number_of(change.id),))
         return
@@ -160,7 +160,7 @@ def make(connection: sqlite3.Connection, change: Change, words: Words, consent: 
 
 
 def _keep_only(connection: sqlite3.Connection, change: Only) -> None:
-    """Remove what was deleted in the chat while nobody told us. Of our answers we may know more than it."""
+    """Remove what was deleted in the chat unnoticed. The bot's own answers stay: the chat may lack some."""
     ids = [number for number in map(number_of, change.ids) if number is not None]
     if ids:
         sql = f"""DELETE FROM entries WHERE session_key = ? AND id BETWEEN ? AND ? AND NOT by_us
@@ -191,7 +191,7 @@ def _row(entry: Entry, words: Words) -> tuple[object, ...]:
 
 
 def remove(connection: sqlite3.Connection, person: str, until_ms: int | None = None) -> int:
-    """Delete what a person said, was answered, and what was said in their direct messages."""
+    """Delete a person's messages, the answers to them, and everything in their direct messages."""
     sql = "DELETE FROM entries WHERE (author_id = ?1 OR to_id = ?1 OR place = '@d' || ?1)"
     if until_ms is None:
         return connection.execute(sql, (person,)).rowcount
@@ -199,6 +199,6 @@ def remove(connection: sqlite3.Connection, person: str, until_ms: int | None = N
 
 
 def forget_words(connection: sqlite3.Connection) -> None:
-    """Have the index drop the words of what was deleted, and the log too, if nobody reads just now."""
+    """Remove deleted words from the index, and from the WAL too if nobody is reading."""
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
     checkpoint(connection)

@@ -1,8 +1,8 @@
-"""How our terms become an FTS5 index and a query.
+"""Maps the bot's terms to an FTS5 index and its queries.
 
-There is one tokeniser (`core/words`), so an index holds its terms, divided by spaces, and FTS5 is told to
-take them as they are: every character but a space belongs to a token. What people write never reaches the
-query language: each term stands in quotes. Knows nothing about items, entries or ranking.
+There is only one tokeniser (`core/words`). An index stores its terms, separated by spaces, and FTS5 is
+configured to treat every character except a space as part of a token. What people write never reaches the
+query language, because each term is quoted. Independent of items, entries and ranking.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ TOKENIZER = "unicode61 remove_diacritics 0 categories ''L* M* N* P* S* Co''"
 
 
 def any_of(terms: Sequence[str]) -> str:
-    """The MATCH expression for documents that have one of the terms; "" without terms."""
+    """The MATCH expression for documents with any of the terms; "" without terms."""
     return " OR ".join(f'"{quoted}"' for quoted in (term.replace('"', '""') for term in terms))
 
 

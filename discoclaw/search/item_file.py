@@ -40,16 +40,16 @@ from discoclaw.search.item_rows import (
 
 VERSION = 1
 NEIGHBOURS_OF = 50
-"""Of so many of the best candidates the linked items are candidates too."""
+"""For how many of the best candidates the linked items become candidates too."""
 MOST_LIKE = 8
-"""So many terms are looked for letter by letter when no item has one of them as a term."""
+"""For how many terms a substring search is made when no item has one of them as a term."""
 LONGEST = 1000
-"""Characters of a term that is looked for; no item has a longer one."""
+"""The most characters of a term in a search; no item has a longer one."""
 MOST_MISSING = 16
-"""For so many terms that no item has others are looked for."""
+"""For how many terms without an item replacements are looked up."""
 MOST_ALIKE = 10_000
 SPOT_CHECK = 32
-"""So many items of a file from an earlier run are looked at for other terms than they would get today."""
+"""In a file from an earlier run, how many items are checked for terms that would differ today."""
 
 _SCHEMA = (
     """CREATE TABLE memories (
@@ -94,20 +94,20 @@ _DISK = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_NOLFS,
 }
-"""Failures of the disk, or of the moment, by SQLite's primary codes. All others are the file's own fault."""
+"""Disk or temporary failures, by SQLite's primary codes. All others mean that the file is at fault."""
 
 
 class Unusable(Exception):
-    """The file is of another version or damaged: it has to be made anew. The text says why."""
+    """The file is of another version or damaged and must be made again. The text says why."""
 
 
 class ItemFile:
-    """An open file; use it as a context. All methods raise Unusable, or OSError for failures of the disk."""
+    """An open file, to be used as a context. All methods raise Unusable, or OSError for disk failures."""
 
     def __init__(self, path: Path) -> None:
         with _faults():
             if not path.exists():
-                remove(path)  # a log without its file would be played back into the new one
+                remove(path)  # SQLite would play a leftover WAL back into the new file
             self._connection = connect(path, check=_check_version, prepare=_prepare)
 
     def __enter__(self) -> "ItemFile":
@@ -120,7 +120,7 @@ class ItemFile:
     # ------------------------------------------------------------------ writing
 
     def head(self) -> str | None:
-        """The commit of which everything is in the file; None when something may be missing."""
+        """The commit that the file is complete for; None if something may be missing."""
         with _faults():
             head = self._one("SELECT head FROM state")
         return head if isinstance(head, str) else None
@@ -131,7 +131,7 @@ class ItemFile:
             return dict(self._connection.execute("SELECT id, stamp FROM memories"))
 
     def check(self) -> None:
-        """Raise Unusable when the index does not fit the items, or the pages are damaged."""
+        """Raise Unusable if the index does not fit the items, or pages are damaged."""
         with _faults():
             if (found := self._one("PRAGMA quick_check(1)")) != "ok":
                 raise Unusable(f"it is damaged: {found}")
@@ -140,7 +140,7 @@ class ItemFile:
             )
 
     def check_terms(self, rows: Iterable[Row]) -> None:
-        """Raise Unusable when an item in the file has other terms than it would get today."""
+        """Raise Unusable if an item in the file has other terms than it would get today."""
         with _faults():
             for row in rows:
                 held = self._one("SELECT terms FROM memories WHERE id = ?", scrub(row.item.id))
@@ -148,16 +148,16 @@ class ItemFile:
                     raise Unusable("its terms are those of another tokeniser")
 
     def write(self, rows: Iterable[Row], gone: Iterable[str] = ()) -> None:
-        """Add or change items, and remove those of the ids `gone`; the file then counts as incomplete."""
+        """Add or change items, and remove the ids `gone`; the file then counts as incomplete."""
         with _faults(), transaction(self._connection):
             self._connection.execute("UPDATE state SET head = NULL")
             self._connection.executemany("DELETE FROM memories WHERE id = ?", ((one,) for one in gone))
             self._connection.executemany(_UPSERT, map(values_of, rows))
 
     def complete(self, links: Collection[tuple[str, str]], head: str | None, *, merge: bool = False) -> None:
-        """Have exactly these links, and note that everything of the commit `head` is here.
+        """Store exactly these links, and record that the file is complete for the commit `head`.
 
-        `merge` puts the pieces of the index together, which pays after many writes.
+        `merge` merges the index's segments, which pays off after many writes.
         """
         with _faults(), transaction(self._connection):
             held = set(self._connection.execute("SELECT from_id, to_id FROM memory_links"))
@@ -174,7 +174,7 @@ class ItemFile:
                 (head,),
             )
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ querying
 
     def candidates(
         self,
@@ -184,10 +184,10 @@ class ItemFile:
         among: Container[str] | None = None,
         instead: Instead = nothing_instead,
     ) -> Candidates:
-        """The items that have one of the terms, best first, at most `limit` and as many linked with them.
+        """Return the items with any of the terms, best first, at most `limit`, and as many linked with them.
 
-        `among`: only these ids. Where no item has a term, others are looked for `instead`; where none has
-        any, their letters.
+        `among` limits the ids. For a term that no item has, `instead` gives replacements; if no item has any
+        term, a substring search follows.
         """
         wanted = [one for one in dict.fromkeys(terms) if one.strip() and one == scrub(one)[:LONGEST]]
         if not wanted:
@@ -215,7 +215,7 @@ class ItemFile:
         return first(found, limit, among)
 
     def _having_letters(self, terms: Sequence[str], limit: int, among: Container[str] | None) -> list[str]:
-        """The newest items whose text has the letters of a term, anywhere."""
+        """The newest items whose text contains a term as a substring."""
         patterns = [f"%{escaped(term)}%" for term in terms[:MOST_LIKE]]
         either = " OR ".join(["content LIKE ? ESCAPE '\\'"] * len(patterns))
         found = self._connection.execute(
@@ -239,7 +239,7 @@ class ItemFile:
         return {**dict.fromkeys(terms, 0), **dict(found)}
 
     def _alike(self, term: str) -> list[str]:
-        """The terms there are that begin with the same letter, or have the one that the term is."""
+        """The indexed terms that begin with the same letter, or contain a one-character term."""
         if len(term) == 1:
             found = self._connection.execute(
                 "SELECT term FROM memories_vocab WHERE instr(term, ?) LIMIT ?", (term, MOST_ALIKE)
@@ -254,7 +254,7 @@ class ItemFile:
     # ------------------------------------------------------------------ inside
 
     def _one(self, statement: str, *values: str) -> "int | str | None":
-        """The first column of the first row, if there is one."""
+        """The first column of the first row, or None."""
         row = self._connection.execute(statement, values).fetchone()
         return row[0] if row is not None else None
 
@@ -273,7 +273,7 @@ def _check_version(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def _faults() -> Iterator[None]:
-    """SQLite's errors as ours: OSError for the disk's, Unusable for the file's."""
+    """Convert SQLite's errors: OSError for the disk's, Unusable for the file's."""
     try:
         yield
     except FAULTS as error:

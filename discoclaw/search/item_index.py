@@ -1,10 +1,10 @@
-"""The full-text index of people with many items: which few of them a query may be about, in milliseconds.
+"""The full-text index for people with many items: finds in milliseconds the few that a query may be about.
 
-One file for each subject and branch (`item_file`), made from a view in a thread that leaves the interpreter
-to others every few items, and brought in line with later views by what differs. It may be behind, incomplete
-or gone at any time: then it is said, and whoever asks goes on without. Always safe to delete. While a subject
-is erased (`exclusive`) nobody has a file of theirs open, and what was begun before comes to nothing.
-Knows nothing about queries, ranking, and who may see an item.
+Each subject and branch has one file (`item_file`). It is made from a view in a thread that yields the
+interpreter every few items, and later updated with the differences. It may lag, be incomplete or be missing
+at any time; callers learn that and go on without it. Always safe to delete. While a subject is being erased
+(`exclusive`), nobody has its files open, and work begun before is discarded. Independent of queries, of
+ranking, and of who may see an item.
 """
 
 import asyncio
@@ -32,23 +32,23 @@ log = logging.getLogger(__name__)
 
 CANDIDATES = 200
 AT_ONCE = 20
-"""So many items are read by one hold of the interpreter, which takes about a millisecond."""
+"""How many items are read before the interpreter is yielded, which takes about a millisecond."""
 BATCH = 500
-"""So many items are written by one transaction."""
+"""How many items are written in one transaction."""
 PAUSE_S = 0.001
 
 Words = Callable[[Item], tuple[Sequence[str], int]]
-"""What an item is found by: its terms, with repetitions, and its length in terms."""
+"""Returns an item's terms, with repetitions, and its length in terms."""
 
 
 def _prefix(subject: str) -> str:
-    """With what the names of a subject's files begin, and nobody else's."""
+    """A prefix that the names of this subject's files have, and no other subject's."""
     return f"{safe_id(subject)}.items."
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a file holds: the items, by id, as they were indexed, and of which commit all of them are."""
+    """A file's content: the items as they were indexed, by id, and the commit it is complete for."""
 
     head: str | None
     items: Mapping[str, Item]
@@ -56,9 +56,9 @@ class _Known:
 
 @dataclass(slots=True)
 class _SubjectIndex:
-    """One subject's files. Whoever writes holds `writing`, whoever reads `reading`; writing comes first.
+    """One subject's files. Writers hold `writing`, readers `reading`; `writing` is taken first.
 
-    What was begun in another `epoch` comes to nothing. `damaged` are branches whose file could not be read.
+    Work begun in an earlier `epoch` is discarded. `damaged` are branches whose file could not be read.
     """
 
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -73,7 +73,7 @@ class _SubjectIndex:
 
 
 class ItemIndex(PersonalData):
-    """The indices of all subjects, below `folder`. What is known of them leaves RAM after `idle_ms`."""
+    """The indices of all subjects, below `folder`. What is in RAM about them is dropped after `idle_ms`."""
 
     name = "item index"
 
@@ -90,31 +90,31 @@ class ItemIndex(PersonalData):
         self._words = words
         self._clock = clock
         self._pause_s = pause_s
-        self._one_at_a_time = asyncio.Lock()  # else a few big memories would take all threads
+        self._one_at_a_time = asyncio.Lock()  # otherwise a few large memories would occupy all threads
         self._shelves: IdleMap[_SubjectIndex] = IdleMap(lambda subject: _SubjectIndex(), idle_ms=idle_ms)
 
     def path(self, subject: str, branch: str) -> Path:
-        """Where a branch's index lies. Raises MemoryFault for what can name no subject."""
+        """The path of a branch's index. Raises MemoryFault for an invalid subject."""
         named = blake2b(branch.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         return self._folder / f"{_prefix(subject)}{named}.sqlite"
 
     def indexed(self, subject: str, branch: str) -> Mapping[str, Item] | None:
-        """The items as the index has them, by id; None as long as it can not be asked."""
+        """The indexed items by id; None while the index cannot be queried."""
         known = self._use(subject).known.get(branch)
         return known.items if known is not None else None
 
     def head(self, subject: str, branch: str) -> str | None:
-        """The commit of which the index has everything; None when that is none, or not known."""
+        """The commit that the index is complete for; None if there is none or it is unknown."""
         known = self._use(subject).known.get(branch)
         return known.head if known is not None else None
 
     # ------------------------------------------------------------------ writing
 
     async def sync(self, subject: str, branch: str, view: View) -> bool:
-        """Bring a branch's file in line with a view; whether it is. Raises OSError when the disk fails.
+        """Update a branch's file to a view. Returns whether it is up to date. Raises OSError on disk failure.
 
-        The view is what memory says now: between asking it and this call nothing may be awaited, or an
-        erasing could have come between.
+        The view must be current: await nothing between asking memory for it and this call, or an erasing
+        could come in between.
         """
         shelf, path = self._use(subject), self.path(subject, branch)
         epoch = shelf.epoch
@@ -134,7 +134,7 @@ class ItemIndex(PersonalData):
             except _Stopped:
                 return False
             except BaseException:
-                if known is not None:  # some of it may have been written
+                if known is not None:  # a part may have been written
                     shelf.known[branch] = replace(known, head=None)
                 raise
         return True
@@ -156,7 +156,7 @@ class ItemIndex(PersonalData):
             await in_thread(remove, path)
         shelf.damaged.discard(branch)
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ querying
 
     async def candidates(
         self,
@@ -168,9 +168,9 @@ class ItemIndex(PersonalData):
         among: Container[str] | None = None,
         instead: Instead = nothing_instead,
     ) -> Candidates | None:
-        """The items that have one of the terms, of those whose ids are `among`; see `ItemFile.candidates`.
+        """Return the items with any of the terms, among the ids in `among`; see `ItemFile.candidates`.
 
-        None as long as the index can not be asked; it may be behind. Raises OSError when the disk fails.
+        None while the index cannot be queried; it may lag. Raises OSError when the disk fails.
         """
         if not terms:
             return Candidates()
@@ -188,11 +188,11 @@ class ItemIndex(PersonalData):
                 shelf.known.pop(branch, None)
             return found
 
-    # ------------------------------------------------------------------ letting go
+    # ------------------------------------------------------------------ closing and erasing
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """While nobody has a file of the subject open, so that they can be removed for good."""
+        """Keep everybody from opening the subject's files, so that they can be removed for good."""
         shelf = self._use(erasure.subject)
         shelf.epoch += 1
         async with shelf.writing, shelf.reading:
@@ -201,7 +201,7 @@ class ItemIndex(PersonalData):
             finally:
                 shelf.known.clear()
                 shelf.damaged.clear()
-                shelf.epoch += 1  # who came meanwhile may have words from before
+                shelf.epoch += 1  # work begun meanwhile may have words from before
 
     def erase(self, erasure: Erasure) -> Removed:
         """Remove all files of a subject."""
@@ -214,7 +214,7 @@ class ItemIndex(PersonalData):
             return Removed(left=(f"{self._folder}: {error}",))
 
     def stop(self) -> None:
-        """Let whoever writes end soon: the files are sound, and are continued at the next use."""
+        """Make writers end soon: the files stay sound, and are continued at the next use."""
         for subject in self._shelves:
             if (shelf := self._shelves.peek(subject)) is not None:
                 shelf.epoch += 1
@@ -229,11 +229,11 @@ class ItemIndex(PersonalData):
 
 
 class _Stopped(Exception):
-    """The subject is being erased, or the program ends."""
+    """The subject is being erased, or the program is ending."""
 
 
 def _bring(path: Path, view: View, known: _Known | None, words: Words, pause: Callable[[], None]) -> _Known:
-    """Bring a file in line with a view. `pause` gives others the interpreter, and raises to stop."""
+    """Update a file to a view. `pause` yields the interpreter, and raises to stop."""
     pause()
     items = {item.id: item for item in view.items.values() if item.active}
     now = _Known(view.head, items)
@@ -241,7 +241,7 @@ def _bring(path: Path, view: View, known: _Known | None, words: Words, pause: Ca
         return now
     with ItemFile(path) as file:
         held = file.stamps()
-        if known is None and held:  # of an earlier run
+        if known is None and held:  # the file is from an earlier run
             file.check()
             file.check_terms(_rows(islice(items.values(), SPOT_CHECK), words, pause))
             if view.head is not None and file.head() == view.head:

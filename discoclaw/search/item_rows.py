@@ -1,6 +1,6 @@
-"""The pure side of a big memory's full-text index: rows, stamps, links, and which terms of a query tell most.
+"""The pure part of the item index: rows, stamps, links, and which terms of a query are the most telling.
 
-Knows nothing about files.
+Independent of files.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -15,17 +15,17 @@ from discoclaw.core.words import fold
 from discoclaw.search.fulltext import as_column
 
 SHARE = 0.8
-"""What the terms that are looked up have at least of the weight of all terms of a query."""
+"""The least share of a query's total term weight that the looked-up terms must have."""
 ENOUGH = 2_000
-"""So many items may have one of them, with repetitions, before terms are left out."""
+"""Terms are left out once so many items (with repetitions) have one of the others."""
 
 
 Instead = Callable[[str, Sequence[str]], Sequence[str]]
-"""What to look for instead of a term that no item has, given it and the terms there are that begin alike."""
+"""Returns replacements for a term that no item has, given it and the indexed terms that begin alike."""
 
 
 def nothing_instead(term: str, alike: Sequence[str]) -> Sequence[str]:
-    """Only what is asked for is looked for."""
+    """Return no replacements."""
     return ()
 
 
@@ -53,7 +53,7 @@ class Candidates:
 
 
 def stamp_of(item: Item) -> int:
-    """A hash of all that is indexed of an item, of 64 bits."""
+    """A 64-bit hash of everything that is indexed of an item."""
     facets = item.facets
     parts = (item.kind, item.text, *item.tags, facets.key or "", facets.category, str(item.updated_at))
     digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -61,7 +61,7 @@ def stamp_of(item: Item) -> int:
 
 
 def links_of(items: Mapping[str, Item]) -> set[tuple[str, str]]:
-    """The links between items, in both directions, whichever end has them."""
+    """The links between items, in both directions, whichever item has them."""
     pairs = {
         (item.id, other)
         for item in items.values()
@@ -73,14 +73,14 @@ def links_of(items: Mapping[str, Item]) -> set[tuple[str, str]]:
 
 
 def terms_of(row: Row) -> str:
-    """The row's terms as the index has them."""
+    """The row's terms as text for the index."""
     return scrub(as_column(row.terms))
 
 
 def values_of(row: Row) -> tuple[str | int | None, ...]:
     """The row's columns: id, key, content, category, timestamp, terms, length, stamp.
 
-    `content` is folded, since it is looked at letter by letter and shown to nobody.
+    `content` is folded, since it is only used for substring searches and never shown.
     """
     item, facets = row.item, row.item.facets
     content = scrub(fold(" ".join((item.text, *item.tags, facets.key or ""))))
@@ -97,10 +97,10 @@ def values_of(row: Row) -> tuple[str | int | None, ...]:
 
 
 def telling(frequencies: Mapping[str, int], total: int) -> list[str]:
-    """The terms by which items are looked up, rarest first: those that have most of the weight of all.
+    """The terms to look up, rarest first: those with most of the total weight.
 
-    Nearly every item has one of the commonest words of a long message. Without them not that many have to be
-    looked at, and what has only those could not have come to the top.
+    Nearly every item has one of the commonest words of a long message. Without these words far fewer items
+    are read, and an item with only such words could not have ranked high.
     """
     weights = {term: log(1 + total / count) for term, count in frequencies.items() if count}
     rarest = sorted(weights, key=lambda term: (-weights[term], term))

@@ -1,7 +1,7 @@
 """One owner's vectors in RAM, as the rows of a matrix: a question is compared with all of them at once.
 
-Rows have length 1, so a product is a cosine. Needs numpy, which is an extra: it is imported where it is used.
-Knows nothing about providers, files or ranking.
+Rows have length 1, so a product is a cosine. Needs numpy, an optional extra, which is imported only where
+used. Independent of providers, files and ranking.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Matrix:
-    """Vectors by the hash of their text. `dims` is their length, 0 while there are none."""
+    """Vectors by the hash of their text. `dims` is their length, or 0 while there are none."""
 
     def __init__(self, vectors: Mapping[bytes, bytes] | None = None) -> None:
         self.dims = 0
@@ -33,11 +33,11 @@ class Matrix:
 
     @property
     def size(self) -> int:
-        """Bytes in RAM, about."""
+        """The approximate bytes in RAM."""
         return len(self._places) * (4 * self.dims + 200) + 400 * len(self._texts)
 
     def add(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Take in vectors as `packed` makes them. With those of another length all begins anew."""
+        """Add vectors in the form of `packed`. Vectors of another length replace all existing ones."""
         import numpy as np
 
         dims = len(next(iter(vectors.values()))) // 4
@@ -50,9 +50,9 @@ class Matrix:
         self._places.update({key: begin + place for place, key in enumerate(vectors)})
 
     def cosines(self, question: Sequence[float], texts: Mapping[str, str]) -> dict[str, float]:
-        """The cosine of a question's vector with each text's, by the texts' keys; of those there are.
+        """Return the cosines of a question's vector with the texts that have vectors, by the texts' keys.
 
-        None are there for a question of another length.
+        Empty for a question of another length.
         """
         import numpy as np
 
@@ -71,14 +71,14 @@ class Matrix:
 
 
 def packed(vector: Sequence[float]) -> bytes:
-    """A vector brought to length 1, as bytes; one of zeros stays as it is."""
+    """A vector scaled to length 1, as bytes; a zero vector stays as it is."""
     import numpy as np
 
     return _normal(np.asarray(vector, np.float32)).tobytes()
 
 
 def _normal(vector: "NDArray[float32]") -> "NDArray[float32]":
-    """In double precision, since the squares of small numbers vanish."""
+    """Scale to length 1, in double precision, since the squares of small numbers underflow."""
     import numpy as np
 
     wide = vector.astype(np.float64)

@@ -1,9 +1,9 @@
-"""The cache of vectors: what an embedding provider once said of a text, kept so that it is asked once.
+"""The cache of vectors, so that an embedding provider is asked only once for each text.
 
-One row for each owner, model and text; the text itself is not in it, only its SHA-256. The file is always
-safe to delete, and is built anew when it is damaged. A subject's vectors are destroyed with their memory: a
-vector tells nearly as much as its words. Everything blocks, and works without numpy, so that an erasing
-finds the file also where vectors are switched off by now. Knows nothing about providers or ranking.
+Each owner, model and text has one row, with the text's SHA-256 instead of the text. The file is always safe
+to delete, and is built again when it is damaged. A subject's vectors are destroyed with their memory, since a
+vector reveals nearly as much as its words. Everything blocks, and works without numpy, so that an erasing
+also works after vectors are switched off. Independent of providers and of ranking.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_ROWS = 20_000
-"""Vectors kept of one owner; over it, the oldest leave."""
+"""The most vectors of one owner; beyond that the oldest are removed."""
 VERSION = 1
 _SCHEMA = """
 CREATE TABLE vectors (
@@ -43,7 +43,7 @@ _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, 
 
 
 def hash_of(text: str) -> bytes:
-    """What stands for a text in the cache: 32 bytes."""
+    """The key of a text in the cache: 32 bytes."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -58,7 +58,7 @@ class VectorCache(PersonalData):
         self._erasings: dict[str, int] = {}
 
     def load(self, owner: str, model: str) -> dict[bytes, bytes]:
-        """An owner's vectors, all of one length: that of the newest one. Raises MemoryFault."""
+        """Return an owner's vectors, all of the newest one's length. Raises MemoryFault."""
         rows = self._do(
             lambda db: db.execute(
                 "SELECT hash, vector, dims FROM vectors WHERE owner = ? AND model = ? ORDER BY rowid",
@@ -77,13 +77,13 @@ class VectorCache(PersonalData):
         return self._erasings.get(owner, 0)
 
     def forget(self, erasure: Erasure) -> None:
-        """From here on nothing that was asked for before is kept; `erase` follows."""
+        """Make later `put` calls for earlier requests fail; `erase` follows."""
         self._erasings[erasure.subject] = self.erasings(erasure.subject) + 1
 
     def put(self, owner: str, model: str, vectors: Mapping[bytes, bytes], *, erasings: int) -> bool:
-        """Keep vectors, all of one length. Those of other models, or of another length, go.
+        """Store vectors, all of one length. Those of other models, or of another length, are removed.
 
-        False, and nothing is kept, when the owner was erased since `erasings` was asked for. Raises
+        Returns False, storing nothing, if the owner was erased since `erasings` was called. Raises
         MemoryFault.
         """
         if not vectors:
@@ -109,13 +109,13 @@ class VectorCache(PersonalData):
         return self._do(work)
 
     def drop(self, owner: str) -> None:
-        """Let an owner's vectors go, to be made anew. Raises MemoryFault."""
+        """Remove an owner's vectors, to be made again. Raises MemoryFault."""
         self._do(lambda db: db.execute("DELETE FROM vectors WHERE owner = ?", (owner,)).rowcount)
 
     def erase(self, erasure: Erasure) -> Removed:
         """Destroy an owner's vectors, byte for byte.
 
-        A cache from which that can not be done is destroyed as a whole.
+        If that is impossible, the whole cache is destroyed.
         """
         with self._database.lock:
             self.forget(erasure)
@@ -125,7 +125,7 @@ class VectorCache(PersonalData):
                 return Removed(left=(f"{self._path}: {error.strerror or error}",))
 
     def close(self) -> None:
-        """Release the file; it is opened again when it is used."""
+        """Release the file until its next use."""
         self._database.close()
 
     # ------------------------------------------------------------------ inside
@@ -147,7 +147,7 @@ class VectorCache(PersonalData):
         return 1
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Work on the file, alone; once more on a new one, if it is damaged. Raises MemoryFault."""
+        """Run work on the file, locked; once more on a new file if it is damaged. Raises MemoryFault."""
         try:
             return self._database.run(work)
         except (*FAULTS, OSError) as error:
@@ -161,14 +161,14 @@ class VectorCache(PersonalData):
         self._discard()
 
     def _discard(self) -> None:
-        """Remove the file and what lies beside it. Raises OSError."""
+        """Remove the file and those that SQLite put beside it. Raises OSError."""
         self._database.close()
         if self._path is not None:
             remove(self._path)
 
 
 def _make(db: sqlite3.Connection) -> None:
-    """Have the tables. Those of another version are dropped: what was in them can be had again."""
+    """Create the tables. Those of another version are dropped: their content can be computed again."""
     if version_of(db) == VERSION:
         return
     with transaction(db):

@@ -99,8 +99,7 @@ class Meaning:
         self._trying = asyncio.create_task(self._keep_trying(), name="embedding-try")
 
     def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> Question | None:
-        """Begin to embed a subject's question; None if that is not allowed, or not possible now. Never
-        blocks.
+        """Begin to embed a subject's question; None if not allowed, or not possible now. Never blocks.
 
         What is said in `private` goes only to a provider on this machine. `names` are those of the people in
         the talk; they add nothing to the meaning, and are left out.

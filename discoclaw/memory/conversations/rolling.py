@@ -87,8 +87,7 @@ class RollingMemory(PersonalData):
         return (await self._loaded(session_key)).generation
 
     async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
-        """Store a summary made while `generation` was current. Returns False, storing nothing, if it no
-        longer is.
+        """Store a summary made while `generation` was current. Returns False if it no longer is.
 
         Raises MemoryFault when the disk fails; the old summary then stays.
         """

@@ -1,8 +1,8 @@
-"""What can be saved of a damaged `memory.sqlite`: every row that can still be read, in a new file.
+"""Saves what it can of a damaged `memory.sqlite`: every row that is still readable, in a new file.
 
-The damaged file is kept beside it, with its WAL, as `memory.sqlite.corrupt-<stamp>`; the next erasing of
-anybody removes these copies, since nobody knows whose words are in them. What is lost of a ledger is then
-found by `verify`, like lines that were lost of a file. Blocking. Knows nothing about what the rows mean.
+The damaged file is kept beside it, with its WAL, as `memory.sqlite.corrupt-<stamp>`. The next erasing of
+anybody removes these copies, since nobody knows whose words are in them. `verify` finds what a ledger has
+lost, just like lines lost from a file. Blocking. Independent of what the rows mean.
 """
 
 import os
@@ -18,12 +18,12 @@ from discoclaw.memory.disk.database import FAULTS, look
 from discoclaw.memory.disk.files import sync_folder, unused_name
 
 _LEAST_ROW = 20
-"""No row takes fewer bytes of a file."""
+"""The fewest bytes that a row takes in a file."""
 
 
 @dataclass(slots=True)
 class Saved:
-    """What could be read: logs and documents by name. `missing`: there are places that could not be read."""
+    """What could be read: logs and documents by name. `missing`: some places could not be read."""
 
     logs: dict[str, bytes] = field(default_factory=dict)
     documents: dict[str, bytes] = field(default_factory=dict)
@@ -31,12 +31,12 @@ class Saved:
 
 
 def beheaded(file: Path) -> bool:
-    """Whether a file is gone or empty and its WAL is not: SQLite would drop that without a word."""
+    """Whether a file is gone or empty but its WAL is not: SQLite would silently drop the WAL."""
     return not _size(file) and _size(file.with_name(f"{file.name}-wal")) > 0
 
 
 def save(file: Path) -> Saved:
-    """Everything in a file that can be read, however damaged it is. Writes nothing."""
+    """Return everything readable in a file, however damaged it is. Writes nothing."""
     saved = Saved(missing=beheaded(file))
     if saved.missing:
         return saved
@@ -68,8 +68,8 @@ def keep_aside(file: Path, stamp: str) -> Path:
 
 
 def put_in_place(new: Path, file: Path) -> None:
-    """Let a new file take the place of a damaged one. Raises OSError."""
-    for end in ("-wal", "-shm"):  # first: SQLite would take an old WAL for the new file's
+    """Replace a damaged file with a new one. Raises OSError."""
+    for end in ("-wal", "-shm"):  # first, because SQLite would take an old WAL for the new file's
         file.with_name(file.name + end).unlink(missing_ok=True)
     os.replace(new, file)
     sync_folder(file.parent)
@@ -78,7 +78,7 @@ def put_in_place(new: Path, file: Path) -> None:
 def _rows(
     db: sqlite3.Connection, table: str, columns: str, most: int, saved: Saved
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table with their numbers; behind a place that can not be read, one by one."""
+    """The rows of a table with their numbers; after an unreadable place, they are read one by one."""
     last = 0
     try:
         for row in db.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED ORDER BY rowid"):
@@ -97,7 +97,7 @@ def _rows(
 
 
 def _names_of_index(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """The numbers and names of the logs once more, from the index: a page that all depends on lies twice."""
+    """The numbers and names of the logs, from the index: a second copy of a vital page."""
     try:
         return db.execute("SELECT id, name FROM logs INDEXED BY sqlite_autoindex_logs_1").fetchall()
     except FAULTS:
@@ -105,7 +105,7 @@ def _names_of_index(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 def _top(db: sqlite3.Connection, table: str, most: int) -> int:
-    """The number of the last row, as far as that can be told."""
+    """The number of the last row, as far as that is known."""
     try:
         (top,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()
     except FAULTS:

@@ -36,7 +36,7 @@ FILE = "memory.sqlite"
 
 
 class SqliteDisk:
-    """The file below `root` (`data/memory`). It is made by the first thing that is written, or by `open`."""
+    """The file below `root` (`data/memory`). The first write creates it, or `open` does."""
 
     name = "sqlite"
     remembers = True
@@ -46,7 +46,7 @@ class SqliteDisk:
         self.durable: Path | None = None
         self.ledgers: Ledgers = _Ledgers(self)
         self._database = database.Database(self._connected)
-        self._known: tuple[int, int] | None = None  # which file the connection is to
+        self._known: tuple[int, int] | None = None  # identifies the file that the connection is to
 
     def documents(self, folder: str) -> Documents:
         return _Documents(self, f"{folder}/" if folder else "")
@@ -60,7 +60,7 @@ class SqliteDisk:
             database.checkpoint(self._database.open(), wait=False)  # a killed process may have left a WAL
 
     def check(self) -> str | None:
-        """What SQLite itself says of the whole file, about a millisecond for each MB of it."""
+        """SQLite's own check of the whole file; takes about a millisecond for each MB."""
         if rescue.beheaded(self.file):
             return f"{self.file} is damaged (it is gone, and its log is not); {rows.WAY_OUT}"
         if not self.file.exists():
@@ -87,7 +87,7 @@ class SqliteDisk:
                 rows.put_document(db, name, content)
             for name, content in saved.logs.items():
                 rows.put(db, name, content, at=0)
-        new.close()  # which leaves no WAL behind
+        new.close()  # leaves no WAL behind
         aside = rescue.keep_aside(self.file, stamp)
         rescue.put_in_place(new.file, self.file)
         log.error("%s; it is kept as %s", why, aside.name)
@@ -101,7 +101,7 @@ class SqliteDisk:
         self._database.close()
 
     def wipe(self) -> None:
-        """Destroy what is left of removed rows, and copies of a damaged file, which hold anybody's words."""
+        """Destroy remains of removed rows, and copies of a damaged file, which may have anybody's words."""
         with self.reading() as db:
             if db is not None:
                 db.execute("VACUUM")
@@ -113,13 +113,13 @@ class SqliteDisk:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """The connection, for this thread alone; None where there is no file. Raises OSError."""
+        """The connection, for this thread alone; None if there is no file. Raises OSError."""
         with self._database.lock, as_ours(self.file):
             yield self._database.open() if self._there() else None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The connection in a transaction of its own: all of it is durable afterwards, or nothing is."""
+        """The connection in its own transaction: afterwards either all of it is durable, or nothing is."""
         with self._database.lock, as_ours(self.file):
             self._there()
             db = self._database.open()
@@ -127,7 +127,7 @@ class SqliteDisk:
                 yield db
 
     def _there(self) -> bool:
-        """Whether the file exists. One that was moved or removed is closed: what we write to it is lost."""
+        """Whether the file exists. If not, it is closed, since writes would be lost."""
         there = _inode(self.file)
         if there != self._known:
             self._database.close()
@@ -140,7 +140,7 @@ class SqliteDisk:
         def prepare(db: sqlite3.Connection) -> None:
             database.make_tables(db, rows.SCHEMA, rows.VERSION)
 
-        # For us alone, as the tombstones' key has to be.
+        # Readable only by the bot's user, as the tombstones' key must be.
         db = database.connect(
             self.file, check=check, prepare=prepare, durable=True, private=True, as_bytes=True
         )

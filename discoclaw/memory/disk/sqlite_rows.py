@@ -1,4 +1,4 @@
-"""The rows of `memory.sqlite`: its tables, what is done in one transaction, and its errors as ours.
+"""The rows of `memory.sqlite`: its tables, the steps of a transaction, and the conversion of its errors.
 
 Texts come out of a connection as bytes (`text_factory`), since a line need not be UTF-8.
 """
@@ -28,7 +28,7 @@ SCHEMA = (
         UNIQUE (log, position)
     )""",
 )
-# Behind the last byte of a line stands its newline, which is not kept. What is no UTF-8 is kept as a blob.
+# A line is stored without the newline after its last byte. What is not UTF-8 is stored as a blob.
 _END = "position + length(CAST(line AS BLOB)) + 1"
 _SIZE = f"SELECT {_END} FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) ORDER BY position DESC"
 READ = "SELECT line FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) ORDER BY position"
@@ -40,12 +40,12 @@ BY_AGE = f"""
 
 
 def between(prefix: str) -> tuple[str, str]:
-    """For a query: the first name that begins so, and the first behind all that do."""
+    """For a query: the first name with this prefix, and the first one after all that have it."""
     return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else "\U0010ffff"
 
 
 def names(db: sqlite3.Connection, table: str, prefix: str) -> list[str]:
-    """The names in a table that begin so, without that beginning."""
+    """The names in a table with this prefix, without it."""
     rows = db.execute(f"SELECT name FROM {table} WHERE name >= ? AND name < ?", between(prefix)).fetchall()
     return [name.decode().removeprefix(prefix) for (name,) in rows]
 
@@ -57,7 +57,7 @@ def size(db: sqlite3.Connection, name: str) -> int:
 
 
 def put(db: sqlite3.Connection, name: str, content: bytes, *, at: int) -> None:
-    """Add lines to a log, the first of which begins at that byte."""
+    """Add lines to a log, the first of them at byte `at`."""
     db.execute("INSERT OR IGNORE INTO logs (name) VALUES (?)", (name,))
     (log,) = db.execute("SELECT id FROM logs WHERE name = ?", (name,)).fetchone()
     for line in content.removesuffix(b"\n").split(b"\n") if content else ():
@@ -66,7 +66,7 @@ def put(db: sqlite3.Connection, name: str, content: bytes, *, at: int) -> None:
 
 
 def put_document(db: sqlite3.Connection, name: str, content: bytes) -> None:
-    """Keep a text under a name, in place of what is there."""
+    """Store a text under a name, replacing what is there."""
     db.execute(
         "INSERT INTO documents (name, content) VALUES (?, ?) "
         "ON CONFLICT (name) DO UPDATE SET content = excluded.content",
@@ -75,7 +75,7 @@ def put_document(db: sqlite3.Connection, name: str, content: bytes) -> None:
 
 
 def put_aside(db: sqlite3.Connection, name: str, content: bytes, label: str, stamp: str) -> str:
-    """Keep a content under a name nothing has yet; which one."""
+    """Store a content under an unused name. Returns the name."""
     aside, count = f"{name}.{label}-{stamp}", 1
     while db.execute("SELECT 1 FROM documents WHERE name = ?", (aside,)).fetchone() is not None:
         count += 1
@@ -85,18 +85,18 @@ def put_aside(db: sqlite3.Connection, name: str, content: bytes, label: str, sta
 
 
 def remove(db: sqlite3.Connection, name: str) -> int:
-    """Remove what is called so; how many there were."""
+    """Remove the document of this name. Returns how many there were."""
     return db.execute("DELETE FROM documents WHERE name = ?", (name,)).rowcount + remove_log(db, name)
 
 
 def remove_log(db: sqlite3.Connection, name: str) -> int:
-    """Remove a log with its lines; whether there was any."""
+    """Remove a log with its lines. Returns whether it existed."""
     db.execute("DELETE FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?)", (name,))
     return db.execute("DELETE FROM logs WHERE name = ?", (name,)).rowcount
 
 
 def _text(content: bytes) -> str | bytes:
-    """Text where it is any, so that people can read the file with any tool."""
+    """Text if it is valid UTF-8, so that people can read the file with any tool; otherwise the bytes."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
@@ -107,12 +107,12 @@ def _text(content: bytes) -> str | bytes:
 
 
 class Damaged(OSError):
-    """The file is damaged, or none of ours."""
+    """The file is damaged, or another program's."""
 
 
 @contextmanager
 def as_ours(file: Path) -> Iterator[None]:
-    """SQLite's errors as OSErrors, with words about what to do."""
+    """Convert SQLite's errors to OSErrors that say what to do."""
     try:
         yield
     except FAULTS as error:

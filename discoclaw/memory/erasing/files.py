@@ -1,5 +1,4 @@
-"""Finds and removes files named after a person: the text itself, backup copies, and leftovers of killed
-writers.
+"""Finds and removes files named after a person: the text, backup copies, leftovers of writers.
 
 Blocking. Independent of what is in them.
 """

@@ -44,8 +44,7 @@ class Choices:
         return bool(self._people.get(user_id, {}).get("opted_out", False))
 
     def refused_until(self, user_id: str) -> int:
-        """The time (ms) up to which the bot does not learn from what a person said; -1 if they never opted
-        out.
+        """The time (ms) up to which the bot does not learn from what a person said; -1 without an opt-out.
 
         When people opt in again, the bot does not learn from what they said while they were opted out.
         """

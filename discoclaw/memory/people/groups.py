@@ -1,5 +1,4 @@
-"""The memory of channels: files `groups/<channel id>.json` (see `core/profile`), and ledgers `group-<channel
-id>`.
+"""Channels' memory: `groups/<channel id>.json` (see `core/profile`), and ledgers `group-<channel id>`.
 
 The file is the source of purpose and members, which change with what people say there. Themes and decisions
 are items of the ledger, learned from talk, and the file only shows them. A thread belongs to its parent

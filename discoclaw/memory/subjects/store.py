@@ -42,8 +42,7 @@ T = TypeVar("T")
 
 
 class Memory:
-    """The views of subjects, and the only way to change them, on stores or on plain files below
-    `data/memory`.
+    """The views of subjects, and the only way to change them, on stores or files below `data/memory`.
 
     `personal` are the parts that an erasing visits: those in the stores are registered here, all others by
     whoever builds them (`join`). `changes` notifies listeners of new records. Idle subjects leave RAM after
@@ -175,8 +174,7 @@ class Memory:
         begin: bool = True,
         **metadata: Any,
     ) -> T:
-        """Let `wish` draft changes on the newest view, and record them as one commit. Returns what `wish`
-        returns.
+        """Let `wish` draft changes on the newest view, and record them as one commit. Returns its result.
 
         `why` is the commit's message, `metadata` its other fields. `branch` is HEAD's by default. One that
         does not exist yet is created with its first change, as a fork of `main`, or is Refused if it may not
