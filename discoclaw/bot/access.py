@@ -68,7 +68,7 @@ class Access:
         return self.allowlist.person(str(member.id), (str(role.id) for role in member.roles))
 
     async def _ask(self, guilds: Sequence[discord.Guild], user_id: int) -> bool:
-        """Ask the servers that have one of the roles. Raises ChatError when Discord can not say."""
+        """Ask the servers that have one of the roles. Raises ChatError when Discord cannot say."""
         for guild in guilds:
             if guild.unavailable:
                 continue

@@ -85,7 +85,7 @@ class DiscordReply:
 
     @property
     def unsaid(self) -> str:
-        """What was pushed and can not be seen: after an error of `finish`, the part to say elsewhere."""
+        """What was pushed and cannot be seen: after an error of `finish`, the part to say elsewhere."""
         shown = self._shown.source if isinstance(self._shown, Message) else ""
         return (self._text.left + "".join(self._arrived))[len(shown) :]
 

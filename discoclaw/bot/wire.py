@@ -68,7 +68,7 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
         )
     guild_id = getattr(channel, "guild_id", None) or getattr(getattr(channel, "guild", None), "id", None)
     if guild_id is not None:
-        # A channel discord.py does not know (yet): of whom it is read can not be told, so of few.
+        # A channel discord.py does not know (yet): of whom it is read cannot be told, so of few.
         name, own = "unknown", str(channel.id)
         return Place("channel", own, own, name=name, private=True, guild_id=str(guild_id))
     return Place(kind="dm", channel_id=str(channel.id), group_id=None, name="direct message", private=True)

@@ -2,7 +2,7 @@
 
     DiscoClawError
     ├── SettingsError            a setting is wrong; the program does not start
-    ├── MemoryFault              memory can not be read or written; a reply never depends on it
+    ├── MemoryFault              memory cannot be read or written; a reply never depends on it
     │   ├── LedgerDamaged        a ledger holds lines that do not verify
     │   ├── NewerSchema          a file was written by a newer version; it is never overwritten
     │   └── FolderInUse          another process holds the data folder
@@ -21,9 +21,9 @@
     ├── EmbeddingError           a provider gave no usable vectors; a reply never depends on them
     │   ├── EmbeddingUnavailable the provider fails or limits us for now (408, 429, 5xx, no connection)
     │   └── EmbeddingRefused     not for these texts: refused (400, 413, 422), or answered with nonsense
-    ├── NostrError               an event can not be made, read or delivered; a reply never depends on it
+    ├── NostrError               an event cannot be made, read or delivered; a reply never depends on it
     │   ├── BadEvent             what a relay sent is no event, or its id or signature is wrong
-    │   ├── UnreadableContent    an event's content can not be decrypted or is not what it should be
+    │   ├── UnreadableContent    an event's content cannot be decrypted or is not what it should be
     │   └── RelayError           a relay does not do what we asked for
     │       ├── RelayUnreachable no connection, or it broke off, or it does not answer in time
     │       └── RelayRefused     it said no: `prefix` and text are its own (NIP-01)
@@ -48,7 +48,7 @@ class SettingsError(DiscoClawError):
 
 
 class MemoryFault(DiscoClawError):
-    """Memory can not be read or written (disk full, permission, damage)."""
+    """Memory cannot be read or written (disk full, permission, damage)."""
 
 
 class LedgerDamaged(MemoryFault):
@@ -156,7 +156,7 @@ class EmbeddingRefused(EmbeddingError):
 
 
 class NostrError(DiscoClawError):
-    """An event can not be made, read or delivered."""
+    """An event cannot be made, read or delivered."""
 
 
 class BadEvent(NostrError):
@@ -164,7 +164,7 @@ class BadEvent(NostrError):
 
 
 class UnreadableContent(NostrError):
-    """An event can not be decrypted, or does not say what it should. It is kept, and counts for nothing."""
+    """An event cannot be decrypted, or does not say what it should. It is kept, and counts for nothing."""
 
 
 class RelayError(NostrError):

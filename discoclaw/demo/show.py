@@ -97,7 +97,7 @@ def _check_port(port: int) -> None:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise SettingsError(f"port {port} can not be used ({error.strerror}); try --port 0") from None
+            raise SettingsError(f"port {port} cannot be used ({error.strerror}); try --port 0") from None
 
 
 def _forget(settings: Settings) -> None:

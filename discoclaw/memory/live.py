@@ -217,7 +217,7 @@ def read_file(documents: Documents) -> dict[Scope, Overrides]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise MemoryFault(f"{path} can not be read: {error}") from error
+        raise MemoryFault(f"{path} cannot be read: {error}") from error
     try:
         return _parsed(json.loads(content))
     except NewerSchema as newer:
@@ -230,7 +230,7 @@ def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], l
     """Change the overrides of one scope in the local file, durably; None takes one back. Returns all of it.
 
     `lock` is a file that keeps two such changes apart. Blocking. Raises Refused for a value that is wrong,
-    and MemoryFault when what is there can not be understood, or the disk does not take it.
+    and MemoryFault when what is there cannot be understood, or the disk does not take it.
     """
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -296,7 +296,7 @@ class _Marks:
             return
         except OSError as error:
             self._foreign = True
-            log.error("%s can not be read, so it is left alone: %s", self._path, error)
+            log.error("%s cannot be read, so it is left alone: %s", self._path, error)
         except NewerSchema as newer:
             self._foreign = True
             log.error("%s is left alone: %s", self._path, newer)

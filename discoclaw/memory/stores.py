@@ -114,7 +114,7 @@ def bring_decisions(source: Disk, target: Disk) -> bool:
         return tombstones.bring(source, target) or chosen
     except OSError as error:
         raise MemoryFault(
-            f"what people decided, which lies in {source.documents('').folder}, can not be brought along: "
+            f"what people decided, which lies in {source.documents('').folder}, cannot be brought along: "
             f"{error}"
         ) from error
 

@@ -154,7 +154,7 @@ class Archive(PersonalData):
                 with self._writer.lock:
                     if seen == self._files:
                         self._set_aside(error)
-            raise MemoryFault(f"{self.path.name} can not be read: {error}") from error
+            raise MemoryFault(f"{self.path.name} cannot be read: {error}") from error
 
     def close(self) -> None:
         """Release the file until its next use."""
@@ -173,7 +173,7 @@ class Archive(PersonalData):
         try:
             return self._writer.run(work)
         except (*FAULTS, OSError) as error:
-            raise MemoryFault(f"{self.path.name} can not be used: {error}") from error
+            raise MemoryFault(f"{self.path.name} cannot be used: {error}") from error
 
     def _check(self, connection: sqlite3.Connection) -> None:
         check_ours(connection, VERSION, self.path.name)
@@ -211,7 +211,7 @@ class Archive(PersonalData):
                 if before_ms is None or path.stat().st_mtime_ns < before_ms * 1_000_000:
                     path.unlink(missing_ok=True)
         except OSError as error:
-            raise MemoryFault(f"a damaged archive that was kept can not be removed: {error}") from error
+            raise MemoryFault(f"a damaged archive that was kept cannot be removed: {error}") from error
 
 
 def _destroy(connection: sqlite3.Connection) -> None:
@@ -223,7 +223,7 @@ def _destroy(connection: sqlite3.Connection) -> None:
     forget_words(connection)
     connection.execute("VACUUM")
     if not checkpoint(connection):
-        raise sqlite3.OperationalError("somebody reads the archive, so its log can not be emptied")
+        raise sqlite3.OperationalError("somebody reads the archive, so its log cannot be emptied")
 
 
 class _NoArchive(Exception):

@@ -121,7 +121,7 @@ class ItemIndex(PersonalData):
         async with shelf.writing, self._one_at_a_time:
             known = shelf.known.get(branch)
             if branch in shelf.damaged:
-                await self._remove(shelf, branch, path, "it can not be read")
+                await self._remove(shelf, branch, path, "it cannot be read")
                 known = None
             try:
                 shelf.known[branch] = await self._bring(shelf, epoch, path, view, known)
@@ -130,7 +130,7 @@ class ItemIndex(PersonalData):
                 try:
                     shelf.known[branch] = await self._bring(shelf, epoch, path, view, None)
                 except Unusable as still:
-                    raise OSError(f"{path} can not be used: {still}") from still
+                    raise OSError(f"{path} cannot be used: {still}") from still
             except _Stopped:
                 return False
             except BaseException:
@@ -181,7 +181,7 @@ class ItemIndex(PersonalData):
             try:
                 found = await in_thread(_look, path, terms, limit, among, instead)
             except Unusable as why:
-                log.warning("%s can not be read: %s", path, why)
+                log.warning("%s cannot be read: %s", path, why)
                 shelf.damaged.add(branch)
                 found = None
             if found is None:

@@ -151,7 +151,7 @@ class VectorCache(PersonalData):
         try:
             return self._database.run(work)
         except (*FAULTS, OSError) as error:
-            raise MemoryFault(f"the cache of vectors can not be used: {error}") from error
+            raise MemoryFault(f"the cache of vectors cannot be used: {error}") from error
 
     def _opened(self) -> sqlite3.Connection:
         return connect(self._path, prepare=_make)

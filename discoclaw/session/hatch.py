@@ -226,7 +226,7 @@ class Hatchery:
         if found.soul is not None:
             await self._hatch(found.soul, found.text, answer, arrival, reply)
         elif found.fault:
-            log.warning("the soul of an interview can not be used: %s", found.fault)
+            log.warning("the soul of an interview cannot be used: %s", found.fault)
             await self._say(
                 f"{found.text}\n\n{messages.MALFORMED}", answer, arrival, reply, fault=found.fault
             )

@@ -188,7 +188,7 @@ class Meaning:
                 if str(error) != said:  # log a failure once, however often it recurs
                     said = str(error)
                     ours = isinstance(error, EmbeddingError)
-                    log.warning("vectors can not be used: %s", said, exc_info=None if ours else error)
+                    log.warning("vectors cannot be used: %s", said, exc_info=None if ours else error)
             else:
                 self._out.clear()
                 said = ""

@@ -93,7 +93,7 @@ class TestWhatTheCoreSays:
                 "there is no branch 'codn'; did you mean 'coding'? there are: main, coding",
                 "There is no persona 'codn'; did you mean 'coding'? there are: main, coding.",
             ),
-            ("'a branch' can not name a branch", "'a branch' can't name a persona."),
+            ("'a branch' cannot name a branch", "'a branch' can't name a persona."),
             ('"it\'s a commit" is no commit', '"it\'s a commit" is no change.'),
             ("durable-2ed36192 is deprecated", "2ed36192 is forgotten."),
             ("“HEAD” and `commit` stay, commits change", "“HEAD” and `commit` stay, changes change."),

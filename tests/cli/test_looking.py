@@ -276,7 +276,7 @@ class TestNamingAPerson:
 
     @pytest.mark.parametrize("verb", ["show", "log", "view", "stats", "branches", "undo", "verify", "graph"])
     def test_what_can_be_no_person_is_refused(self, shell: Shell, verb: str) -> None:
-        assert "can not name a memory" in shell.refuses(verb, "../secrets")
+        assert "cannot name a memory" in shell.refuses(verb, "../secrets")
 
     @pytest.mark.parametrize(
         "words", [["undo", "9"], ["create-branch", "9", "coding"], ["checkout", "9", "main"], ["verify", "9"]]

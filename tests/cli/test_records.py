@@ -103,7 +103,7 @@ class TestGet:
 
     def test_what_has_no_record_is_refused(self, known: Shell) -> None:
         assert "is neither a person nor a channel" in known.refuses("get", "bot")
-        assert "can not name a memory" in known.refuses("get", "group:../x")
+        assert "cannot name a memory" in known.refuses("get", "group:../x")
 
 
 class TestSet:

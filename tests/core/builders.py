@@ -314,7 +314,7 @@ def _touch(draft: Draft, verb: str, held: Item, second: Item, word: str, origin:
     elif verb in ("link", "part"):
         draft.link(held, second, origin, on=verb == "link")
     elif verb == "contradict" and held.id != second.id:
-        draft.contradict(held, second, "both can not be", origin)
+        draft.contradict(held, second, "both cannot be", origin)
     elif verb == "again":  # gone and back in one commit
         draft.remove(held, origin)
         draft.upsert(held.kind, held.text, stated())

@@ -50,7 +50,7 @@ def same(keep: Item, *drop: Item, text: str | None = None) -> Consolidation:
     return Consolidation(duplicates=[entry])
 
 
-def against(older: Item, newer: Item, reason: str = "both can not be") -> Consolidation:
+def against(older: Item, newer: Item, reason: str = "both cannot be") -> Consolidation:
     return Consolidation(contradictions=[Contradiction(older=older.id, newer=newer.id, reason=reason)])
 
 
@@ -210,7 +210,7 @@ class TestContradictions:
         older, newer = learned(diary, "User likes tea."), said(diary, "User hates tea.")
         report = tidy(diary, against(older, newer))
         assert diary.texts() == [newer.text] and report.summary == "1 outdated"
-        assert diary.commits[-1].events[0].evidence == f"contradicted by {newer.id}: both can not be"
+        assert diary.commits[-1].events[0].evidence == f"contradicted by {newer.id}: both cannot be"
 
     def test_what_was_inferred_since_is_a_question(self) -> None:
         diary = Diary()

@@ -72,14 +72,14 @@ class TestTheViewOfAPerson:
             ("preference", "User prefers tabs.", "indent", "normal"),
             ("preference", "User likes green tea!", None, "private"),
             ("fact", "User has a cat.", None, "normal"),
-            ("constraint", "User can not eat nuts.", None, "private"),
+            ("constraint", "User cannot eat nuts.", None, "private"),
         )
         ann = Profile().with_view(view)
         assert ann.preferences == {
             "indent": "User prefers tabs.",
             "user-likes-green-tea": "User likes green tea!",
         }
-        assert ann.notes == ("User has a cat.", "User can not eat nuts.")
+        assert ann.notes == ("User has a cat.", "User cannot eat nuts.")
 
     def test_what_is_confidential_or_set_aside_is_not_in_it(self) -> None:
         view = remembered(("fact", "a secret", None, "confidential"), ("fact", "an old one", None, "normal"))

@@ -1,4 +1,4 @@
-"""Consolidation of a real memory: what the model is shown, what is recorded, and what it can not do."""
+"""Consolidation of a real memory: what the model is shown, what is recorded, and what it cannot do."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""Extraction: whose words become memory, where it may be shown, and what can not be undone by it."""
+"""Extraction: whose words become memory, where it may be shown, and what cannot be undone by it."""
 
 import asyncio
 from pathlib import Path

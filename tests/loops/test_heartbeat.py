@@ -1,4 +1,4 @@
-"""The heartbeat: what is tidied when, what is never repeated, and what can not stop it."""
+"""The heartbeat: what is tidied when, what is never repeated, and what cannot stop it."""
 
 import asyncio
 import logging

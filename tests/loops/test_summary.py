@@ -340,7 +340,7 @@ class TestWhatTheModelReturns:
             ModelTimeout("slow"),
             ModelOverloaded("down"),
             ValueError("a fault nobody thought of"),
-            Summary(summary="\ud800 can not be written"),
+            Summary(summary="\ud800 cannot be written"),
         ],
     )
     async def test_a_failure_keeps_the_old_summary_and_what_waits(self, tmp_path: Path, failure) -> None:

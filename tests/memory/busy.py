@@ -109,7 +109,7 @@ def _add(draft: Draft, dice: random.Random, number: int) -> None:
 def _contradict(draft: Draft, dice: random.Random, number: int) -> None:
     if len(draft.items) > 1:
         one, other = dice.sample(sorted(draft.items), 2)
-        draft.contradict(draft.items[one], draft.items[other], "both can not be", heard())
+        draft.contradict(draft.items[one], draft.items[other], "both cannot be", heard())
 
 
 def _link(draft: Draft, dice: random.Random, number: int) -> None:

@@ -217,7 +217,7 @@ class TestLooking:
         await known.view(ANN)
         ledger_of(known).unlink()
         ledger_of(known).mkdir()
-        with pytest.raises(MemoryFault, match="can not be read"):
+        with pytest.raises(MemoryFault, match="cannot be read"):
             await known.history(ANN)
 
 
@@ -290,7 +290,7 @@ class TestTheVerbs:
     async def test_settle_finds_the_branch_on_which_it_stands_open(self, known: Memory) -> None:
         def contradict(draft: Draft) -> None:
             one, other = list(draft.items.values())[:2]
-            draft.contradict(one, other, "both can not be", heard())
+            draft.contradict(one, other, "both cannot be", heard())
 
         await known.change(ANN, "why", contradict, branch="coding")
         (conflict,) = (await known.view(ANN, "coding")).conflicts

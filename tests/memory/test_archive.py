@@ -390,7 +390,7 @@ class TestBytes:
         with closing(sqlite3.connect(archive.path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             (left,) = (await memory.erase(f"user-{ANN}")).left
-            assert "archive.sqlite can not be used: database is locked" in left
+            assert "archive.sqlite cannot be used: database is locked" in left
         archive.close()
         memory.close()
         for one in with_archive(tmp_path):
@@ -434,7 +434,7 @@ class TestFaults:
         content = bytearray(archive.path.read_bytes())
         content[4096:] = b"\xa5" * (len(content) - 4096)
         archive.path.write_bytes(content)
-        with pytest.raises(MemoryFault, match="can not be read"):
+        with pytest.raises(MemoryFault, match="cannot be read"):
             found(archive, "zebra")
         assert found(archive, "zebra") == []
         write(archive, Put(said(1, "zebra again")))
@@ -452,7 +452,7 @@ class TestFaults:
             act()
             archive.close()
         archive.path.write_bytes(content)
-        with pytest.raises(MemoryFault, match="can not be read"):
+        with pytest.raises(MemoryFault, match="cannot be read"):
             found(archive, "zebra")
         write(archive, Put(said(2, "zebra again")))
         assert found(archive, "zebra") == ["zebra again"]

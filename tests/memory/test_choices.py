@@ -1,4 +1,4 @@
-"""What people chose about being remembered: durable, exact, and a start stops when it can not be read."""
+"""What people chose about being remembered: durable, exact, and a start stops when it cannot be read."""
 
 import asyncio
 import json
@@ -142,7 +142,7 @@ class TestAFileThatCanNotBeReadStopsTheStart:
     def test_and_is_named_with_the_way_out(self, path: Path, start: Start, content: bytes) -> None:
         path.parent.mkdir()
         path.write_bytes(content)
-        with pytest.raises(MemoryFault, match=r"choices\.json can not be read.*opted out.*correct it"):
+        with pytest.raises(MemoryFault, match=r"choices\.json cannot be read.*opted out.*correct it"):
             start()
         assert path.read_bytes() == content
 

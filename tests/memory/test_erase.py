@@ -725,7 +725,7 @@ class TestWhatTheDiskDoesNotGiveAway:
 
 class TestAFullDisk:
     def erase(self, data: Path, room: int) -> str:
-        """The fault of an erasing in a process whose files can not grow beyond `room` bytes."""
+        """The fault of an erasing in a process whose files cannot grow beyond `room` bytes."""
         command = [sys.executable, "-m", "tests.memory.erase_child", "erase_full", str(data), str(room)]
         done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, check=True, timeout=60)
         return str(json.loads(done.stdout))

@@ -736,7 +736,7 @@ class TestHostileZips:
         content = self.entry("durable/1.json", b"0" * 3_000_000)
         told = (3_000_000).to_bytes(4, "little")
         assert content.count(told) == 2
-        with pytest.raises(Refused, match="can not be unpacked"):
+        with pytest.raises(Refused, match="cannot be unpacked"):
             load_bytes("evil.zip", content.replace(told, (100).to_bytes(4, "little")))
 
     def test_more_files_than_anybody_has_are_not_even_listed(self) -> None:
@@ -1060,7 +1060,7 @@ class TestHostileHistories:
         report = Replica(NOW + DAY).take_in(load_bytes("m.json", document(history=[record])))
         assert report.notes == (
             "1 of the imported commits hold what looks like a key or token; "
-            "a history can not be changed, so forget those memories, or import without history",
+            "a history cannot be changed, so forget those memories, or import without history",
         )
 
 

@@ -354,7 +354,7 @@ class TestDamaged:
         await index.sync(ANN, MAIN, view)
         damage(index.path(ANN, MAIN))
         assert await index.candidates(ANN, MAIN, ["tea"]) is None
-        assert "can not be read" in caplog.text
+        assert "cannot be read" in caplog.text
         assert index.indexed(ANN, MAIN) is None
         await index.sync(ANN, MAIN, view)
         assert len(await found(index, "tea")) == 40

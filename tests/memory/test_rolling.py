@@ -187,14 +187,14 @@ class TestWhatSomebodyElseWrote:
 class TestAFaultKeepsTheOldSummary:
     def test_a_full_disk(self, folder: Path) -> None:
         outcome: dict[str, Any] = run_child("summarise_full", folder)
-        assert "can not be written" in outcome.pop("fault")
+        assert "cannot be written" in outcome.pop("fault")
         assert outcome == {"ram": "old", "disk": "old", "names": ["s.json"]}
 
     async def test_a_file_that_can_not_be_read_is_a_fault_until_it_can(
         self, rolling: RollingMemory, folder: Path
     ) -> None:
         session_file(folder, DM).mkdir(parents=True)
-        with pytest.raises(MemoryFault, match="can not be read"):
+        with pytest.raises(MemoryFault, match="cannot be read"):
             await rolling.get(DM)
         session_file(folder, DM).rmdir()
         assert await rolling.get(DM) == NOTHING
@@ -205,6 +205,6 @@ class TestAFaultKeepsTheOldSummary:
         await put(rolling, DM, "a talk")
         session_file(folder, DM).unlink()
         session_file(folder, DM).mkdir()
-        with pytest.raises(MemoryFault, match="can not be written"):
+        with pytest.raises(MemoryFault, match="cannot be written"):
             await rolling.clear(DM)
         assert (await rolling.get(DM)).summary == "a talk"

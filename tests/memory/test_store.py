@@ -186,7 +186,7 @@ class TestAFaultLosesNothing:
 
     async def test_a_ledger_that_can_not_be_read(self, memory: Memory, root: Path) -> None:
         (root / "ledger").write_text("a file where the folder should be")
-        with pytest.raises(MemoryFault, match="can not be read"):
+        with pytest.raises(MemoryFault, match="cannot be read"):
             await memory.view(ANN)
         (root / "ledger").unlink()
         assert await memory.view(ANN) == EMPTY

@@ -167,7 +167,7 @@ class TestErasing:
         assert list(path.parent.iterdir()) == []
 
     def test_says_what_stays_and_why(self, path: Path) -> None:
-        path.mkdir(parents=True)  # what lies there can not be opened, and is no file to remove
+        path.mkdir(parents=True)  # what lies there cannot be opened, and is no file to remove
         removed = VectorCache(path).erase(ANNS)
         assert removed.count == 0
         assert [str(path) in one for one in removed.left] == [True]
@@ -250,7 +250,7 @@ class TestDamage:
     def test_a_disk_that_can_not_be_used_is_a_fault(self, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("no folder")
         cache = VectorCache(tmp_path / "cache" / "vectors.sqlite")
-        with pytest.raises(MemoryFault, match="the cache of vectors can not be used"):
+        with pytest.raises(MemoryFault, match="the cache of vectors cannot be used"):
             cache.load(ANN, MODEL)
 
 

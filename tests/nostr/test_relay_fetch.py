@@ -194,7 +194,7 @@ class TestPages:
             server.put(*plain(*stored))
             fetched = await relay.fetch(MINE)
         assert ids(fetched.events) <= ids(stored) and fetched.count == len(ids(fetched.events))
-        if fetched.complete and len(set(times)) > 1:  # of a single second a cap can not be told from the end
+        if fetched.complete and len(set(times)) > 1:  # of a single second a cap cannot be told from the end
             assert ids(fetched.events) == ids(stored)
         if max(map(times.count, times)) < most_rows:
             assert fetched.complete

@@ -1,4 +1,4 @@
-"""`discoclaw run` that can not run: one line says why, exit code 1; with no allowlist nobody is answered."""
+"""`discoclaw run` that cannot run: one line says why, exit code 1; with no allowlist nobody is answered."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -76,7 +76,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def bare(line: str) -> str:
-    """A line as a reader sees it who ignores width, case and what can not be seen."""
+    """A line as a reader sees it who ignores width, case and what cannot be seen."""
     plain = unicodedata.normalize("NFKC", line)
     return "".join(c for c in plain if unicodedata.category(c) not in INVISIBLE).casefold()
 

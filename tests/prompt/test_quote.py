@@ -115,7 +115,7 @@ class TestNothingQuotedPassesForStructure:
     @MODEST
     @given(topic=HOSTILE, group=HOSTILE, name=NAME, text=HOSTILE)
     def test_everything_can_be_sent(self, topic: str, group: str, name: str, text: str) -> None:
-        """A lone surrogate can not be encoded; a request that holds one never leaves."""
+        """A lone surrogate cannot be encoded; a request that holds one never leaves."""
         place = replace(GENERAL, name=name, topic=topic)
         prompt = assembled(message=inbound(1000, text, Author("1", name), place), group=group)
         for part in (*(block.text for block in prompt.system), prompt.user):

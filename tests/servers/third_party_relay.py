@@ -40,7 +40,7 @@ oldest_event: 315360000
 @contextlib.contextmanager
 def third_party_relay(folder: Path, *, friends: Sequence[str] | None = None) -> Iterator[str]:
     """Start it, give its address, and end it. With `friends` (public keys in hex) only they may use it."""
-    pytest.importorskip("nostr_relay", reason="nostr-relay can not be installed on this Python")
+    pytest.importorskip("nostr_relay", reason="nostr-relay cannot be installed on this Python")
     port = _free_port()
     (folder / "config.yaml").write_text(_CONFIG.format(port=port, auth=str(friends is not None).lower()))
     program = [str(Path(sys.executable).with_name("nostr-relay")), "-c", "config.yaml"]

@@ -1,4 +1,4 @@
-"""The memory tools of the model: whose memory they reach, and what they say when they can not."""
+"""The memory tools of the model: whose memory they reach, and what they say when they cannot."""
 
 import hashlib
 import json
@@ -286,7 +286,7 @@ class TestFailuresAreClear:
         home.memory.ledger_folder.parent.mkdir(parents=True)
         home.memory.ledger_folder.write_text("a file where the folder should be")
         failed, text = await call(home, "memory_store", text="User prefers tabs.")
-        assert (failed, text) == (True, "memory can not be used right now; nothing was changed")
+        assert (failed, text) == (True, "memory cannot be used right now; nothing was changed")
 
     async def test_several_calls_are_answered_in_their_order(self, tmp_path: Path) -> None:
         wanted = calls(

@@ -71,7 +71,7 @@ class _Graph:
     def _merged(self, other: str, mine: str | None) -> str:
         theirs = self.heads.get(other)
         if mine is None or theirs is None or other == self._at or mine == theirs:
-            raise NoGitGraph(f"merge: {other!r} can not be merged here")
+            raise NoGitGraph(f"merge: {other!r} cannot be merged here")
         if self.commits[mine]["branch"] == other:
             raise NoGitGraph(f"merge: the newest commit is on {other!r} itself")
         return theirs

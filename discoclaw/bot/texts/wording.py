@@ -16,7 +16,6 @@ _WORDS = {
     "deprecated": "forgotten",
     "item": "memory",
     "items": "memories",
-    "can not": "can't",
     "cannot": "can't",
     "HEAD": "the current persona",
 }

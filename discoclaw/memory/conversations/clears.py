@@ -98,7 +98,7 @@ class Clears(PersonalData):
             try:
                 await in_thread(add, self._lines, [clear])
             except OSError as error:
-                raise MemoryFault(f"{self._lines.path} can not be written: {error}") from error
+                raise MemoryFault(f"{self._lines.path} cannot be written: {error}") from error
             if self._newest is not None:
                 self._newest[session_key] = max(at, self._newest.get(session_key, -1))
         return clear
@@ -111,7 +111,7 @@ class Clears(PersonalData):
                     try:
                         self._newest = newest(await asyncio.to_thread(read, self._lines))
                     except OSError as error:
-                        log.warning("what was cleared can not be read: %s", error)
+                        log.warning("what was cleared cannot be read: %s", error)
                         return -1
         return self._newest.get(session_key, -1)
 

@@ -169,7 +169,7 @@ class RollingMemory(PersonalData):
         try:
             value = await in_thread(_read, self.documents, name, now)
         except OSError as error:
-            raise MemoryFault(f"{self.folder / name} can not be read: {error}") from error
+            raise MemoryFault(f"{self.folder / name} cannot be read: {error}") from error
         return NOTHING if value.updated_at <= await self._cleared_at(session_key) else value
 
     async def _cleared_at(self, session_key: str) -> int:
@@ -180,7 +180,7 @@ class RollingMemory(PersonalData):
         try:
             await in_thread(work, *args, **kwargs)
         except OSError as error:
-            raise MemoryFault(f"{self.folder / name} can not be written: {error}") from error
+            raise MemoryFault(f"{self.folder / name} cannot be written: {error}") from error
 
 
 def _read(folder: Documents, name: str, now_ms: int) -> Rolling:

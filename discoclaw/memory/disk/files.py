@@ -34,7 +34,7 @@ Stamp = tuple[int, int, int] | None
 def safe_id(name: str) -> str:
     """Return `name` if it is a safe file name, so that no id leaves its folder; else raise MemoryFault."""
     if not _ID.fullmatch(name):
-        raise MemoryFault(f"{name!r} can not name a memory; ids are letters, digits, '_' and '-'")
+        raise MemoryFault(f"{name!r} cannot name a memory; ids are letters, digits, '_' and '-'")
     return name
 
 

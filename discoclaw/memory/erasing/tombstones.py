@@ -45,7 +45,7 @@ class Tombstones:
         try:
             lines = self._lines.read().splitlines()
         except OSError as error:
-            raise MemoryFault(f"{self._path} can not be read: {error}") from error
+            raise MemoryFault(f"{self._path} cannot be read: {error}") from error
         for number, line in enumerate(lines, start=1):
             self._take(number, line)
         self._key = self.key()
@@ -94,7 +94,7 @@ class Tombstones:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise MemoryFault(f"{self._key_path} can not be read: {error}") from error
+            raise MemoryFault(f"{self._key_path} cannot be read: {error}") from error
         if len(key) != KEY_BYTES:
             raise MemoryFault(f"{self._key_path} is no key: it has {len(key)} bytes, not {KEY_BYTES}")
         return key
@@ -133,7 +133,7 @@ def bring(source: Disk, target: Disk) -> bool:
         target.documents("").write(KEY, key, secret=True)
     elif target.documents("").read(KEY) != key:
         raise MemoryFault(
-            f"{source.log(FILE).path} and {target.log(FILE).path} are of different keys and can not become "
+            f"{source.log(FILE).path} and {target.log(FILE).path} are of different keys and cannot become "
             "one; move one of them away with its key"
         )
     if new := [line for line in theirs if line not in ours]:

@@ -157,7 +157,7 @@ def load_everybody(folder: Path) -> Everybody:
         check_profiles(FilesDisk(folder))
         _check_decisions(FilesDisk(folder))
     except OSError as error:
-        raise MemoryFault(f"{folder} can not be read: {error}") from error
+        raise MemoryFault(f"{folder} cannot be read: {error}") from error
     return Everybody(f"the store in {folder.name}", at, subjects, FilesDisk(folder))
 
 
@@ -182,7 +182,7 @@ def _check_texts(texts: Documents, read: Callable[[str, bytes], object]) -> None
 
 
 def _check_decisions(disk: Disk) -> None:
-    """Raise MemoryFault where it can not be told who opted out or was erased: they would be remembered."""
+    """Raise MemoryFault where it cannot be told who opted out or was erased: they would be remembered."""
     choices.read(disk.documents(""))
     tombstones.check(disk)
 

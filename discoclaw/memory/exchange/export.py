@@ -100,7 +100,7 @@ def _branch(history: History, branch: Branch) -> dict[str, Any]:
 def export_markdown(history: History, subject: str, *, history_too: bool, now_ms: int) -> tuple[bytes, int]:
     """A Markdown document for reading: each branch's items by kind, and how many memories they are.
 
-    `history_too` adds every commit with its events, newest first. It can not be imported again.
+    `history_too` adds every commit with its events, newest first. It cannot be imported again.
     """
     lines = [f"# Memory of {subject}", "", f"Exported on {date_of(now_ms)}."]
     total = 0

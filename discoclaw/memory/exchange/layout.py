@@ -39,7 +39,7 @@ DEEPEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Memories without a history. `rejected` says which entries can not be taken, and why.
+    """Memories without a history. `rejected` says which entries cannot be taken, and why.
 
     `redacted` counts the entries out of which a secret was taken. A time of 0 stands for one not given.
     `skips_known`: what is held already by id, by key or in these words is passed over without a question.

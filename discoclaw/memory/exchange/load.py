@@ -1,6 +1,6 @@
 """Recognises what a file or folder is, and reads it: our exports, objects, and files of the TypeScript bot.
 
-Everything is checked here, before anybody thinks of writing. Where a whole file can not be trusted it is
+Everything is checked here, before anybody thinks of writing. Where a whole file cannot be trusted it is
 Refused; where only single memories are no good they are rejected by name. Blocking.
 Knows nothing about the memory that an import goes into.
 """
@@ -58,7 +58,7 @@ _LONGEST_SUMMARY = 20_000
 
 
 def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
-    """What a file or folder holds, without secrets as far as it has no history, which can not be changed.
+    """What a file or folder holds, without secrets as far as it has no history, which cannot be changed.
 
     Raises Refused, naming what is wrong, and MemoryFault.
     """
@@ -69,7 +69,7 @@ def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
     except FileNotFoundError as error:
         raise Refused(f"there is no file or folder {path}; look at the name") from error
     except OSError as error:
-        raise MemoryFault(f"{path} can not be read: {error}") from error
+        raise MemoryFault(f"{path} cannot be read: {error}") from error
     return load_bytes(path.name, content, redactor)
 
 
@@ -342,7 +342,7 @@ def _triple(entry: Mapping[str, Any]) -> tuple[str, str, str] | None:
 
 
 def _redacted(item: Item, redactor: Redactor) -> tuple[Item, bool]:
-    """The item without secrets, and whether there were none. Raises Refused when it can not be one."""
+    """The item without secrets, and whether there were none. Raises Refused when it cannot be one."""
     if len(item.id) > _LONGEST_WORD:
         raise Refused(f"its id is longer than {_LONGEST_WORD} characters")
     facets, clean = item.facets, redactor.clean

@@ -2,7 +2,7 @@
 
     tools/<subject>.jsonl, clears.jsonl    as they lie in a store of plain files
 
-Lines have ids: what is here already comes in no second time. A line that can not be read counts as none.
+Lines have ids: what is here already comes in no second time. A line that cannot be read counts as none.
 Blocking; raises OSError, and MemoryFault when somebody else writes meanwhile.
 """
 

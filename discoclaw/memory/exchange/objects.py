@@ -80,7 +80,7 @@ def _check(name: str, record: Record) -> None:
     whole = isinstance(record, Ref) and record.action in ("union", "mend")
     if not (whole and record.branch == "") and not _names_branch(record.branch):
         raise Refused(
-            f"{name} is on a branch named {record.branch[:60]!r}, which can not be a name here; "
+            f"{name} is on a branch named {record.branch[:60]!r}, which cannot be a name here; "
             "rename the branch where it comes from"
         )
     _check_time(name, record.timestamp)

@@ -157,7 +157,7 @@ def _with_secrets(report: Report, records: Iterable[Record]) -> Report:
         return report
     told = (
         f"{secrets} of the imported commits hold what looks like a key or token; "
-        "a history can not be changed, so forget those memories, or import without history"
+        "a history cannot be changed, so forget those memories, or import without history"
     )
     return replace(report, notes=(*report.notes, told))
 
@@ -260,7 +260,7 @@ def _one_commit(
         asks = ours.active and item.active and words != normalise(ours.text)
         if not asks or met.setdefault(other.id, words) == words:
             _meet(draft, ours, item, origin)
-        else:  # one question about a memory can be answered, thousands can not
+        else:  # one question about a memory can be answered, thousands cannot
             again.append(item)
     rejected += [_left_out(item, "another memory of the file takes its place") for item in again]
     conflicts = len(draft.view.conflicts) - before

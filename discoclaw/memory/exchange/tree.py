@@ -124,7 +124,7 @@ class Folder:
             handle = os.open(self._root / name, flags | getattr(os, "O_NOFOLLOW", 0))
             content = _read(handle, said)
         except OSError as error:
-            raise MemoryFault(f"{said} can not be read: {error}") from error
+            raise MemoryFault(f"{said} cannot be read: {error}") from error
         self._budget.take(said, len(content))
         return content
 
@@ -180,7 +180,7 @@ class Zip:
             with self._archive.open(entry) as file:
                 content = file.read(entry.file_size + 1)
         except _BROKEN as error:
-            raise Refused(f"{said} can not be unpacked ({error}); make the zip file anew") from error
+            raise Refused(f"{said} cannot be unpacked ({error}); make the zip file anew") from error
         if len(content) != entry.file_size:
             raise Refused(f"{said} does not have the size it declares; make the zip file anew")
         self._budget.take(said, len(content))

@@ -121,7 +121,7 @@ def read(folder: Documents, name: str = FILE) -> dict[str, Chosen] | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MemoryFault(
-            f"{folder.folder / name} can not be read ({error}); it says who opted out of memory, "
+            f"{folder.folder / name} cannot be read ({error}); it says who opted out of memory, "
             "so correct it, or move it away if nobody has"
         ) from error
 

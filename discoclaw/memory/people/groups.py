@@ -326,7 +326,7 @@ class Groups(PersonalData, Listener):
                 records.read, self.documents, name, Group.from_json, what="group", now_ms=self._clock()
             )
         except OSError as error:
-            raise MemoryFault(f"{self.documents.folder / name} can not be read: {error}") from error
+            raise MemoryFault(f"{self.documents.folder / name} cannot be read: {error}") from error
         entry.group = group or Group()
         before = {user_id: name for user_id, name in entry.group.members if user_id not in entry.members}
         entry.members = {**before, **entry.members}

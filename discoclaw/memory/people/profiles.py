@@ -196,7 +196,7 @@ class Profiles(PersonalData, Listener):
                 records.read, self.documents, name, Profile.from_json, what="profile", now_ms=self._clock()
             )
         except OSError as error:
-            raise MemoryFault(f"{self.documents.folder / name} can not be read: {error}") from error
+            raise MemoryFault(f"{self.documents.folder / name} cannot be read: {error}") from error
         entry.read = True
         erased_at = self._consent.erased_at(user_id)
         if entry.value is not None and (entry.value.first_seen + 1) * 1000 <= erased_at:

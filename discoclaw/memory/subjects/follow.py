@@ -51,7 +51,7 @@ class Follower(Listener):
         try:
             there = await asyncio.to_thread(self._ledgers.by_age)
         except OSError as error:
-            log.warning("%s: what changed meanwhile can not be found: %s", self._name, error)
+            log.warning("%s: what changed meanwhile cannot be found: %s", self._name, error)
             return
         for subject, size in there:
             if done.get(subject) != size:

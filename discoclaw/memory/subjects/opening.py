@@ -36,7 +36,7 @@ class Opener:
         try:
             return await asyncio.to_thread(self._open, subject)
         except OSError as error:
-            raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
+            raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
 
     async def begin(self, subject: str, records: Sequence[Record]) -> SubjectFiles | None:
         """Write a subject's files from verified records; None, and nothing is written, if it has a ledger."""
@@ -71,7 +71,7 @@ async def history_of(files: SubjectFiles) -> History:
     try:
         return await asyncio.to_thread(files.history)
     except OSError as error:
-        raise MemoryFault(f"the history of {files.subject} can not be read: {error}") from error
+        raise MemoryFault(f"the history of {files.subject} cannot be read: {error}") from error
 
 
 async def branch_view_of(files: SubjectFiles, branch: str | None) -> View:
@@ -83,4 +83,4 @@ async def branch_view_of(files: SubjectFiles, branch: str | None) -> View:
     try:
         return await in_thread(files.branch_view, branch)
     except OSError as error:
-        raise MemoryFault(f"the memory of {files.subject} can not be read: {error}") from error
+        raise MemoryFault(f"the memory of {files.subject} cannot be read: {error}") from error

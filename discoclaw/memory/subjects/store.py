@@ -318,7 +318,7 @@ class Memory:
             entry.files = None  # the next reader reads and verifies what is on disk
             if isinstance(error, MemoryFault):
                 raise
-            raise MemoryFault(f"the memory of {subject} can not be read: {error}") from error
+            raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
         finally:  # also when the caller gave up meanwhile: the records are on disk
             if files.branches is not before:
                 self.changes.recorded(subject)

@@ -228,7 +228,7 @@ class SubjectFiles:
 
     def _replace_unreadable(self, path: Path, seen: Stamp, why: str, stamp: str) -> None:
         aside = keep_aside(path, "corrupt", stamp)
-        log.error("%s can not be read: %s; it is kept as %s", path, why, aside.name)
+        log.error("%s cannot be read: %s; it is kept as %s", path, why, aside.name)
         if self._ledger.damage:
             self._seen = stamp_now(path)
         elif self._has_records:

@@ -41,7 +41,7 @@ async def no_talk(query: str, limit: int) -> str:
     return ""
 
 
-MEMORY_FAILED = "memory can not be used right now; nothing was changed"
+MEMORY_FAILED = "memory cannot be used right now; nothing was changed"
 
 
 class ToolInput(BaseModel):

@@ -15,7 +15,7 @@ from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext
 log = logging.getLogger(__name__)
 
 NOTHING_FITS = "Nothing is remembered that fits."
-TALK_NOT_SEARCHED = "(What was said here before can not be searched right now.)"
+TALK_NOT_SEARCHED = "(What was said here before cannot be searched right now.)"
 
 
 class Search(ToolInput):
@@ -44,7 +44,7 @@ async def search(context: ToolContext, wanted: Search) -> str:
     try:
         said = await context.talk(wanted.query, wanted.limit or 2 * context.items.usual_limit)
     except MemoryFault as fault:
-        log.warning("what was said can not be searched: %s", fault)
+        log.warning("what was said cannot be searched: %s", fault)
         said = TALK_NOT_SEARCHED
     return f"{items}\n\n{said}" if said else items
 
