@@ -247,6 +247,7 @@ def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
     for name in sorted({**dotenv_values(".env"), **os.environ} if environment is None else environment):
         if name.upper() in known or not name.upper().startswith(("DISCOCLAW_", "DISCORD_", "NOSTR_")):
             continue
+        # Only a warning: other programs may use these prefixes, and an old setting must not stop the bot.
         near = difflib.get_close_matches(name.upper(), known, n=1)
         hint = f"did you mean {near[0]}?" if near else "`.env.example` lists all of them"
         lines.append(f"{name} is not a setting of DiscoClaw, so it is ignored; {hint}")

@@ -159,6 +159,7 @@ def apply(
 
     `origin` is "inferred". Its `said_at` is when the items were read, and it is private if they are.
     """
+    # A confused model tends to name everything. Checked before anything is changed.
     wanted = {one for entry in proposal.duplicates for one in entry.drop}
     wanted |= {entry.id for entry in proposal.outdated}
     if len(wanted) > max(MOST_GONE, len(shown) // 2):
@@ -187,8 +188,8 @@ class _Tidying:
 
     def __post_init__(self) -> None:
         asked = [one for c in self.draft.view.conflicts for one in (c.item_id, c.other_id)]
-        held = available(self.draft.items.values(), asked)
-        same = (item.id for item in held if item.id in self.shown and _same(item, self.shown[item.id]))
+        free = available(self.draft.items.values(), asked)
+        same = (item.id for item in free if item.id in self.shown and _same(item, self.shown[item.id]))
         self._free = set(same) - self.past.kept
 
     def each(self, entries: Sequence[T], work: Callable[[T], Report]) -> None:
@@ -207,7 +208,7 @@ class _Tidying:
         alike = all(_level(item) == _level(keeper) for item in group)
         takes = alike and keeper.facets.author == "inferred"
         words = self._merged(entry.text, group)
-        if not takes and _words(words) - _words(keeper.text):
+        if not takes and _words(words) - _words(keeper.text):  # deprecating the others would lose something
             raise Refused(f"{keeper.id} can't take over what its duplicates say beyond it")
         stay = [item for item in group if item.facets.author == "stated" and item is not keeper]
         gone = [item for item in group if item.facets.author == "inferred" and item is not keeper]
@@ -227,13 +228,14 @@ class _Tidying:
         named = self._take(entry.older, entry.newer)
         reason = self._reason(entry.reason, named)
         older, newer = sorted(named, key=lambda item: item.updated_at)  # by date, whatever the model says
+        # If the model has the order wrong, or one item is private, leave the decision to the person.
         sure = older is named[0] and _level(older) == _level(newer)
         if sure and (older.facets.author, newer.facets.author) == ("inferred", "stated"):
             why = f"contradicted by {newer.id}: {reason}" if reason else f"contradicted by {newer.id}"
             self.draft.deprecate(older, self._because(why))
             line = _line(f"no longer true: {older.text} Now: {newer.text}", named)
             return Report(outdated=1, lines=(line,))
-        self._may_ask((older.id, newer.text), (newer.id, older.text))
+        self._may_ask((older.id, newer.text), (newer.id, older.text))  # the same question either way round
         self.draft.contradict(older, newer, reason, self._because(reason))
         return Report(questions=1, lines=(_line(f"to settle: {_texts([older, newer])}", named),))
 
