@@ -44,8 +44,9 @@ class _ErrorGroup(typer.core.TyperGroup):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except OSError as error:
-            _complain(str(error))
+        except OSError as error:  # without its number, which says nothing to people
+            named = f"{error.filename}: " if error.filename is not None else ""
+            _complain(f"{named}{error.strerror}" if error.strerror else str(error))
         raise typer.Exit(1)
 
 
