@@ -1,144 +1,49 @@
-"""The environment, read once: every variable, its default, and what is allowed. Nobody else reads it.
+"""All settings: every environment variable, its default, and what is allowed.
 
-A value that is not allowed stops the start with one line that names the variable, the value and what is
-allowed. Secrets are never shown. `.env` in the working folder is read too; the environment wins.
+Settings are read once, when the program starts. No other module reads the environment. `.env` in the working
+folder is read too; the environment takes precedence. A wrong value stops the start with one line that names
+the variable, the value and what is allowed. Secrets are never shown.
 """
 
 import difflib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
-from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from discoclaw.core.autosave import AutoSave, auto_save
+from discoclaw.core.autosave import AutoSave
 from discoclaw.core.decay import Decay
-from discoclaw.core.errors import Refused, SettingsError
-from discoclaw.core.history import MAIN, branch_name
+from discoclaw.core.errors import SettingsError
 from discoclaw.core.policy import Allowlist, Overrides, Personas, Policy, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.recall.rank import Fade
-
-
-def _ids(value: object) -> object:
-    """Snowflakes, divided by commas or white space."""
-    if not isinstance(value, str):
-        return value
-    found = value.replace(",", " ").split()
-    wrong = [word for word in found if not (word.isascii() and word.isdigit() and len(word) <= 20)]
-    if wrong:
-        raise ValueError(f"{wrong[0]!r} is no Discord id; ids are numbers, divided by commas or spaces")
-    return frozenset(found)
-
-
-def _blank_is_none(value: object) -> object:
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-def _http(value: str | None) -> str | None:
-    if value is not None and not value.startswith(("http://", "https://")):
-        raise ValueError("an address starts with http:// or https://")
-    return value.rstrip("/") if value else None
-
-
-def _websocket(value: str | None) -> str | None:
-    if value is not None and not value.startswith(("ws://", "wss://")):
-        raise ValueError("an address starts with ws:// or wss://")
-    return value
-
-
-def _id(value: str | None) -> str | None:
-    if value is None:
-        return None
-    found = _ids(value)
-    if not isinstance(found, frozenset) or len(found) != 1:
-        raise ValueError("one Discord id is wanted")
-    return str(next(iter(found)))
-
-
-def _personas(value: object) -> object:
-    """`channel=persona` pairs, divided by commas: a channel by id or name, "dm" for direct messages."""
-    if not isinstance(value, str):
-        return value
-    places = {}
-    for pair in filter(None, (part.strip() for part in value.split(","))):
-        channel, equals, persona = pair.partition("=")
-        channel = channel.strip().removeprefix("#").casefold()
-        if not equals or not channel:
-            raise ValueError(f"{pair!r} is not channel=persona, for example dev=coding")
-        try:
-            places[channel] = persona.strip() if persona.strip() == MAIN else branch_name(persona)
-        except Refused as refusal:
-            raise ValueError(str(refusal)) from None
-    return Personas(places)
-
-
-def _relays(value: object) -> object:
-    """Addresses of relays, divided by commas or white space; "embedded" alone is one in this program."""
-    if not isinstance(value, str):
-        return value
-    found = tuple(dict.fromkeys(value.replace(",", " ").split()))
-    for one in found:
-        if one == EMBEDDED and len(found) > 1:
-            raise ValueError("the embedded relay stands alone; leave it out, or the others")
-        if one != EMBEDDED and not one.startswith(("ws://", "wss://")):
-            raise ValueError(f"{one!r} is no relay; a relay is wss://… or ws://…, or {EMBEDDED!r}")
-    return found
-
-
-def _group_ids(value: object) -> object:
-    """`channel=group` pairs, divided by commas: a Discord channel's id and its group's on a NIP-29 relay."""
-    if not isinstance(value, str):
-        return value
-    groups = {}
-    for pair in filter(None, (part.strip() for part in value.split(","))):
-        channel, equals, group = (part.strip() for part in pair.partition("="))
-        if not (equals and group and channel.isascii() and channel.isdigit()):
-            raise ValueError(f"{pair!r} is not channel=group, with the id of a Discord channel")
-        groups[channel] = group
-    return groups
-
-
-def _public_key(value: object) -> object:
-    """A public key as it is written. A secret one that got here by mistake is not shown in the error."""
-    if not isinstance(value, str):
-        return value
-    plain = value.strip()
-    if plain.lower().startswith(("nsec1", "ncryptsec1")):
-        raise PydanticCustomError("secret", "that is a secret key; the owner's public key is wanted (npub1…)")
-    return plain or None
-
-
-Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
-Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
-Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
-Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
-Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
-Saved = Annotated[
-    AutoSave, NoDecode, BeforeValidator(lambda value: auto_save(value) if isinstance(value, str) else value)
-]
-ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
-Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
-Store = Literal["files", "sqlite", "none"]
-Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
-GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
-PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
-ModelProvider = Literal["anthropic", "offline"]
-NostrMode = Literal["off", "mirror", "canonical"]
-EMBEDDED = "embedded"
-"""The relay that is part of this program."""
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-LogLevel = Annotated[
-    Literal["DEBUG", "INFO", "WARNING", "ERROR"],
-    BeforeValidator(lambda value: str(value).upper() if str(value).upper() in LEVELS else value),
-]
+from discoclaw.settings_types import EMBEDDED as EMBEDDED
+from discoclaw.settings_types import (
+    Address,
+    ChannelPersonas,
+    Folder,
+    Gateway,
+    GroupIds,
+    Id,
+    Ids,
+    LogLevel,
+    NostrMode,
+    PublicKey,
+    Relays,
+    Saved,
+    Secret,
+    Store,
+)
+from discoclaw.settings_types import ModelProvider as ModelProvider
 
 
 def _ours(source: PydanticBaseSettingsSource) -> Callable[[], dict[str, Any]]:
+    """A source that knows variables by their own names only, and treats empty ones as unset."""
     source.config = {**source.config, "populate_by_name": False}
     return lambda: {key: value for key, value in source().items() if key in names() and value != ""}
 
@@ -148,7 +53,7 @@ def _env(name: str, default: Any, **rules: Any) -> Any:
 
 
 class Settings(BaseSettings):
-    """All settings, frozen. Field names are ours; the environment's names are the aliases."""
+    """All settings, frozen. Code uses the field names; the environment uses the aliases."""
 
     model_config = SettingsConfigDict(
         env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True, populate_by_name=True
@@ -163,9 +68,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[Any, ...]:
-        """Read the environment by its variables' names alone, and empty variables as unset.
+        """Arguments in code first, then the environment, then `.env`.
 
-        Field names are for overrides in code; a MODEL or BASE_URL of the surroundings is not ours.
+        By default, pydantic would also read a variable named like a field, and MODEL or BASE_URL may be
+        another program's.
         """
         return init_settings, _ours(env_settings), _ours(dotenv_settings)
 
@@ -190,13 +96,13 @@ class Settings(BaseSettings):
     connect_timeout_s: float = _env("DISCOCLAW_CONNECT_TIMEOUT_S", 10.0, gt=0, le=300)
     loop_timeout_s: float = _env("DISCOCLAW_LOOP_TIMEOUT_S", 60.0, gt=0, le=3600)
 
-    # What a prompt holds
+    # The prompt: messages, UTF-16 units and tokens
     context_history: int = _env("DISCOCLAW_CONTEXT_HISTORY", 20, ge=1, le=200)
     history_budget: int = _env("DISCOCLAW_MESSAGE_HISTORY_BUDGET", 3000, ge=0, le=200_000)
     prompt_budget: int = _env("DISCOCLAW_PROMPT_BUDGET", 48_000, ge=4000, le=4_000_000)
     context_tokens: int = _env("DISCOCLAW_CONTEXT_TOKENS", 128_000, ge=4000, le=10_000_000)
 
-    # The cache of answers
+    # The cache of responses
     response_cache: bool = _env("DISCOCLAW_RESPONSE_CACHE", False)
     cache_ttl_s: int = _env("DISCOCLAW_CACHE_TTL", 3600, ge=1, le=31_536_000)
     cache_max_entries: int = _env("DISCOCLAW_CACHE_MAX_ENTRIES", 100, ge=1, le=10_000)
@@ -223,7 +129,7 @@ class Settings(BaseSettings):
     personas: ChannelPersonas = _env("DISCOCLAW_CHANNEL_PERSONAS", Personas())
     receipts: bool = _env("DISCOCLAW_RECEIPTS", False)
 
-    # Knowledge: what is found of it, and what leaves
+    # Finding and forgetting knowledge
     recall_limit: int = _env("DISCOCLAW_RECALL_LIMIT", 5, ge=1, le=50)
     enrich_depth: int = _env("DISCOCLAW_ENRICH_DEPTH", 1, ge=0, le=2)
     recency_half_life_s: float = _env("MEMORY_RECENCY_HALF_LIFE", 0.0, ge=0, le=3_153_600_000)
@@ -277,11 +183,12 @@ class Settings(BaseSettings):
 
     @property
     def policy(self) -> Policy:
+        """What applies where live configuration says nothing."""
         return Policy(self.respond_mode, self.context_history)
 
     @property
     def overrides(self) -> Overrides:
-        """The part of the policy that was set; the rest is left to the defaults."""
+        """The part of the policy that was set explicitly, so that `config get` can tell it from defaults."""
         given = self.model_fields_set
         return Overrides(
             self.respond_mode if "respond_mode" in given else None,
@@ -290,55 +197,60 @@ class Settings(BaseSettings):
 
     @property
     def decay(self) -> Decay:
-        """By what rules items leave the memory."""
+        """When items are removed from memory."""
         idle_days = self.knowledge_max_idle_days if self.knowledge_decay else 0
         return Decay(self.hygiene_max_age_s, idle_days, self.knowledge_survival_chance)
 
     @property
     def fade(self) -> Fade:
-        """How time counts in recall; idle knowledge fades only where it also decays."""
+        """How age affects recall. Idle knowledge only fades if it may also be removed."""
         return Fade(self.recency_half_life_s, self.decay.max_idle_days)
 
     @property
     def memory_dir(self) -> Path:
+        """The folder of everything that is memory."""
         return self.data_dir / "memory"
 
     @property
     def outbox_path(self) -> Path:
-        """The outbox of the mirror on relays; there is one where there ever was a mirror."""
+        """The outbox of the mirror. The file exists if this memory was ever mirrored."""
         return self.memory_dir / "outbox" / "outbox.sqlite"
 
 
 def names() -> dict[str, str]:
-    """Every variable's name in the environment, with the name of its field."""
+    """Every variable, with the name of its field."""
     return {str(field.validation_alias): name for name, field in Settings.model_fields.items()}
 
 
 def load(**overrides: Any) -> Settings:
-    """The settings of this process. `overrides` (field names) win over the environment.
+    """The settings of this process. `overrides` are by field name, and take precedence.
 
-    Raises SettingsError with one line for each value that is not allowed.
+    Raises SettingsError with one line for each wrong value.
     """
     try:
         return Settings(**overrides)
     except ValidationError as error:
         raise SettingsError("\n".join(_line(fault) for fault in error.errors())) from None
     except UnicodeDecodeError as error:
-        raise SettingsError(f".env is not UTF-8 text ({error.reason} at byte {error.start})") from None
+        raise SettingsError(
+            f".env is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
+        ) from None
 
 
 def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
-    """A line for each variable that starts like ours but is none of ours: most likely a slip of the keys.
+    """A line for each variable that begins like ours but is unknown, and so is probably a typo.
 
-    Without an `environment`, that of the process and `.env` are looked at.
+    `environment` is by default that of the process, and `.env`.
     """
     known = names()
     lines = []
     for name in sorted({**dotenv_values(".env"), **os.environ} if environment is None else environment):
         if name.upper() in known or not name.upper().startswith(("DISCOCLAW_", "DISCORD_", "NOSTR_")):
             continue
+        # Only a warning: other programs may use these prefixes, and an old setting must not stop the bot.
         near = difflib.get_close_matches(name.upper(), known, n=1)
-        lines.append(f"{name} is no setting of discoclaw" + (f"; did you mean {near[0]}?" if near else ""))
+        hint = f"did you mean {near[0]}?" if near else "`.env.example` lists all of them"
+        lines.append(f"{name} is not a setting of DiscoClaw, so it is ignored; {hint}")
     return lines
 
 
@@ -348,7 +260,36 @@ def _line(fault: Any) -> str:
     known = names()
     fields = {field: name for name, field in known.items()}
     variable = given if given in known else fields.get(given, given)
-    annotation = Settings.model_fields[known[variable]].annotation if variable in known else None
-    secret = "SecretStr" in str(annotation) or fault["type"] == "secret"
-    reason = str(fault["msg"]).removeprefix("Value error, ")
+    field = Settings.model_fields[known[variable]] if variable in known else None
+    secret = "SecretStr" in str(field and field.annotation) or fault["type"] == "secret"
+    reason = _allowed(fault, field)
     return f"{variable}={'…' if secret else fault.get('input')!s}: {reason[:1].lower()}{reason[1:]}"
+
+
+def _allowed(fault: Any, field: FieldInfo | None) -> str:
+    """What is allowed, in our words for the common faults and in pydantic's for others."""
+    kind = str(fault["type"])
+    if kind == "literal_error":
+        return f"must be {fault['ctx']['expected']}"
+    if kind.startswith("bool_"):
+        return "must be true or false"
+    if kind == "string_too_short":
+        return "must not be empty"
+    if field is not None and field.annotation in (int, float):
+        number = "a whole number" if field.annotation is int else "a number"
+        return f"must be {number}{_bounds(field)}"
+    return str(fault["msg"]).removeprefix("Value error, ")
+
+
+def _bounds(field: FieldInfo) -> str:
+    """A number's bounds: ` from 1 to 200`, or ` above 0, up to 600`."""
+    limits = {
+        name: getattr(one, name)
+        for one in field.metadata
+        for name in ("ge", "gt", "le")
+        if hasattr(one, name)
+    }
+    most = f"{limits['le']:,}" if "le" in limits else ""
+    if "gt" in limits:
+        return f" above {limits['gt']:,}" + (f", up to {most}" if most else "")
+    return f" from {limits['ge']:,} to {most}" if most and "ge" in limits else ""

@@ -9,7 +9,7 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.models import Models
-from discoclaw.core.consolidate import Report
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.subject import user_subject
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import FactsLoop, NoFacts
@@ -66,7 +66,9 @@ class Learning(Feature):
         self.loops = self._loops(basics, disk, models)
         self.services = (self.hygiene, self.loops, self.heartbeat)
 
-    async def consolidate(self, subject: str, branch: str | None, why: Mapping[str, str]) -> Report:
+    async def consolidate(
+        self, subject: str, branch: str | None, why: Mapping[str, str]
+    ) -> ConsolidationReport:
         """Consolidate a branch now, on request. Raises Refused, ModelError or MemoryFault."""
         return await self.heartbeat.now(subject, branch, **why)
 

@@ -275,6 +275,7 @@ def settle(
     """
     if conflict is not None and answer is None:
         raise typer.BadParameter("say what is right", param_hint="keep|new|both")
+    # Listing only reads, so it works while the bot runs; the lock is taken for an answer alone.
     one = inspect_subject(who)
     open_ = _open(one.history, branch)
     if conflict is None or answer is None:

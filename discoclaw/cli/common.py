@@ -119,8 +119,8 @@ def note_other_stores(settings: Settings) -> None:
     """Note on stderr if there are memories in a store other than the configured one (DISCOCLAW_STORE)."""
     # An unreadable store stops commands that write; this is only a hint.
     with suppress(OSError), disks_of(settings) as stores:
-        for told in stores.elsewhere():
-            note(told)
+        for text in stores.elsewhere():
+            note(text)
 
 
 def inspect_or_fault(disk: Disk, subject: str) -> Inspection:
@@ -164,6 +164,7 @@ def no_memory_text(subject: str, there: Collection[str]) -> str:
     """The message for a subject without a memory. `there` are the subjects that have one."""
     if subject in there:
         return f"nothing is recorded about {subject} yet"
+    # Strict, since ids are long numbers that all look alike.
     near = difflib.get_close_matches(subject, there, n=1, cutoff=0.8)
     way = f"did you mean {near[0]}?" if near else "`discoclaw memory list` shows everybody"
     return f"there is no memory of {subject}; {way}"
@@ -278,6 +279,7 @@ def _begun(items: Collection[Item], wanted: str) -> list[Item]:
 
 def _near(items: Collection[Item], wanted: str) -> list[Item]:
     plain = normalise(wanted)
+    # A part of the text comes before similar spelling: people type the word they remember.
     inside = [item for item in items if plain and plain in normalise(item.text)]
     if inside:
         return inside

@@ -92,14 +92,14 @@ def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays)
         Example: discoclaw config set group:123456789012345678 respond_mode=mention context_history=30
         """
         settings = settings_module.load()
-        (named,), wished = _scopes([scope]), _wished(fields)
+        (named,), requested = _scopes([scope]), _fields(fields)
         access = relay_access(settings) if settings.owner_secret_key is not None else None
         if access is not None:
-            _sign(settings, access, named, wished)
+            _sign(settings, access, named, requested)
             return
         if settings.owner_secret_key is not None:
             note("NOSTR_OWNER_SECRET_KEY is set, but there is no relay to publish to, so the change is local")
-        _write(settings, relay_access(settings), named, wished)
+        _write(settings, relay_access(settings), named, requested)
 
     return config
 
@@ -112,6 +112,7 @@ def _scopes(given: list[str]) -> list[Scope]:
     found: list[Scope] = []
     for text in given:
         try:
+            # Accept mentions as Discord copies them: group:<#123>, user:<@!123>.
             plain = text.replace("<#", "").replace("<@", "").replace("!", "").replace(">", "")
             found.append(live.parse_scope(plain))
         except Refused as refusal:
@@ -125,7 +126,7 @@ def _scopes(given: list[str]) -> list[Scope]:
     return found
 
 
-def _wished(words: list[str]) -> dict[str, str | int | None]:
+def _fields(words: list[str]) -> dict[str, str | int | None]:
     """The fields that were typed, with their values; None removes the override. Raises BadParameter."""
     found: dict[str, str | int | None] = {}
     for word in words:
@@ -206,29 +207,31 @@ def _spelled(overrides: Overrides) -> str:
 def _json(
     scopes: list[Scope], effective: Mapping[str, Effective], overrides: list[SourcedOverrides] | None
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {"scopes": [str(scope) for scope in scopes] or [str(live.GLOBAL)]}
+    found: dict[str, Any] = {"scopes": [str(scope) for scope in scopes] or [str(live.GLOBAL)]}
     for field, one in effective.items():
         scope = str(one.scope) if one.source in ("event", "file") else None
-        told[field] = {"value": one.value, "from": one.source, "scope": scope}
+        found[field] = {"value": one.value, "from": one.source, "scope": scope}
     if overrides is not None:
-        told["wishes"] = [
+        found["wishes"] = [
             {"scope": str(one.scope), "from": one.source, **live.overrides_json(one.overrides)}
             for one in overrides
         ]
-    return told
+    return found
 
 
 # ---------------------------------------------------------------------- changing
 
 
-def _write(settings: Settings, access: RelayAccess | None, scope: Scope, wished: Mapping[str, Any]) -> None:
+def _write(
+    settings: Settings, access: RelayAccess | None, scope: Scope, requested: Mapping[str, Any]
+) -> None:
     """Change the local file. The bot may be running: it reads the file again with the next message."""
     with _documents(settings) as documents:
-        now = change_file(documents, scope, wished, settings.memory_dir / LOCK)
+        now = change_file(documents, scope, requested, settings.memory_dir / LOCK)
         effective = _config(settings, documents, access).explain(scope)
         where = documents.folder / FILE
     say(f"{scope} {_now_has(now)} in {where}. A running bot applies it with the next message.")
-    for field, value in wished.items():
+    for field, value in requested.items():
         if value is not None and effective[field].value != live.overrides_json(now)[field]:
             source = _from(field, effective[field])
             note(f"{field} is still {effective[field].value} there ({source}), which takes precedence")
@@ -238,15 +241,16 @@ def _now_has(overrides: Overrides) -> str:
     return f"has {_spelled(overrides)}" if overrides != NO_OVERRIDES else "has no overrides any more"
 
 
-def _sign(settings: Settings, access: RelayAccess, scope: Scope, wished: Mapping[str, Any]) -> None:
+def _sign(settings: Settings, access: RelayAccess, scope: Scope, requested: Mapping[str, Any]) -> None:
     """Sign the change as the owner and publish it. Raises RelayError if no relay accepted it."""
     from discoclaw.nostr.owner import config_event
 
     owner = _owner(settings)
     with _looking(settings, access) as found:
         before = found.signed(scope)
+    # Always later than the last event, or relays would keep that one if the clock was set back.
     last = before.at if before is not None else 0
-    now = changed((before.overrides if before is not None else None) or NO_OVERRIDES, wished)
+    now = changed((before.overrides if before is not None else None) or NO_OVERRIDES, requested)
     event = config_event(
         owner, scope, now, max(now_ms() // 1000, last + 1), bot=access.bot, names=access.names
     )

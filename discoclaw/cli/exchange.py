@@ -111,6 +111,8 @@ def _export_all(folder: Path, format_: Format) -> None:
         raise Refused("a snapshot is about one person; with --all, use --format json or objects")
     if format_ == "markdown":
         raise Refused("markdown can't be imported again; with --all, use --format json or objects")
+    if str(folder) == "-":
+        raise Refused("--all makes a folder, which can't go to stdout; name the folder with --output")
     check_outside(folder)
     settings = settings_module.load()
     with disks_of(settings) as stores:
@@ -186,7 +188,7 @@ def _import_all(path: Path, who: str | None, as_json: bool) -> None:
     done: dict[str, Report] = {}
 
     async def work(memory: Memory) -> tuple[int, int]:
-        if only is None:
+        if only is None:  # who opted out or was erased comes first, as it decides about the rest
             try:
                 memory.bring_decisions(whole.disk)
             except MemoryFault as fault:
@@ -228,9 +230,9 @@ def _say_imported(what: str, done: Mapping[str, Report], as_json: bool, **more: 
         say_json({"what": what, "people": people, **more})
         return
     for subject, report in done.items():
-        for told in (*report.notes, *report.rejected):
-            note(f"{subject}: {told}")
-        say(f"{subject}: {_told(subject, report)}")
+        for text in (*report.notes, *report.rejected):
+            note(f"{subject}: {text}")
+        say(f"{subject}: {_sentence(subject, report)}")
 
 
 def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
@@ -283,8 +285,9 @@ async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], peopl
     for name, summary in summaries.items():
         person = person_of(name)
         gone = memory.erased_anybody() if person is None else memory.erased_at(user_subject(person)) >= 0
-        if gone or (await rolling.get(name)).summary:
+        if gone or (await rolling.get(name)).summary:  # a summary that is here is newer than the file's
             continue
+        # Noted before the summary is stored: one without a note would survive the erasure of its people.
         note_of = {"session": name, "people": sorted(people)}
         if person is None and not await cursors.put(f"people-{name}", note_of):
             raise MemoryFault(
@@ -294,7 +297,7 @@ async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], peopl
     return brought
 
 
-def _told(subject: str, report: Report) -> str:
+def _sentence(subject: str, report: Report) -> str:
     return "; ".join(_parts(subject, report)) + "."
 
 

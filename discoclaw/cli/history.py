@@ -131,6 +131,7 @@ def _item_ever(history: History, wanted: str, branch: str | None) -> Item:
     if branch is None:
         for other in history.branches.all.values():
             there |= history.view(other.head).items
+    # Removed items are tried last: their ids and texts must not make those of present ones ambiguous.
     try:
         return item_named((there | dict(here)).values(), wanted)
     except Refused:
@@ -195,7 +196,7 @@ def graph(
         from discoclaw.show.picture import png  # importing Pillow takes a second on a slow disk
 
         made = png(one.history, title=one.subject)
-    else:
+    else:  # ends with exactly one newline, in a file as on the terminal
         as_text = graphs.mermaid if format_ == "mermaid" else _timeline
         made = (as_text(one.history).rstrip("\n") + "\n").encode()
     if output is not None:

@@ -44,8 +44,9 @@ class _ErrorGroup(typer.core.TyperGroup):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except OSError as error:
-            _complain(str(error))
+        except OSError as error:  # without its number, which says nothing to people
+            named = f"{error.filename}: " if error.filename is not None else ""
+            _complain(f"{named}{error.strerror}" if error.strerror else str(error))
         raise typer.Exit(1)
 
 
@@ -138,8 +139,8 @@ def demo(
 
 
 async def _serve(settings: Settings) -> None:
-    """Run until the client ends or a signal asks us to stop; what was begun is finished first."""
-    from discoclaw.app import build, stop_asked  # a second of imports that `discoclaw memory` does without
+    """Run the bot until its client ends or a signal asks it to stop. Replies in progress are finished."""
+    from discoclaw.app import build, stop_asked  # a second of imports, which `discoclaw memory` doesn't need
 
     app = build(settings)
     async with app:
@@ -151,11 +152,12 @@ async def _serve(settings: Settings) -> None:
         if serving.done():
             serving.result()
         else:
-            log.info("stopping: what is being answered is finished first; once more ends at once")
+            log.info("stopping: finishing replies that are in progress; a second signal stops at once")
     await asyncio.gather(serving, return_exceptions=True)
 
 
 def _log_to_terminal(level: str) -> None:
+    """Log to stderr: in colour on a terminal, else one plain line for each record, for journald and files."""
     handler: logging.Handler
     if sys.stderr.isatty():
         handler = RichHandler(console=Console(stderr=True), show_path=False, rich_tracebacks=True)
@@ -164,12 +166,12 @@ def _log_to_terminal(level: str) -> None:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each call of the model otherwise
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # else it logs a line for each call of the model
     logging.getLogger("discord").setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level]))
 
 
 def main() -> None:
     """The console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no error
+        sys.stdout.reconfigure(errors="backslashreplace")  # a letter the terminal lacks must not be an error
     cli()

@@ -93,8 +93,8 @@ def push(
     instead = "it publishes by itself; its owners can start that with `!nostr push`"
     with relays.exclusive_memory(instead) as memory, relays.ProgressBars() as bars:
         done = asyncio.run(relays.push(here, memory, check=check, tell=bars.show_delivery))
-    for told in done.notes:
-        note(told)
+    for text in done.notes:
+        note(text)
     tally = done.tally
     say(
         f"{count(tally.events, 'event')}: {tally.everywhere:,} on every relay, "
@@ -134,8 +134,8 @@ def recover(
     if as_json:
         say_json(found.to_json())
     else:
-        for told in found.warnings():
-            note(told)
+        for text in found.warnings():
+            note(text)
         if not found.events:
             note(f"no relay has any event by {here.config.keys.npub}; is that the key that was used before?")
         would = "would be" if found.dry else "were"

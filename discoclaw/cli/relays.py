@@ -53,12 +53,12 @@ class NostrContext:
     async def adapter(self, memory: Memory) -> AsyncIterator[NostrAdapter]:
         """The Nostr adapter, open, for a memory whose folder this process has locked."""
         redactor = redactor_for(self.settings, self.config.keys)
-        door = NostrAdapter(self.config, memory, clock=now_ms, redactor=redactor)
-        await door.open()
+        adapter = NostrAdapter(self.config, memory, clock=now_ms, redactor=redactor)
+        await adapter.open()
         try:
-            yield door
+            yield adapter
         finally:
-            await door.close()
+            await adapter.close()
 
 
 def nostr_context(settings: Settings) -> NostrContext:
@@ -141,6 +141,7 @@ async def _probed(settings: Settings, keys: Keys | None) -> dict[str, dict[str, 
         return {EMBEDDED: {"error": "it runs only while the bot runs"}}
     found: dict[str, dict[str, Any]] = {}
     wait_s = min(STATUS_WAIT_S, settings.nostr_timeout_s)
+    # Without a key of the bot any will do: it is only used if a relay asks for authentication.
     async with relays_of(settings, keys or Keys.generate(), wait_s) as relays:
         for relay in relays:
             with suppress(RelayError):  # which is then part of its status
@@ -199,14 +200,14 @@ async def push(
 
     `check`: also send again what relays have lost or refused.
     """
-    async with here.adapter(memory) as door:
-        await door.mirror.push(full=check)
-        waiting = door.mirror.waiting
+    async with here.adapter(memory) as adapter:
+        await adapter.mirror.push(full=check)
+        waiting = adapter.mirror.waiting
         notes = [f"{count(waiting, 'unit')} can't be mirrored now; see the bot's log"] if waiting else []
-        notes += await _checked(door) if check else []
-        door.deliver()
-        tally = await _delivered(door, here.settings, tell)
-        for one in await door.status():
+        notes += await _checked(adapter) if check else []
+        adapter.deliver()
+        tally = await _delivered(adapter, here.settings, tell)
+        for one in await adapter.status():
             url = one.connection.url
             why = one.last_failure or one.connection.last_error or "it didn't accept them in time"
             if one.queue.depth:
@@ -215,16 +216,16 @@ async def push(
     return PushResult(tally, tuple(notes))
 
 
-async def _checked(door: NostrAdapter) -> list[str]:
+async def _checked(adapter: NostrAdapter) -> list[str]:
     """Queue again what relays lack or refused. Returns sentences about it."""
-    notes, outbox = [], door.outbox
-    for relay in door.relays:
+    notes, outbox = [], adapter.outbox
+    for relay in adapter.relays:
         there: set[str] = set()
 
         async def take(events: list[Event], there: set[str] = there) -> None:
             there.update(event.id for event in events)
 
-        fetched = await relay.fetch([Filter(authors=(door.config.keys.public,))], take)
+        fetched = await relay.fetch([Filter(authors=(adapter.config.keys.public,))], take)
         if fetched.complete:
             if lacking := await in_thread(outbox.requeue_missing, relay.url, there):
                 notes.append(f"{relay.url} lost {lacking:,} events; they are sent again")
@@ -235,12 +236,13 @@ async def _checked(door: NostrAdapter) -> list[str]:
 
 
 async def _delivered(
-    door: NostrAdapter, settings: Settings, tell: Callable[[DeliveryProgress], None]
+    adapter: NostrAdapter, settings: Settings, tell: Callable[[DeliveryProgress], None]
 ) -> DeliveryProgress:
     """Wait until nothing is waiting for any relay, or nothing has moved for twice the relays' timeout."""
-    outbox, urls = door.outbox, [relay.url for relay in door.relays]
+    outbox, urls = adapter.outbox, [relay.url for relay in adapter.relays]
+    # Twice the timeout, so that one attempt can fail and the next one still counts as progress.
     time, patience_s = asyncio.get_running_loop().time, 2 * settings.nostr_timeout_s
-    flushed = asyncio.create_task(door.drain())
+    flushed = asyncio.create_task(adapter.drain())
     moved, depth = time(), -1
     try:
         while not flushed.done() and time() - moved < patience_s:
@@ -258,8 +260,8 @@ async def _delivered(
 
 async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], None]) -> RecoveryReport:
     """Recover what relays have into a memory whose folder this process has locked."""
-    async with here.adapter(memory) as door:
-        return await door.recover(tell)
+    async with here.adapter(memory) as adapter:
+        return await adapter.recover(tell)
 
 
 async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> RecoveryReport:

@@ -53,6 +53,7 @@ def verify(
         disk = stores.used
         _look_at_whole(settings, stores, repair)
         note_other_stores(settings)
+        # The lock is only taken if there is something to repair, so a check works while the bot runs.
         checked = [_checked(disk, name) for name in _names(disk, named)]
         if repair and any(one.faults for one in checked):
             with locked_storage() as storage:
@@ -79,7 +80,7 @@ def _look_at_whole(settings: Settings, stores: Disks, repair: bool) -> None:
 
 def _names(disk: Disk, who: str | None) -> list[str]:
     """The subjects to check. Raises Refused for one without a memory."""
-    there = sorted({*subjects(disk), *unfinished(disk)})
+    there = sorted({*subjects(disk), *unfinished(disk)})  # one that is being erased may have no ledger left
     if who is not None and who not in there:
         raise Refused(no_memory_text(who, there))
     return there if who is None else [who]

@@ -1,1 +1,1 @@
-"""The pure core: values and rules. No I/O, no `await`, no clock, no other room of this house."""
+"""The pure core: values and rules. No I/O, no `await`, no clock, and no import from any other package."""

@@ -64,6 +64,7 @@ class Branches:
         last = max(self.last_ms, now)
         name = record.branch
         if isinstance(record, Commit):
+            # A commit may come for a branch whose creation another replica has not sent yet.
             before = self.all.get(name) or Branch(name, record.parent_id, "", now, record.parent_id)
             return replace(self, all={**self.all, name: replace(before, head=record.id)}, last_ms=last)
         if record.action == "create":
@@ -153,7 +154,7 @@ class Branches:
 def _asked_at(ref: Ref, now: int) -> int:
     """When (ms) a switch was asked for: the time of the message, if there was one, but never after `now`."""
     said_at = ref.metadata.get("said_at")
-    return min(said_at, now) if valid_ms(said_at) else now
+    return min(said_at, now) if valid_ms(said_at) else now  # clocks differ, and a record may be forged
 
 
 def branch_name(name: str) -> str:
@@ -171,4 +172,5 @@ def branch_name(name: str) -> str:
 
 def folded_name(name: str) -> str:
     """A name in the form in which names are compared, however a keyboard composes its letters."""
+    # NFKC twice: folding the case can leave letters decomposed again.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()

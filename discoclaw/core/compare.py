@@ -73,11 +73,11 @@ def three_way(
     """
     takes: list[ItemChange] = []
     clashes: list[Clash] = []
-    held = _slots(base, ours) if slots else {}
+    filled = _slots(base, ours) if slots else {}
     for change in diff(base, theirs):
         key, before, after = change.item.id, change.before, change.after
         mine = ours.items.get(key)
-        rival = held.get(_slot(after)) if after is not None and mine == before else None
+        rival = filled.get(_slot(after)) if after is not None and mine == before else None
         if rival is not None and rival.id != key and _claim(rival) != _claim(after):
             clashes.append(Clash(rival, after))
             continue
@@ -101,7 +101,7 @@ def _meet(
 
     `raising`: the outcome is at least as private as either side.
     """
-    if ours == before:
+    if ours == before:  # only theirs changed it
         if ours is None or theirs is None or not raising:
             return theirs, False
         said = ours if _stated(ours) and _claim(ours) == _claim(theirs) else theirs
@@ -110,7 +110,7 @@ def _meet(
         return replace(theirs, facets=facets), False
     spoke = _spoke(before, ours, theirs) and _spoke(before, theirs, ours)
     clash = spoke and _claim(ours) != _claim(theirs)
-    if ours is None or theirs is None:
+    if ours is None or theirs is None:  # one side removed it: with a clash ours stays, else it goes
         return (ours if clash else None), clash
     both = _both(before, ours, theirs)
     return (replace(both, updated_at=ours.updated_at) if clash else both), clash
@@ -137,13 +137,13 @@ def _slot(item: Item) -> str | None:
 
 def _slots(base: View, ours: View) -> dict[str | None, Item]:
     """Our items in slots that we filled or changed since the base. Theirs cannot have known about those."""
-    held: dict[str | None, Item] = {}
+    filled: dict[str | None, Item] = {}
     for item in ours.items.values():
         before = base.items.get(item.id)
         if before is None or (_slot(before), _claim(before)) != (_slot(item), _claim(item)):
-            held[_slot(item)] = item
-    held.pop(None, None)
-    return held
+            filled[_slot(item)] = item
+    filled.pop(None, None)
+    return filled
 
 
 def _both(base: Item | None, ours: Item, theirs: Item) -> Item:

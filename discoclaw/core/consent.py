@@ -65,11 +65,11 @@ class Permission:
 
 
 class Consent:
-    """Everybody's cutoffs, from the choices people made and the tombstones of erasings.
+    """Everybody's cutoffs, from people's choices and the tombstones of erasures.
 
-    `refused_until` and `erased_at` say, by user id, until when (ms) somebody did not want to be remembered,
-    and when they were erased. Both are looked up when a message arrives. `changed` has to be called after
-    either has changed for somebody.
+    `refused_until` returns until when (ms) a person (user id) did not want to be remembered, `erased_at` when
+    they were erased. Both are called when a message arrives. Call `changed` after either has changed for
+    somebody.
     """
 
     def __init__(self, refused_until: CutoffOf = _never, erased_at: CutoffOf = _never) -> None:
@@ -82,7 +82,7 @@ class Consent:
         return max(self._refused_until(user_id), self._erased_at(user_id))
 
     def erased_at(self, user_id: str) -> int:
-        """When (ms since 1970) the person had their memory erased; `NEVER` if they had not."""
+        """When (ms since 1970) the person last had their memory erased; `NEVER` if they haven't."""
         return self._erased_at(user_id)
 
     def may_keep(self, user_id: str, said_at: int) -> bool:
@@ -94,7 +94,7 @@ class Consent:
         return self._refused_until(user_id) == ALWAYS
 
     def ask(self, user_id: str, said_at: int) -> Permission:
-        """The answer for one message. It follows the person's cutoff for as long as anybody holds it."""
+        """The permission for one message. As long as it is in use, it follows the person's decisions."""
         cutoffs = self._in_use.get(user_id)
         if cutoffs is None:
             cutoffs = _Cutoffs(self._refused_until(user_id), self._erased_at(user_id))
@@ -102,11 +102,11 @@ class Consent:
         return Permission(user_id, said_at, cutoffs)
 
     def changed(self, user_id: str) -> None:
-        """The person chose differently, or was erased: permissions in use learn of it at once."""
+        """Update the permissions in use after the person changed their choice, or was erased."""
         if (cutoffs := self._in_use.get(user_id)) is not None:
             cutoffs.refused_until = self._refused_until(user_id)
             cutoffs.erased_at = self._erased_at(user_id)
 
 
 UNLIMITED = Consent()
-"""Nobody opted out, and nobody was erased."""
+"""Consent where nobody has opted out or been erased."""

@@ -50,7 +50,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ConsolidationReport:
     """What a consolidation did: numbers, and lines for people.
 
     `refused` is for the log: why proposals were rejected. `branch` has been consolidated up to the commit
@@ -66,7 +66,7 @@ class Report:
     head: str | None = None
     commit: Commit | None = None
 
-    def __add__(self, other: "Report") -> "Report":
+    def __add__(self, other: "ConsolidationReport") -> "ConsolidationReport":
         """Both reports as one. Branch, head and commit are this one's."""
         return replace(
             self,
@@ -148,29 +148,29 @@ def available(items: Iterable[Item], questions: Iterable[str]) -> list[Item]:
     return [item for item in items if item.active and item.id not in asked]
 
 
-def apply(
+def apply_proposal(
     draft: Draft,
     proposal: Consolidation,
     shown: Mapping[str, Item],
     origin: Origin,
     past: PastDecisions | None = None,
-) -> Report:
+) -> ConsolidationReport:
     """Add a model's proposal about the items it was shown (by id) to a draft, as far as the rules allow.
 
     `origin` is "inferred". Its `said_at` is when the items were read, and it is private if they are.
     """
+    # A confused model tends to name everything. Checked before anything is changed.
     wanted = {one for entry in proposal.duplicates for one in entry.drop}
     wanted |= {entry.id for entry in proposal.outdated}
     if len(wanted) > max(MOST_GONE, len(shown) // 2):
-        return Report(refused=(f"it would deprecate {len(wanted)} of {len(shown)} items, which is too many",))
+        return ConsolidationReport(
+            refused=(f"it would deprecate {len(wanted)} of {len(shown)} items, which is too many",)
+        )
     tidying = _Tidying(draft, shown, origin, past or PastDecisions())
     tidying.each(proposal.duplicates, tidying.duplicate)
     tidying.each(proposal.contradictions, tidying.contradiction)
     tidying.each(proposal.outdated, tidying.out)
     return tidying.report
-
-
-# ---------------------------------------------------------------------- inside
 
 
 @dataclass(slots=True)
@@ -181,25 +181,25 @@ class _Tidying:
     shown: Mapping[str, Item]
     origin: Origin
     past: PastDecisions
-    report: Report = field(default_factory=Report)
+    report: ConsolidationReport = field(default_factory=ConsolidationReport)
     _free: set[str] = field(init=False)
     _named: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         asked = [one for c in self.draft.view.conflicts for one in (c.item_id, c.other_id)]
-        held = available(self.draft.items.values(), asked)
-        same = (item.id for item in held if item.id in self.shown and _same(item, self.shown[item.id]))
+        free = available(self.draft.items.values(), asked)
+        same = (item.id for item in free if item.id in self.shown and _same(item, self.shown[item.id]))
         self._free = set(same) - self.past.kept
 
-    def each(self, entries: Sequence[T], work: Callable[[T], Report]) -> None:
+    def each(self, entries: Sequence[T], work: Callable[[T], ConsolidationReport]) -> None:
         """Carry out each entry. One that a rule rejects is noted, and the next one is tried."""
         for entry in entries:
             try:
                 self.report += work(entry)
             except Refused as refusal:
-                self.report += Report(refused=(str(refusal),))
+                self.report += ConsolidationReport(refused=(str(refusal),))
 
-    def duplicate(self, entry: Duplicate) -> Report:
+    def duplicate(self, entry: Duplicate) -> ConsolidationReport:
         group = self._take(entry.keep, *entry.drop)
         if len(group) < 2:
             raise Refused(f"{entry.keep} is named without a duplicate")
@@ -207,7 +207,7 @@ class _Tidying:
         alike = all(_level(item) == _level(keeper) for item in group)
         takes = alike and keeper.facets.author == "inferred"
         words = self._merged(entry.text, group)
-        if not takes and _words(words) - _words(keeper.text):
+        if not takes and _words(words) - _words(keeper.text):  # deprecating the others would lose something
             raise Refused(f"{keeper.id} can't take over what its duplicates say beyond it")
         stay = [item for item in group if item.facets.author == "stated" and item is not keeper]
         gone = [item for item in group if item.facets.author == "inferred" and item is not keeper]
@@ -221,32 +221,33 @@ class _Tidying:
             lines.append(_line(f"the same: {left} / {_texts(gone)}", group))
         if stay:
             lines.append(_line(f"kept as they were stated: {_texts([keeper, *stay])}", group))
-        return Report(merged=len(gone), lines=tuple(lines))
+        return ConsolidationReport(merged=len(gone), lines=tuple(lines))
 
-    def contradiction(self, entry: Contradiction) -> Report:
+    def contradiction(self, entry: Contradiction) -> ConsolidationReport:
         named = self._take(entry.older, entry.newer)
         reason = self._reason(entry.reason, named)
         older, newer = sorted(named, key=lambda item: item.updated_at)  # by date, whatever the model says
+        # If the model has the order wrong, or one item is private, leave the decision to the person.
         sure = older is named[0] and _level(older) == _level(newer)
         if sure and (older.facets.author, newer.facets.author) == ("inferred", "stated"):
             why = f"contradicted by {newer.id}: {reason}" if reason else f"contradicted by {newer.id}"
             self.draft.deprecate(older, self._because(why))
-            line = _line(f"no longer true: {older.text} Now: {newer.text}", named)
-            return Report(outdated=1, lines=(line,))
-        self._may_ask((older.id, newer.text), (newer.id, older.text))
+            now = _line(f"no longer true: {older.text} Now: {newer.text}", named)
+            return ConsolidationReport(outdated=1, lines=(now,))
+        self._may_ask((older.id, newer.text), (newer.id, older.text))  # the same question either way round
         self.draft.contradict(older, newer, reason, self._because(reason))
-        return Report(questions=1, lines=(_line(f"to settle: {_texts([older, newer])}", named),))
+        return ConsolidationReport(questions=1, lines=(_line(f"to settle: {_texts([older, newer])}", named),))
 
-    def out(self, entry: Outdated) -> Report:
+    def out(self, entry: Outdated) -> ConsolidationReport:
         (item,) = self._take(entry.id)
         reason = self._reason(entry.reason, [item])
         if item.facets.author == "inferred":
             self.draft.deprecate(item, self._because(reason or "outdated"))
-            return Report(outdated=1, lines=(_line(f"no longer true: {item.text}", [item]),))
+            return ConsolidationReport(outdated=1, lines=(_line(f"no longer true: {item.text}", [item]),))
         self._may_ask((item.id, ""))
         if self.draft.deprecate(item, self._because(reason or "it may be outdated")) != "conflict":
             raise Refused(f"{item.id} was stated again since it was shown")
-        return Report(questions=1, lines=(_line(f"still true? {item.text}", [item]),))
+        return ConsolidationReport(questions=1, lines=(_line(f"still true? {item.text}", [item]),))
 
     def _take(self, *ids: str) -> list[Item]:
         """The items that an entry names. Raises Refused unless all may be named, and for the first time."""

@@ -22,7 +22,6 @@ output is only a request; the rules here decide:
 `draft_patch` applies what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
 """
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -45,31 +44,17 @@ from discoclaw.core.item import (
     new_item,
     tidy_tags,
 )
+from discoclaw.core.matching import find as find
+from discoclaw.core.matching import matches as matches
 from discoclaw.core.privacy import sensitivity, stricter
-from discoclaw.core.text import collapse, normalise, scrub, utf16_length
+from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, View
-
-MATCH_PERCENT = 60
-"""A text names an item if it is at least this share of it, so that one common word does not forget a lot."""
 
 Resolution = Literal["keep_old", "use_new", "both_valid"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 
 Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "ignored"]
 """What became of a requested change. "ignored": it rests on words that are too old to count."""
-
-
-def matches(text: str, needle: str) -> bool:
-    """Whether `needle` is part of an item's text, in any case, and at least 60 % of its length."""
-    text, needle = normalise(text), normalise(needle)
-    return needle in text and utf16_length(needle) * 100 >= utf16_length(text) * MATCH_PERCENT
-
-
-def find(items: Collection[Item], wanted: str) -> list[Item]:
-    """The items somebody names: by id (with or without "durable-"), else active ones by their text."""
-    wanted = collapse(wanted)
-    by_id = [item for item in items if wanted and wanted in (item.id, item.id.removeprefix("durable-"))]
-    return by_id or [item for item in items if wanted and item.active and matches(item.text, wanted)]
 
 
 class Draft(EventDraft):
@@ -119,6 +104,7 @@ class Draft(EventDraft):
         current = self._meant(kind, text, given_id, requested.key, origin.author)
         level = self._level(current.kind if current else kind, text, marked, origin)
         if current is None:
+            # Links are events of their own, since they change the other item as well.
             own = replace(requested, author=origin.author, sensitivity=level, links=frozenset())
             item = self._new(kind, text, origin, tags, own)
             if origin.author == "inferred" and origin.said_at <= self._forgotten_at(item.id, given_id):
@@ -142,6 +128,7 @@ class Draft(EventDraft):
         if self._too_old(current, origin):
             return "ignored"
         if origin.author == "inferred" and current.facets.author == "stated":
+            # The reason becomes part of the question, and may be about something private.
             level = self._level(current.kind, origin.evidence, "normal", origin)
             return self._dispute(current, "", level, origin)
         self.emit("modify", current, {"status": "deprecated"}, origin)
@@ -199,6 +186,8 @@ class Draft(EventDraft):
         current, other = self.items[conflict.item_id], self.items.get(conflict.other_id)
         noted = {"text": conflict.text, "reason": "", "settled": how}
         self.emit_conflict(current, noted, conflict.sensitivity, origin)
+        # Three kinds of conflicts: between two items (`other`), with a text that is no item yet, and about
+        # whether the item is still true (no text).
         if how == "use_new" and other is None and conflict.text:
             level = conflict.sensitivity
             self._change(current, conflict.text, current.tags, level, level, origin, current.facets)
@@ -235,6 +224,7 @@ class Draft(EventDraft):
         """Record that something inferred contradicts what the person stated. The item stays as it is."""
         if current.active and normalise(current.text) == normalise(text):
             return "unchanged"
+        # Loops read messages late, so a command may have been given after the words that contradict it.
         if origin.said_at <= current.updated_at:
             return "ignored"  # the person's command came later than these words
         if self._is_open(current, text):
@@ -257,7 +247,7 @@ class Draft(EventDraft):
             return self.items[given_id]
         if key is not None:
             keyed = [item for item in self.items.values() if item.facets.key == key]
-            if keyed:
+            if keyed:  # more than one if replicas used the same key
                 return min(keyed, key=lambda item: (not item.active, by_newest(item)))
         began = self.items.get(item_id(kind, text))
         if began is not None and began.active and author == "stated":
@@ -302,6 +292,7 @@ class Draft(EventDraft):
         requested: Facets,
     ) -> tuple[Item, Outcome]:
         """Give an item new text and tags, unless nothing about it would change."""
+        # Repeating a text can still be news: the person confirms it, which settles questions about it too.
         outranks = origin.author == "stated" and current.facets.author == "inferred"
         repeated = normalise(current.text) == normalise(text)
         same = current.active and repeated and set(tags) <= set(current.tags)
@@ -318,6 +309,7 @@ class Draft(EventDraft):
         fields = {"text": text, "tags": list(tags), "status": "active", "source": origin.source.to_json()}
         now = current.to_json()
         body = {name: value for name, value in fields.items() if value != now[name]}
+        # The text is always part of it: a fold takes an event with a text for a claim, and settles conflicts.
         self.emit("modify", changed, {**body, "text": text}, origin)
         return self.items[current.id], "updated" if current.active else "restored"
 
@@ -338,7 +330,7 @@ class Draft(EventDraft):
             return
         others = [item for item in self.items.values() if not (item.active and is_bot_key(item.facets.key))]
         oldest_first = sorted(others, key=by_newest, reverse=True)
-        by_worth = sorted(oldest_first, key=lambda item: item.active)
+        by_worth = sorted(oldest_first, key=lambda item: item.active)  # stable: deprecated ones come first
         origin = Origin("inferred", evidence=f"more than {self._max_items} items")
         for item in by_worth[:over]:
             self.remove(item, origin)

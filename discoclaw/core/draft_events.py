@@ -157,6 +157,8 @@ class EventDraft:
         the event this one continues, by default the last one about the item. `taken`: the item is copied
         from another point of the history, and keeps its author and source.
         """
+        # Only a person's own change of an item makes it stated. A link or an observation claims nothing, and
+        # what a model adds to a stated item leaves it stated.
         keeps_author = taken or event_type == "observe" or link is not None or origin.author != "stated"
         author = item.facets.author if keeps_author else "stated"
         if event_type == "forget" and link is None:
@@ -169,6 +171,7 @@ class EventDraft:
             ext["conflict"] = dict(conflict)
         if link is not None:
             ext["link"] = {"to": link, "on": event_type == "add"}
+        # Every event reads as a triple, so that a program that knows only the ledger design understands it.
         triple = ("user", body.get("kind", item.kind), body.get("text", item.text))
         if item.facets.triple is not None and event_type in ("add", "modify") and link is None:
             triple, ext["triple"] = item.facets.triple, True

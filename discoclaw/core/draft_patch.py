@@ -50,6 +50,7 @@ def apply_patch(
 
 def _apply_upsert(draft: Draft, upsert: Upsert, origin: Origin, refused: list[str]) -> tuple[Item, Outcome]:
     """Apply one upsert. Raises Refused."""
+    # Core items are in every prompt, so a model could crowd out everything else with them.
     category = "knowledge" if upsert.category == "core" else upsert.category
     item, outcome = draft.upsert(
         upsert.kind,
@@ -70,7 +71,7 @@ def _apply_upsert(draft: Draft, upsert: Upsert, origin: Origin, refused: list[st
 
 def _apply_deprecation(draft: Draft, deprecation: Deprecation, fallback: Origin, refused: list[str]) -> None:
     origin = replace(fallback, evidence=deprecation.reason[:200])
-    if deprecation.id is not None:
+    if deprecation.id is not None:  # never fall back to the text: a wrong id means a misunderstanding
         targets = [item for item in draft.items.values() if item.id == deprecation.id]
     else:
         targets = find(draft.items.values(), deprecation.matchText or "")
@@ -86,6 +87,7 @@ def _key(draft: Draft, proposed: str | None, refused: list[str]) -> str | None:
     if len(plain) > MAX_KEY:
         refused.append(f"a key can have at most {MAX_KEY} characters, so {plain[:40]!r}… is left out")
         return None
+    # Models vary the case of keys. A key that differs only in that is the same one.
     keys = (item.facets.key for item in draft.items.values() if item.facets.key is not None)
     return next((key for key in keys if normalise(key) == plain), plain or None)
 
@@ -105,6 +107,7 @@ def _linkable(draft: Draft, name: str, origin: Origin) -> Item | None:
     name, plain = collapse(scrub(name)), normalise(scrub(name))
     if not plain:
         return None
+    # A link to an item that was not shown could only be a guess, and would reveal that the item exists.
     shown = [one for one in draft.items.values() if one.active and may_show(one, in_dm=origin.private)]
     for one in shown:
         if name == one.id or plain == normalise(one.facets.key or ""):

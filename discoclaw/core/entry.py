@@ -28,6 +28,6 @@ class Entry:
     to_id: str = ""
 
     def allowed(self, consent: Consent) -> bool:
-        """Whether it may be kept, and shown: whoever said it, or was answered, is known and agrees."""
+        """Whether it may be kept and shown: its author (or the person it answers) is known, and agrees."""
         person = self.to_id if self.by_us else self.author_id
         return bool(person) and consent.may_keep(person, self.sent_at)

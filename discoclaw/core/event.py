@@ -91,8 +91,9 @@ class Event:
         if not 0.0 <= self.confidence <= 1.0:
             raise Refused(f"confidence must be between 0 and 1, not {self.confidence}")
         hashed = {name: getattr(self, name) for name in _EVENT_KEYS[:6]}
-        if self.ext:
+        if self.ext:  # without it, the id is that of a bare triple in the ledger design
             hashed["ext"] = self.ext
+        # A frozen dataclass can only set its derived fields this way.
         object.__setattr__(self, "id", _sha256(hashed)[:16])
         object.__setattr__(self, "hash", _sha256(self._body()))
 
@@ -105,6 +106,7 @@ class Event:
     @classmethod
     def from_json(cls, value: Any) -> "Event":
         """The event in a record, with its id and hash verified. Raises LedgerDamaged with the reason."""
+        # Strict, since the hash does not cover an unknown field, so anybody could have added it.
         _check_fields(value, {*_EVENT_KEYS, "ext", "id", "hash"}, _EVENT_TEXTS, "an event")
         try:
             _check_time(value["timestamp"])
@@ -194,7 +196,7 @@ class Commit:
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:
-        ids = sorted(event.id for event in self.events)
+        ids = sorted(event.id for event in self.events)  # the id does not depend on the order, the hash does
         hashed = {
             "branch": self.branch,
             "events": ids,
@@ -324,6 +326,6 @@ def record_of_json(value: Any) -> Record:
     kind = value.get("type") if isinstance(value, dict) else None
     if kind == "ref":
         return Ref.from_json(value)
-    if kind != "commit" and isinstance(kind, str):
+    if kind != "commit" and isinstance(kind, str):  # not damage: a newer version may write other types
         raise NewerSchema(f"a line of type {kind!r}, which this version does not know")
     return Commit.from_json(value)

@@ -36,6 +36,7 @@ def apply_edits(draft: Draft, base: Mapping[str, Item], edited: Sequence[Item], 
             if before is None or changed:  # an item removed since comes back only if the person edited it
                 draft.emit("add", item, item.to_json(), origin)
             continue
+        # What the person wrote may be what the item says by now, learned in the meantime.
         now = current.to_json()
         if changed := {name: value for name, value in changed.items() if value != now[name]}:
             draft.emit("modify", current, {"updatedAt": draft.now_ms, **changed}, origin)

@@ -45,6 +45,8 @@ class History:
         """Ids of commits that are lost, and whose loss a "mend" has accepted."""
         self._follows = _kept_before(self.records)
         self._rank: dict[str, int] = {}
+        # A commit's chain is the first `length` commits of its branch's list, so that no chain is copied
+        # before somebody asks for it.
         self._chains: dict[str, list[Commit]] = {MAIN: []}
         self._home: dict[str, tuple[list[Commit], int]] = {}
         self._views: dict[str, View] = {}
@@ -131,6 +133,7 @@ class History:
             return EMPTY
         if commit_id not in self._views:
             chain = self._chain_at(commit_id)
+            # Continue from the nearest view that is known, instead of folding everything again.
             done = next((n for n in range(len(chain), 0, -1) if chain[n - 1].id in self._views), 0)
             start = self._views[chain[done - 1].id] if done else EMPTY
             self._views[commit_id] = fold(chain[done:], start)
@@ -163,6 +166,7 @@ class History:
             return start
         if back and not (back.isascii() and back.isdigit()):
             raise Refused(f"{wanted[:60]!r}: ~ must be followed by a number, for example HEAD~2")
+        # Cut to nine digits: somebody may type ten thousand, and Python limits such conversions.
         chain, steps = self.chain(start.id), int(back.lstrip("0")[:9] or "0") if back else 1
         if steps >= len(chain):
             raise Refused(f"{wanted[:60]!r} goes back beyond the first commit; there are only {len(chain)}")

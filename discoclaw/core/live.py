@@ -128,7 +128,7 @@ def overrides_of(content: str, tags: Iterable[Sequence[str]] = ()) -> Overrides:
     if content.strip():
         try:
             return overrides_from(json.loads(content))
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # deeply nested JSON exhausts the parser's stack
             raise Refused("the content is not JSON") from None
     given: dict[str, Any] = {}
     for tag in tags:
@@ -241,6 +241,7 @@ class LiveOverrides:
         self._file = file
         self._settings = settings
         self._names = names
+        # Somebody with a personal override may talk anywhere, so every window has to be large enough.
         people = [overrides for scope, overrides in file.items() if scope.kind == "user"]
         people += [one.overrides or NO_OVERRIDES for scope, one in events.items() if scope.kind == "user"]
         self._most_shown = max((overrides.context_history or 0 for overrides in people), default=0)
@@ -256,7 +257,7 @@ class LiveOverrides:
         return known
 
     def _resolve(self, group_id: str | None, user_id: str) -> Policy:
-        if group_id is None:
+        if group_id is None:  # a DM is read by one person only, so there is no minimum
             return self._of(Scope("user", user_id))
         group = Scope("group", group_id)
         mine = self._of(group, Scope("user", user_id))

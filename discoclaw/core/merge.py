@@ -59,7 +59,7 @@ def merge(history: History, source: str, context: MergeContext) -> MergeResult:
     if ours.name == theirs.name:
         raise Refused(f"{ours.name!r} can't be merged into itself; name another branch")
     base = history.base(ours.head, theirs.head)
-    if base == theirs.head or theirs.head not in history.commits:
+    if base == theirs.head or theirs.head not in history.commits:  # nothing new there, or nothing at all
         return MergeResult(None)
     note = f"the persona {theirs.name} says otherwise"
     points = _Points(history.view(base), history.view(ours.head), history.view(theirs.head))
@@ -74,6 +74,7 @@ def cherry_pick(history: History, wanted: str, context: MergeContext) -> MergeRe
     """
     commit = history.commit(wanted, on=context.branch)
     ours = history.branch(context.branch)
+    # Picking is remembered in metadata, as the commit itself does not become an ancestor.
     have = history.ancestors(ours.head)
     if commit.id in have or any(history.commits[one].metadata.get("picked") == commit.id for one in have):
         return MergeResult(None)
@@ -183,6 +184,7 @@ def _whole(history: History, points: _Points, change: ItemChange) -> Event | Non
 
     The event then keeps its id, so both branches show the same origin.
     """
+    # An item with links, or one that exists here already, takes more than one event.
     if change.before is not None or change.after is None or change.after.facets.links:
         return None
     event_id = points.theirs.last_event.get(change.after.id)
@@ -203,12 +205,16 @@ def _provenance(history: History, points: _Points, target: str, origin: Origin) 
 
 def _picked(history: History, commit: Commit, ours: str | None) -> _Points:
     """The points of a cherry-pick. An item that we never had is taken as a whole, not just its change."""
-    before, held, after = history.view(_before(history, commit)), history.view(ours), history.view(commit.id)
-    known = {*held.items, *held.forgotten, *history.view(history.base(ours, commit.id)).items}
+    before, present, after = (
+        history.view(_before(history, commit)),
+        history.view(ours),
+        history.view(commit.id),
+    )
+    known = {*present.items, *present.forgotten, *history.view(history.base(ours, commit.id)).items}
     news = {change.item.id for change in diff(before, after) if change.before and change.item.id not in known}
     base = replace(before, items={key: item for key, item in before.items.items() if key not in news})
     theirs = {key: item for key, item in after.items.items() if key not in news or item.active}
-    return _Points(base, held, replace(after, items=theirs))
+    return _Points(base, present, replace(after, items=theirs))
 
 
 def _pair_links(draft: Draft, origin: Origin) -> None:

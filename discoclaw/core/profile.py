@@ -34,7 +34,7 @@ LONGEST_PURPOSE = 1024
 LONGEST_NOTES = 1500
 """Longest text about a group in a prompt, in UTF-16 units."""
 _LONGEST_THEMES = 600
-"""The part of it for themes, so that they leave room for decisions."""
+"""The part of it for themes, so that there is space for decisions."""
 
 Part = Literal["theme", "decision"]
 _KEYS: Mapping[Part, str] = {"theme": "theme:", "decision": "decision:"}
@@ -88,7 +88,7 @@ class Profile:
         if name == self.name:
             return self
         names = (*self.display_names, (name, at_s))
-        if len(names) > MOST_NAMES:
+        if len(names) > MOST_NAMES:  # the first name stays, as people are known by it
             names = (names[0], *names[1 - MOST_NAMES :])
         return replace(self, display_names=names)
 
@@ -126,7 +126,7 @@ class Profile:
             raise ValueError("first_seen, notes or preferences have the wrong type")
         if not _all_texts([*preferences, *preferences.values()]):
             raise ValueError("preferences must map text to text")
-        fields.pop("is_owner", None)
+        fields.pop("is_owner", None)  # or it would be published again among the unknown keys
         return cls(names, first_seen, tuple(notes), dict(preferences), fields)
 
 
@@ -225,13 +225,13 @@ def notes_of(view: View, *, private: bool) -> str:
     return "\n".join(filter(None, [first, rest]))
 
 
-def _fitting(head: str, texts: Sequence[str], between: str, room: int) -> str:
+def _fitting(head: str, texts: Sequence[str], between: str, left: int) -> str:
     """The head, followed by as many whole texts as fit; "" if not even one does."""
     found: list[str] = []
-    room -= len(head)
+    left -= len(head)
     for text in texts:
-        room -= utf16_length(text) + (len(between) if found else 0)
-        if room < 0:
+        left -= utf16_length(text) + (len(between) if found else 0)
+        if left < 0:
             break
         found.append(text)
     return head + between.join(found) if found else ""
@@ -272,4 +272,5 @@ def _all_texts(value: object) -> bool:
 def _names(value: object, user_id: str) -> bool:
     """Whether a JSON value contains a user id anywhere."""
     text = json.dumps(value, ensure_ascii=False)
+    # A whole number only: one id can be part of another.
     return re.search(rf"(?<!\w){re.escape(user_id)}(?!\w)", text) is not None

@@ -83,6 +83,7 @@ def speaker(name: str) -> str:
     At most 48 UTF-16 units; "someone" if nothing is left. Brackets and parentheses are removed so that nobody
     can call themselves "Ann (owner)".
     """
+    # NFKC first, since it can produce brackets: "⒜" becomes "(a)".
     kept = "".join(
         " " if char in "<>`“”" or unicodedata.category(char) in _INVISIBLE | _BRACKETS else char
         for char in unicodedata.normalize("NFKC", _BLANK.sub(" ", name))

@@ -123,15 +123,16 @@ class Fold:
         if target == other or not {target, other} <= self.items.keys():
             return
         for one, far in ((target, other), (other, target)):
-            held = self.items[one]
-            links = held.facets.links | {far} if event.ext["link"].get("on") else held.facets.links - {far}
-            self.items[one] = replace(held, facets=replace(held.facets, links=links))
+            item = self.items[one]
+            links = item.facets.links | {far} if event.ext["link"].get("on") else item.facets.links - {far}
+            self.items[one] = replace(item, facets=replace(item.facets, links=links))
 
     def _observe(self, event: Event, target: str) -> None:
         noted = event.ext.get("conflict")
         if not isinstance(noted, Mapping) or target not in self.items:
             return
         text = str(noted.get("text", ""))
+        # A repeated conflict replaces the old one, so that a question is never asked twice.
         self.conflicts = [c for c in self.conflicts if (c.item_id, c.text) != (target, text)]
         if "settled" not in noted:
             reason, other = str(noted.get("reason", "")), str(noted.get("other", ""))
@@ -141,6 +142,7 @@ class Fold:
         gone = self.items.pop(target, None)
         if gone is not None and _author(event) == "stated":
             when = ms_of_iso(event.timestamp)
+            # Under both ids: a model that learns the text again would derive the second one.
             self.forgotten |= {target: when, item_id(gone.kind, gone.text): when}
         self.last_event.pop(target, None)
         self._settle(target)
@@ -196,7 +198,7 @@ def _target(event: Event, triples: Mapping[str, str]) -> str:
     given = event.ext.get("item", {}).get("id")
     if isinstance(given, str):
         return given
-    if event.parent_id is not None and event.parent_id in triples:
+    if event.parent_id is not None and event.parent_id in triples:  # a later triple about the same item
         return triples[event.parent_id]
     return item_id("fact", _triple_text(event))
 

@@ -15,7 +15,10 @@ _WORDS = re.compile(r"[\w+#]+")
 
 
 class Line(NamedTuple):
-    """An item's line in a prompt, what it costs in UTF-16 units with its line break, and what it says."""
+    """An item's line in a prompt. `cost` is its length in UTF-16 units, with the line break.
+
+    `gist` is equal for texts that say the same, to drop near-duplicates.
+    """
 
     text: str
     cost: int
@@ -23,15 +26,15 @@ class Line(NamedTuple):
 
 
 def is_standing(item: Item) -> bool:
-    """Whether an item is always in the prompt, asked for or not: it says how to answer, or is core."""
+    """Whether an item is always in the prompt, because it says how to answer or its category is core."""
     return item.kind in STANDING or item.facets.category == CORE
 
 
 class VisibleItems(tuple[Item, ...]):
-    """Items, and what is derived from them, each computed once.
+    """Items with values derived from them, each of which is computed at most once.
 
-    `View.visible` returns the same object for as long as the view is the same, so an unchanged memory is
-    neither filtered, sorted nor indexed again for the next message.
+    `View.visible` returns the same object as long as the view is the same. So an unchanged memory is not
+    filtered, sorted and indexed again for every message.
     """
 
     @classmethod
@@ -45,7 +48,7 @@ class VisibleItems(tuple[Item, ...]):
 
     @cached_property
     def identities(self) -> tuple[int, ...]:
-        """A key for what is kept of just these objects, as long as whoever keeps it keeps them too."""
+        """A key for caches about exactly these objects. A cache has to keep the items too, or ids repeat."""
         return tuple(map(id, self))
 
     @cached_property
@@ -55,22 +58,25 @@ class VisibleItems(tuple[Item, ...]):
 
     @cached_property
     def standing(self) -> Sequence[Item]:
-        """Those that are always in the prompt, newest first."""
+        """The items that are always in the prompt, newest first."""
         return sorted(filter(is_standing, self), key=by_newest)
 
     @cached_property
     def shortest(self) -> int:
-        """The characters of kind and text that the shortest of them has."""
+        """The length of kind and text of the shortest item, in characters."""
         return min((len(item.text) + len(item.kind) for item in self), default=0)
 
 
 def line_of(item: Item) -> Line:
-    """An item's line."""
+    """An item's line in a prompt."""
     text = durable_line(item)
     return Line(text, utf16_length(text) + 1, _gist(item.text))
 
 
 def _gist(text: str) -> tuple[str, ...] | str:
-    """Two texts with the same words in the same order say the same. A "not", "from" or "before" counts."""
+    """What a text says, for comparison: its words in order, without articles and the like.
+
+    Words such as "not", "from" or "before" are kept, since they change the meaning.
+    """
     words = _WORDS.findall(fold(text).replace("'", "").replace("’", ""))
     return tuple([word for word in words if word not in _FILLERS]) or text

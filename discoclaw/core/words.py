@@ -129,7 +129,7 @@ def guess(words: Sequence[str]) -> str:
         for language in _SPOKEN.get(_joined(word), ()):
             seen[language] = seen.get(language, 0) + 1
     best = max(seen.values(), default=0)
-    if seen.get("english", 0) == best:
+    if seen.get("english", 0) == best:  # a tie, or no function word at all
         return "english"
     return next(language for language in STOP_WORDS if seen.get(language) == best)
 
@@ -157,9 +157,10 @@ def _add(run: str, language: str, found: list[str]) -> None:
 
 def _add_word(run: str, language: str, found: list[str]) -> None:
     word = _joined(run)
+    # A single Latin letter says nothing; a digit may ("gate 7"), and so may a single character of Han.
     if not word or (len(word) < 2 and word.isascii() and not word.isdigit()):
         return
-    if not word.isascii():
+    if not word.isascii():  # a Russian word in an English text is stemmed as Russian
         language = _script(word[0]) or language
     if word in STOP_WORDS[language]:
         return

@@ -1,1 +1,1 @@
-"""The tokenless run: the real bot on a simulated Discord in the browser. Knows the composition root."""
+"""`discoclaw demo`: the real bot without a token, on a simulated Discord in the browser."""

@@ -1,7 +1,7 @@
-"""`discoclaw demo`: one page in the browser, one channel, you and the bot, and real files on disk.
+"""The demo: a page in the browser with one channel, you and the bot, and real files on disk.
 
-Discord is simulated by simcord, in this process; the bot is the one `discoclaw run` starts. Its memory is
-kept under `data/demo/`, so that it remembers you the next time.
+simcord simulates Discord in this process; the bot is the same as for `discoclaw run`. Its memory is stored in
+`data/demo/`, so that it remembers you the next time.
 """
 
 import asyncio
@@ -25,34 +25,34 @@ GUILD_ID = 100_000_000_000_000_001
 TICK_S = 0.5
 
 NO_ACCOUNT: dict[str, object] = {"nostr_relays": (EMBEDDED,), "nostr_mode": "mirror", "nostr_flush_s": 2.0}
-"""A mirror without an account anywhere."""
+"""Settings for a mirror that needs no account anywhere: a relay inside the program."""
 
 INTRODUCTION = """\
-DiscoClaw is waiting for you at
+Talk with DiscoClaw at
 
     {url}
 
-Three things to try, in this order:
-  1. I prefer tabs over spaces            (say a few things about yourself)
-  2. What do I prefer?                    (it answers from what it remembers)
-  3. !memory show                         (see it all; !memory forget … takes it back)
+Try these three messages, in this order:
+  1. I prefer tabs over spaces            (or anything else about yourself)
+  2. What do I prefer?                    (it answers from memory)
+  3. !memory show                         (see it all; !memory forget … removes something)
 
-What it remembers is on disk, in files you can open and edit:
-  {durable}/      what is remembered of you
+Its memory is in files that you can open and edit:
+  {durable}/      what the bot remembers about you
   {rolling}/      the summary of the conversation
-  {ledger}/       the history of it all
-The same on the command line:
+  {ledger}/       the history of every change
+You can see the same on the command line:
   DISCOCLAW_DATA_DIR={data} .venv/bin/discoclaw memory list
 
-All of it is mirrored, encrypted, to a Nostr relay in this program:
+Everything is mirrored, encrypted, to a Nostr relay inside this program:
   DISCOCLAW_DATA_DIR={data} NOSTR_RELAYS=embedded .venv/bin/discoclaw nostr status
-Stop this, delete {root}, and `… discoclaw nostr recover` brings it back.
+Stop the demo and delete {root}; `… discoclaw nostr recover` restores it.
 
 {model} Stop with Ctrl-C."""
 
 
 async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], None]) -> None:
-    """Serve the page until stopped. Raises SettingsError when the port is taken."""
+    """Serve the page until stopped. Raises SettingsError if the port cannot be used."""
     settings = demo_settings()
     _check_port(port)
     if fresh:
@@ -78,7 +78,8 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
                         rolling=root / "rolling",
                         ledger=root / "ledger",
                         model=(
-                            "The model is offline (no ANTHROPIC_API_KEY): it only repeats what it remembers."
+                            "The built-in offline model answers: it only repeats what it remembers. "
+                            "Set ANTHROPIC_API_KEY for a real one."
                             if settings.model_provider == "offline"
                             else f"The model is {settings.model}."
                         ),
@@ -91,17 +92,17 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
 
 
 def _check_port(port: int) -> None:
-    """Raises SettingsError when somebody has the port."""
+    """Raise SettingsError if the port cannot be used. simcord's own error would be a traceback."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise SettingsError(f"port {port} cannot be used ({error.strerror}); try --port 0") from None
+            raise SettingsError(f"can't use port {port}: {error.strerror}; try --port 0") from None
 
 
 def _forget(settings: Settings) -> None:
-    """Delete what earlier demos learned, unless one is running: it holds the folder."""
+    """Delete what earlier demos learned. Raises FolderInUse while a demo is running."""
     folder = settings.memory_dir
     memory = Memory(folder, clock=lambda: 0)
     memory.open()
@@ -111,24 +112,24 @@ def _forget(settings: Settings) -> None:
                 shutil.rmtree(path)
             elif path.name != ".lock":
                 path.unlink()
-        for beside in ("cache", "nostr"):  # the relay would bring it back
+        for beside in ("cache", "nostr"):  # else it would be recovered from the embedded relay
             shutil.rmtree(settings.data_dir / beside, ignore_errors=True)
     finally:
         memory.close()
 
 
 def demo_settings() -> Settings:
-    """The settings of the environment, with what makes a demo: everybody may talk, and is answered at once.
+    """The settings of the environment, changed for a demo: everybody may talk, and is always answered.
 
-    Extraction runs after every turn and the summary after every second, so that one sees them work.
+    Extraction runs after every turn and the summary after every second one, so that you can watch them work.
     """
     base = settings_module.load()
     without_a_model = base.api_key is None and base.base_url is None
     return base.model_copy(
         update={
             "data_dir": base.data_dir / "demo",
-            "store": "files",  # a demo is about what one can see
-            # The role everybody on a server has carries the server's id.
+            "store": "files",  # so that there is something to look at
+            # Everybody on a server has the role whose id is the server's.
             "allow_roles": frozenset({str(GUILD_ID)}),
             "channels": frozenset(),
             "respond_mode": "all",
@@ -144,7 +145,7 @@ def demo_settings() -> Settings:
 
 
 async def _keep_time(env: simcord.Env) -> None:
-    """Let the simulated clock, which stands still, follow the real one: messages then have real times."""
+    """Let the simulated clock, which stands still by itself, follow the real one."""
     while True:
         behind = time.time() - env.now().timestamp()
         if behind > 0:

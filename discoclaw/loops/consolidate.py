@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from discoclaw.core import titles
-from discoclaw.core.consolidate import Report, apply, available, past_decisions
+from discoclaw.core.consolidate import ConsolidationReport, apply_proposal, available, past_decisions
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.event import Record
@@ -70,7 +70,7 @@ class Consolidator:
 
     async def run(
         self, subject: str, branch: str | None = None, *, by: str = "heartbeat", **metadata: Any
-    ) -> Report:
+    ) -> ConsolidationReport:
         """Consolidate HEAD's branch, or the one named. `by` and `metadata` go into any commit.
 
         Raises Refused if there is no such branch, ModelError if the model does not answer in the required
@@ -79,7 +79,7 @@ class Consolidator:
         branches = await self._memory.branches(subject)
         name = branches.current if branch is None else branches.named(branch).name
         view = await self._memory.view(subject, name)
-        report = Report(branch=name, head=view.head)
+        report = ConsolidationReport(branch=name, head=view.head)
         answers = []
         for batch in batches(view):
             proposal = await self._model.structured(
@@ -114,10 +114,10 @@ def _tidied(
     history: History,
     now_ms: int,
     max_items: int,
-    report: Report,
+    report: ConsolidationReport,
     answers: Sequence[tuple[Sequence[Item], Consolidation]],
     metadata: Mapping[str, Any],
-) -> tuple[list[Record], Report]:
+) -> tuple[list[Record], ConsolidationReport]:
     """The commit that the model's answers lead to on the branch as it is now, and the whole report."""
     branch = history.branch(report.branch)
     past = past_decisions(history.chain(branch.head))
@@ -125,7 +125,7 @@ def _tidied(
     for batch, proposal in answers:
         private = batch[0].facets.sensitivity != "normal"
         origin = Origin("inferred", said_at=draft.now_ms, private=private)
-        report += apply(draft, proposal, {item.id: item for item in batch}, origin, past)
+        report += apply_proposal(draft, proposal, {item.id: item for item in batch}, origin, past)
     if not draft.events:
         return [], report
     commit = draft.commit(

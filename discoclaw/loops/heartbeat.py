@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from discoclaw.core.bot_memory import BOT
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.consolidate import Report
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of
@@ -67,7 +67,7 @@ class Heartbeat:
         self._waits: dict[str, int] = {}  # for how many rounds a subject that failed is skipped
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._asked: set[asyncio.Task[Report]] = set()
+        self._asked: set[asyncio.Task[ConsolidationReport]] = set()
 
     async def start(self) -> None:
         """Start the rounds, in a task. Call it only once."""
@@ -91,7 +91,7 @@ class Heartbeat:
 
     async def now(
         self, subject: str, branch: str | None = None, *, by: str = "command", **metadata: Any
-    ) -> Report:
+    ) -> ConsolidationReport:
         """Consolidate HEAD's branch, or the one named; waits for a run under way on the same subject.
 
         Raises Refused if there is no such branch, ModelError and MemoryFault; nothing is then changed.
@@ -143,7 +143,7 @@ class Heartbeat:
 
     # ------------------------------------------------------------------ inside
 
-    async def _now(self, subject: str, branch: str | None, **metadata: Any) -> Report:
+    async def _now(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
         async with self._lock(subject):
             return await self._consolidate(subject, branch, **metadata)
 
@@ -196,7 +196,7 @@ class Heartbeat:
             await self._save(subject, erased, looked_at)
         return asked
 
-    async def _consolidate(self, subject: str, branch: str | None, **metadata: Any) -> Report:
+    async def _consolidate(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
         """Consolidate a branch and save how far it is consolidated. The caller holds the subject's lock."""
         erased = self._memory.erased_at(subject)
         report = await self._consolidator.run(subject, branch, **metadata)

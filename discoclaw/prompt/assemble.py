@@ -88,7 +88,7 @@ def assemble(materials: Materials, budget: Budget) -> Assembled:
     lines = recent_lines(materials.window, materials.me, budget.history)
     durable = [quote_entry(line) for line in materials.durable]
     group = quote(materials.group)
-    while True:
+    while True:  # each round shortens one part by what is too much, so there are only a few
         system = system_blocks(materials, group)
         user = _join(fixed, durable, materials.rolling, lines)
         excess = sum(utf16_length(block.text) for block in system) + utf16_length(user) - budget.total
@@ -154,16 +154,16 @@ def recent_lines(window: Sequence[Said], me: Me, max_chars: int) -> list[str]:
     """
     names = display_names(window, me)
     lines: list[str] = []
-    room = max_chars
+    left = max_chars
     for said in reversed(window):
         line = entry(said, names)
-        cost = utf16_length(line) + 1
-        if cost > room:
-            if not lines and room > 80:
-                lines.append(clip(line, room - 1))
+        cost = utf16_length(line) + 1  # and its line break
+        if cost > left:
+            if not lines and left > 80:  # less would not be worth reading
+                lines.append(clip(line, left - 1))
             break
         lines.append(line)
-        room -= cost
+        left -= cost
     return lines[::-1]
 
 
@@ -227,6 +227,7 @@ def _fixed_sections(materials: Materials) -> _Fixed:
     )
     replied_to = ""
     if message.quoted is not None:
+        # The quoted author may not be in the window, so somebody with the bot's name is told apart here too.
         ours = speaker(materials.me.name)
         whose = ours if message.quoted.by_us else speaker(message.quoted.author)
         if not message.quoted.by_us and whose.casefold() == ours.casefold():
@@ -240,6 +241,7 @@ def _fixed_sections(materials: Materials) -> _Fixed:
 def _sender_name(materials: Materials) -> str:
     """The sender's name as the recent conversation has it, so that the model can connect the two."""
     author = materials.message.author
+    # Named after everybody in the window, who thus keep the names that their lines have.
     asking = Said(materials.message.id, author.id, author.name, "", materials.now_ms)
     return display_names([*materials.window, asking], materials.me)[author.id]
 

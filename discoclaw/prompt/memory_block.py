@@ -49,6 +49,7 @@ def strip_memory_context(text: str) -> str:
     """
     if _MARK.search(text) is None:
         return text
+    # Whole blocks before unclosed ones, which would end a block at its first line without a dash.
     without = _BLOCK.sub("\n", text)
     without = _STRAY.sub("\n", _UNCLOSED.sub("\n", without))
     return re.sub(r"\n{3,}", "\n\n", without).strip()

@@ -73,7 +73,7 @@ class Graph:
         for record in history.records:
             name, before = record.branch, branches
             branches = before.after(record)
-            if name not in branches.all:
+            if name not in branches.all:  # a ref of the whole ledger has no name; else the branch was deleted
                 if name in before.all:
                     self.lanes[self._current.pop(name)].alive = False
             elif name not in before.all:
@@ -143,7 +143,7 @@ class Graph:
                     place = _free(columns, True)
                 columns[place] = parent
                 edges.append(Edge(parent, place))
-            while len(columns) > 1 and columns[-1] is None:
+            while len(columns) > 1 and columns[-1] is None:  # keeps the drawing as narrow as it can be
                 columns.pop()
             yield Row(commit, column, tuple(edges), above, tuple(columns))
 
@@ -236,7 +236,7 @@ class _Mermaid:
         label = f"{self._graph.short(commit.id)} {clip(line(commit.message), _LONGEST_LABEL)}".rstrip()
         text = f"id: {_string(label, 80)}"
         done = dict(acts(commit))
-        other = self._merged(lane, done.get("merge"))
+        other = self._merged(lane, done.get("merge"))  # None: Mermaid cannot draw this merge as one
         tags = [
             f"{name} {self._graph.short(of)}" for name, of in done.items() if name != "merge" or other is None
         ]

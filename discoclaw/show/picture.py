@@ -109,6 +109,7 @@ class _Pen:
 
     def _font_for(self, text: str, size: int) -> _Font:
         own = self._font(size, own=True)
+        # A text is written in one font as a whole: letters of two fonts in one word look broken.
         if all(char.isascii() or char in "…·" or _has(own, char) for char in text):
             return own
         return self._font(size, own=False)

@@ -113,6 +113,7 @@ def count(number: int, thing: str) -> str:
     """A number with a noun in singular or plural: `1 item`, `2 items`, `2 branches`, `2 replies`."""
     if number == 1:
         return f"1 {thing}"
+    # Enough for the nouns used here: memory, branch, reply, item.
     many = f"{thing[:-1]}ie" if thing.endswith("y") else f"{thing}e" if thing.endswith("ch") else thing
     return f"{number} {many}s"
 

@@ -80,6 +80,7 @@ def read(answer: str) -> Answer:
     text = _shown(answer)
     if _TAG.search(answer) is None:
         return Answer(text)
+    # Tags are counted apart from blocks, since a nested or half block would hide in the other's text.
     blocks = _BLOCK.findall(answer)
     if len(blocks) != 1 or len(_TAG.findall(answer)) != 2:
         return Answer(text, fault="there has to be exactly one whole <soul>…</soul> block")

@@ -120,6 +120,7 @@ def system(interview: Interview, name: str) -> tuple[SystemBlock, ...]:
         title=titles.HATCHING, name=speaker(name), questions=QUESTIONS, traits=MOST_TRAITS, most=MAX_PART
     )
     blocks = [SystemBlock(prompt, cache=True)]
+    # Added after the cached block, which stays the same for the whole interview.
     if interview.fault:
         blocks.append(SystemBlock(FAULTY.format(fault=interview.fault)))
     elif interview.answers() > QUESTIONS:
@@ -162,6 +163,7 @@ def from_cursor(human: str, value: Mapping[str, object]) -> Interview | None:
         return None
     found = []
     for line in lines:
+        # The text comes last, so that it may contain anything.
         who, _, rest = line.partition(" ") if isinstance(line, str) else ("", "", "")
         message_id, _, text = rest.partition(" ")
         if who not in ("we", "they"):

@@ -133,6 +133,7 @@ def learn(draft: Draft, traits: Sequence[Trait], origin: Origin) -> list[str]:
         if not name or not visible(text).strip() or len(text) > MAX_TRAIT:
             refused.append(f"a trait needs a name and 1 to {MAX_TRAIT} characters of text")
             continue
+        # A trait shows in every conversation, so what may not be shown everywhere cannot be one.
         secret = sensitivity(
             _TRAIT_KIND, text, learned_privately=origin.private, marked="normal", rule=origin.dm_privacy
         )
@@ -144,6 +145,7 @@ def learn(draft: Draft, traits: Sequence[Trait], origin: Origin) -> list[str]:
         draft.upsert(_TRAIT_KIND, text, origin, facets=Facets(key=f"{TRAIT_PREFIX}{name}"))
     traits_now = _traits(draft.items.values())
     learned = [item for item in traits_now if item.facets.author == "inferred"]
+    # Stated traits use up the limit first; what is left of it goes to the newest learned ones.
     for item in learned[max(0, MOST_KEPT - len(traits_now) + len(learned)) :]:
         draft.remove(item, origin)
     return refused

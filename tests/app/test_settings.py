@@ -29,14 +29,18 @@ class TestWrongValues:
     @pytest.mark.parametrize(
         ("name", "value", "says"),
         [
-            ("DISCOCLAW_RESPOND_MODE", "loud", "input should be 'all', 'mention', 'owner' or 'none'"),
-            ("DISCOCLAW_CONTEXT_HISTORY", "0", "greater than or equal to 1"),
-            ("DISCOCLAW_CONTEXT_HISTORY", "201", "less than or equal to 200"),
-            ("DISCOCLAW_MAX_TOKENS", "many", "integer"),
-            ("DISCOCLAW_SUMMARY_ENABLED", "maybe", "boolean"),
-            ("DISCORD_ALLOW_USER_IDS", "12, ann", "'ann' is no Discord id"),
-            ("DISCOCLAW_MEMORY_CHANNEL_ID", "#general", "is no Discord id"),
-            ("DISCOCLAW_MEMORY_CHANNEL_ID", "12 34", "one Discord id is wanted"),
+            ("DISCOCLAW_RESPOND_MODE", "loud", "must be 'all', 'mention', 'owner' or 'none'"),
+            ("DISCOCLAW_CONTEXT_HISTORY", "0", "must be a whole number from 1 to 200"),
+            ("DISCOCLAW_CONTEXT_HISTORY", "201", "must be a whole number from 1 to 200"),
+            ("DISCOCLAW_MAX_TOKENS", "many", "must be a whole number from 64 to 32,000"),
+            ("NOSTR_TIMEOUT_S", "0", "must be a number above 0, up to 600"),
+            ("DISCOCLAW_KNOWLEDGE_SURVIVAL_CHANCE", "2", "must be a number from 0 to 1"),
+            ("NOSTR_RELAYS", "embedded, wss://x", "can't be combined with other relays"),
+            ("NOSTR_RELAYS", "http://x", "'http://x' is not a relay; use wss://…, ws://… or 'embedded'"),
+            ("DISCOCLAW_SUMMARY_ENABLED", "maybe", "must be true or false"),
+            ("DISCORD_ALLOW_USER_IDS", "12, ann", "'ann' is not a Discord id"),
+            ("DISCOCLAW_MEMORY_CHANNEL_ID", "#general", "is not a Discord id"),
+            ("DISCOCLAW_MEMORY_CHANNEL_ID", "12 34", "must be a single Discord id"),
             ("ANTHROPIC_BASE_URL", "localhost:11434", "http:// or https://"),
             ("DISCORD_GATEWAY", "http://x", "ws:// or wss://"),
             ("DISCOCLAW_DM_PRIVACY", "secret", "'strict', 'balanced' or 'open'"),
@@ -61,7 +65,8 @@ class TestWrongValues:
 
     def test_a_slip_of_the_keys_is_pointed_out(self) -> None:
         assert settings.unknown({"DISCOCLAW_RESPONSE_MODE": "all", "HOME": "/", "DISCORD_TOKEN": "x"}) == [
-            "DISCOCLAW_RESPONSE_MODE is no setting of discoclaw; did you mean DISCOCLAW_RESPOND_MODE?"
+            "DISCOCLAW_RESPONSE_MODE is not a setting of DiscoClaw, so it is ignored; "
+            "did you mean DISCOCLAW_RESPOND_MODE?"
         ]
 
 
@@ -85,7 +90,7 @@ class TestOtherVariables:
         (tmp_path / ".env").write_text("DISCOCLAW_MODLE=haiku\n")
         monkeypatch.chdir(tmp_path)
         assert settings.unknown() == [
-            "DISCOCLAW_MODLE is no setting of discoclaw; did you mean DISCOCLAW_MODEL?"
+            "DISCOCLAW_MODLE is not a setting of DiscoClaw, so it is ignored; did you mean DISCOCLAW_MODEL?"
         ]
 
 

@@ -302,4 +302,4 @@ class TestNone:
 
 def test_an_unknown_store_is_named_with_what_is_allowed(shell: Shell) -> None:
     said = shell.refuses("list", DISCOCLAW_STORE="postgres")
-    assert said == "DISCOCLAW_STORE=postgres: input should be 'files', 'sqlite' or 'none'"
+    assert said == "DISCOCLAW_STORE=postgres: must be 'files', 'sqlite' or 'none'"

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.consolidate import MOST_QUESTIONS, PastDecisions, Report, apply, available, past_decisions
+from discoclaw.core.consolidate import (
+    MOST_QUESTIONS,
+    ConsolidationReport,
+    PastDecisions,
+    apply_proposal,
+    available,
+    past_decisions,
+)
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.history import History
@@ -31,13 +38,13 @@ def said(diary: Diary, text: str, kind: str = "preference", **given: Any) -> Ite
     return diary.remember(text, kind, stated(), **given)
 
 
-def tidy(diary: Diary, proposal: Consolidation, shown: list[Item] | None = None) -> Report:
+def tidy(diary: Diary, proposal: Consolidation, shown: list[Item] | None = None) -> ConsolidationReport:
     """Apply a proposal about all items, or those shown, and commit it as consolidation does."""
     items = list(diary.view.items.values()) if shown is None else shown
     draft = diary.draft()
     origin = inferred(source=Source(), said_at=draft.now_ms)
     by_id = {item.id: item for item in items}
-    report = apply(draft, proposal, by_id, origin, past_decisions(diary.commits))
+    report = apply_proposal(draft, proposal, by_id, origin, past_decisions(diary.commits))
     commit = draft.commit("a test", consolidated=report.counts)
     if commit is not None:
         diary.commits.append(commit)
@@ -411,7 +418,7 @@ class TestWhatWasDecided:
 
 class TestReport:
     def test_it_says_when_there_is_nothing(self) -> None:
-        assert Report().text(in_private=True) == "Nothing to tidy."
+        assert ConsolidationReport().text(in_private=True) == "Nothing to tidy."
 
     def test_it_counts_and_in_the_open_keeps_what_is_private(self) -> None:
         diary = Diary()
@@ -429,7 +436,7 @@ class TestReport:
         )
 
     def test_two_add_up(self) -> None:
-        both = Report(1, 2, 0, branch="main") + Report(1, 0, 1, refused=("no",))
+        both = ConsolidationReport(1, 2, 0, branch="main") + ConsolidationReport(1, 0, 1, refused=("no",))
         assert (both.summary, both.branch, both.refused) == (
             "2 duplicates merged, 2 outdated, 1 question",
             "main",
@@ -579,5 +586,5 @@ def test_the_draft_decides_by_the_time_the_items_were_looked_at() -> None:
     item = said(diary, "User is on holiday.")
     draft = Draft(diary.view, now_ms=diary.now + 1)
     origin = inferred(source=Source(), said_at=NOW)  # before the person said it
-    report = apply(draft, over(item), {item.id: item}, origin)
+    report = apply_proposal(draft, over(item), {item.id: item}, origin)
     assert draft.events == [] and report.refused == (f"{item.id} was stated again since it was shown",)

@@ -86,7 +86,7 @@ class TestFaultsAreNamed:
     def test_a_ledger_that_can_not_be_read(self, memory: Memory, root: Path) -> None:
         ledger_of(memory).unlink()
         ledger_of(memory).mkdir()
-        with pytest.raises(MemoryFault, match="the memory of user-123 cannot be read"):
+        with pytest.raises(MemoryFault, match="can't read the memory of user-123"):
             held(root, ANN)
 
     def test_an_erasing_that_was_interrupted_but_not_one_that_waits_for_others(self, root: Path) -> None:

@@ -308,7 +308,7 @@ class TestAtTheCommandLine:
         path = tmp_path / "snapshot.json"
         path.write_text(json.dumps([entry(), entry("has a cat", key="pet")]), encoding="utf-8")
         assert "2 memories imported" in shell.says("import", str(path), "--as", "123")
-        assert "2 known already" in shell.says("import", str(path), "--as", "123")
+        assert "2 already known" in shell.says("import", str(path), "--as", "123")
         out = tmp_path / "out.json"
         said = shell.says("export", "123", "--format", "snapshot", "--output", str(out))
         assert said == f"Exported 2 memories of {ANN} to {out}.\n"
@@ -317,7 +317,7 @@ class TestAtTheCommandLine:
     def test_it_needs_to_know_whose_it_is(self, tmp_path: Path) -> None:
         path = tmp_path / "snapshot.json"
         path.write_text(json.dumps([entry()]), encoding="utf-8")
-        assert "say it with --as" in Shell(tmp_path).refuses("import", str(path))
+        assert "name the person with --as" in Shell(tmp_path).refuses("import", str(path))
 
     def test_a_snapshot_is_of_one_person(self, tmp_path: Path) -> None:
-        assert "of one person" in Shell(tmp_path).refuses("export", "--all", "--format", "snapshot")
+        assert "about one person" in Shell(tmp_path).refuses("export", "--all", "--format", "snapshot")

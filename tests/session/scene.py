@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import Consent
-from discoclaw.core.consolidate import Report
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
@@ -484,7 +484,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     )
 
 
-async def no_tidying(subject: str, branch: str | None, why: Mapping[str, str]) -> Report:
+async def no_tidying(subject: str, branch: str | None, why: Mapping[str, str]) -> ConsolidationReport:
     raise Refused("consolidation is switched off here")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.consolidate import Report
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ChatForbidden, ModelOverloaded
 from discoclaw.core.event import Commit
@@ -394,16 +394,16 @@ class TestTidying:
     async def test_it_returns_the_report_of_the_speakers_memory(self, tmp_path: Path) -> None:
         asked = []
 
-        async def tidy(subject: str, branch: str | None, why: object) -> Report:
+        async def tidy(subject: str, branch: str | None, why: object) -> ConsolidationReport:
             asked.append((subject, branch, why))
-            return Report(merged=1)
+            return ConsolidationReport(merged=1)
 
         home = house(tmp_path, tidy=tidy)
         assert await call(home, "memory_consolidate") == (False, "Tidied: 1 duplicate merged.")
         assert asked == [(ANNS, "main", {"by": "memory_consolidate", "message": "discord:10/1000"})]
 
     async def test_a_model_that_fails_is_said(self, tmp_path: Path) -> None:
-        async def tidy(subject: str, branch: str | None, why: object) -> Report:
+        async def tidy(subject: str, branch: str | None, why: object) -> ConsolidationReport:
             raise ModelOverloaded("529")
 
         failed, text = await call(house(tmp_path, tidy=tidy), "memory_consolidate")
@@ -413,9 +413,9 @@ class TestTidying:
     async def test_one_that_hangs_does_not_hold_the_answer(self, tmp_path: Path) -> None:
         gate = asyncio.Event()
 
-        async def tidy(subject: str, branch: str | None, why: object) -> Report:
+        async def tidy(subject: str, branch: str | None, why: object) -> ConsolidationReport:
             await gate.wait()
-            return Report()
+            return ConsolidationReport()
 
         home = house(tmp_path, consolidation=Consolidation(tidy, wait_s=0.01))
         failed, text = await call(home, "memory_consolidate")

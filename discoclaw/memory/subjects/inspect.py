@@ -88,7 +88,7 @@ def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str
             names = (_RECORD.fullmatch(name) for name in disk.documents(folder).names())
             found |= {of(name[1]) for name in names if name is not None}
     except OSError as error:
-        raise MemoryFault(f"it cannot be read who is known: {error}") from error
+        raise MemoryFault(f"can't read which people are known: {error.strerror or error}") from error
     return sorted(found)
 
 
@@ -98,7 +98,7 @@ def unfinished(where: Path | Disk) -> set[str]:
     try:
         names = [name for name in intents.names() if name.endswith(".json")]
     except OSError as error:
-        raise MemoryFault(f"{intents.folder} cannot be read: {error}") from error
+        raise MemoryFault(f"can't read {intents.folder}: {error.strerror or error}") from error
     return {
         name.removesuffix(".json") for name in names if "at" in (cursors.read(intents, name) or {"at": 0})
     }
@@ -115,7 +115,7 @@ def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -
         first = _held(disk, subject)
         return _held(disk, subject) if first.faults else first
     except OSError as error:
-        raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
+        raise MemoryFault(f"can't read the memory of {subject}: {error.strerror or error}") from error
 
 
 def view_at(
@@ -199,7 +199,7 @@ def _faults_of_file(path: Path, view: View, *, known: bool) -> list[str]:
     except NewerSchema as newer:
         return [f"{path.name} is left as it is: {newer}"]
     except durable_file.Unreadable as unreadable:
-        return [f"{path.name} cannot be read: {unreadable}; the bot keeps it aside and writes it again"]
+        return [f"can't read {path.name}: {unreadable}; the bot sets it aside and writes it again"]
     if not known:
         what = f"{path.name} has {len(file.items)} items and no ledger yet"
         return [f"{what}; the bot takes them over when it next reads it"]

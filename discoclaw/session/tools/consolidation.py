@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from discoclaw.core.consolidate import Report
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.errors import ModelError, Refused
 
 log = logging.getLogger(__name__)
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 WAIT_S = 25.0
 """The longest a reply waits for a consolidation; then it goes on without the report."""
 
-Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[Report]]
+Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[ConsolidationReport]]
 """Consolidates a subject's branch now, with the given commit metadata.
 
 Raises Refused, ModelError or MemoryFault.

@@ -1,0 +1,137 @@
+"""The types of settings that need more than a number, a text or a switch: how each is read and checked.
+
+A validator raises ValueError with what is allowed; `settings` adds the variable and the value. Each takes its
+parsed form unchanged, as code and tests pass it. Knows nothing about which variables there are.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic_core import PydanticCustomError
+from pydantic_settings import NoDecode
+
+from discoclaw.core.autosave import AutoSave, auto_save
+from discoclaw.core.errors import Refused
+from discoclaw.core.history import MAIN, branch_name
+from discoclaw.core.policy import Personas
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+EMBEDDED = "embedded"
+"""The name of the relay that runs inside this program."""
+
+
+def _blank_is_none(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _ids(value: object) -> object:
+    """Discord ids separated by commas or white space, as a set."""
+    if not isinstance(value, str):
+        return value
+    found = value.replace(",", " ").split()
+    wrong = [word for word in found if not (word.isascii() and word.isdigit() and len(word) <= 20)]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is not a Discord id; use numbers, separated by commas or spaces")
+    return frozenset(found)
+
+
+def _id(value: str | None) -> str | None:
+    if value is None:
+        return None
+    found = _ids(value)
+    if not isinstance(found, frozenset) or len(found) != 1:
+        raise ValueError("must be a single Discord id")
+    return str(next(iter(found)))
+
+
+def _http(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise ValueError("must start with http:// or https://")
+    return value.rstrip("/") if value else None
+
+
+def _websocket(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("ws://", "wss://")):
+        raise ValueError("must start with ws:// or wss://")
+    return value
+
+
+def _saved(value: object) -> object:
+    return auto_save(value) if isinstance(value, str) else value
+
+
+def _personas(value: object) -> object:
+    """`channel=persona` pairs separated by commas. A channel is an id, a name, or "dm"."""
+    if not isinstance(value, str):
+        return value
+    places = {}
+    for pair in filter(None, (part.strip() for part in value.split(","))):
+        channel, equals, persona = pair.partition("=")
+        channel = channel.strip().removeprefix("#").casefold()
+        if not equals or not channel:
+            raise ValueError(f"{pair!r} must be channel=persona, for example dev=coding")
+        try:
+            places[channel] = persona.strip() if persona.strip() == MAIN else branch_name(persona)
+        except Refused as refusal:
+            raise ValueError(str(refusal)) from None
+    return Personas(places)
+
+
+def _relays(value: object) -> object:
+    """Addresses of relays separated by commas or white space, or just "embedded"."""
+    if not isinstance(value, str):
+        return value
+    found = tuple(dict.fromkeys(value.replace(",", " ").split()))
+    for one in found:
+        if one == EMBEDDED and len(found) > 1:
+            raise ValueError(f"{EMBEDDED!r} can't be combined with other relays; remove it, or the others")
+        if one != EMBEDDED and not one.startswith(("ws://", "wss://")):
+            raise ValueError(f"{one!r} is not a relay; use wss://…, ws://… or {EMBEDDED!r}")
+    return found
+
+
+def _group_ids(value: object) -> object:
+    """`channel=group` pairs separated by commas: a Discord channel's id, and its group on a NIP-29 relay."""
+    if not isinstance(value, str):
+        return value
+    groups = {}
+    for pair in filter(None, (part.strip() for part in value.split(","))):
+        channel, equals, group = (part.strip() for part in pair.partition("="))
+        if not (equals and group and channel.isascii() and channel.isdigit()):
+            raise ValueError(f"{pair!r} must be channel=group, with the id of a Discord channel")
+        groups[channel] = group
+    return groups
+
+
+def _public_key(value: object) -> object:
+    """A public key as it is written; `nostr` parses it. A secret key set by mistake is never repeated."""
+    if not isinstance(value, str):
+        return value
+    plain = value.strip()
+    if plain.lower().startswith(("nsec1", "ncryptsec1")):
+        raise PydanticCustomError("secret", "that is a secret key; use the owner's public key (npub1…)")
+    return plain or None
+
+
+def _level(value: object) -> object:
+    plain = value.upper() if isinstance(value, str) else value
+    return plain if plain in LEVELS else value  # as typed, so that the error shows what was typed
+
+
+Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
+Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
+Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
+Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
+Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
+Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
+ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
+Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
+GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
+PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
+Store = Literal["files", "sqlite", "none"]
+ModelProvider = Literal["anthropic", "offline"]
+NostrMode = Literal["off", "mirror", "canonical"]
+LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]
