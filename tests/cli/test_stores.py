@@ -199,6 +199,10 @@ class TestWhatIsLeftOutAndRefused:
             assert house.run(*words).exit_code == 2
         assert "can't be imported again" in house.refuses("export", "--all", "--format", "markdown")
 
+    def test_a_folder_can_not_go_to_stdout(self, house: Shell) -> None:
+        assert "name the folder with --output" in house.refuses("export", "--all", "-o", "-")
+        assert not Path("-").exists()
+
 
 class TestTheCommandsOnTheDatabase:
     @pytest.fixture
