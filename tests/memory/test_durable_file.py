@@ -1,8 +1,10 @@
 """`durable/<user-id>.json`: its bytes are a contract, it can be lost, and anything may stand in it."""
 
 import json
+import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import NewerSchema
-from discoclaw.core.view import EMPTY
-from discoclaw.memory.subjects.durable_file import DurableFile, Unreadable, parse, render
+from discoclaw.core.item import KINDS, MANUAL, Item, Source
+from discoclaw.core.view import EMPTY, View
+from discoclaw.memory.subjects.durable_file import DurableFile, Renderer, Unreadable, parse, render
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.budgets import FEW, MODEST
 from tests.memory.kit import (
@@ -97,6 +100,20 @@ HOSTILE_FILE = st.builds(
 )
 
 
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+ITEMS = st.builds(
+    Item,
+    id=st.uuids().map(str),
+    kind=st.sampled_from(KINDS),
+    text=TEXT,
+    tags=st.lists(TEXT, max_size=3).map(tuple),
+    status=st.sampled_from(["active", "deprecated"]),
+    source=st.just(MANUAL) | st.builds(Source, st.just("discord"), st.just("1"), st.just("2")),
+    created_at=st.integers(0, NOW),
+    updated_at=st.integers(0, NOW),
+)
+
+
 def file(*items: Any, version: Any = 1) -> bytes:
     return json.dumps({"version": version, "updatedAt": NOW, "items": items}).encode()
 
@@ -111,6 +128,23 @@ class TestItsBytesAreAContract:
         held = list((await memory.view(ANN)).active())[1]
         await memory.change(ANN, "why", lambda draft: draft.deprecate(held, heard()))
         assert durable_of(memory).read_text(encoding="utf-8") == GOLDEN
+
+    @MODEST
+    @given(st.lists(ITEMS, max_size=6), st.randoms(use_true_random=False))
+    def test_they_are_what_json_writes_with_an_indent_of_two(
+        self, items: list[Item], chance: random.Random
+    ) -> None:
+        renderer = Renderer()
+        for _ in range(4):
+            view = View({one.id: one for one in items}, updated_at=NOW)
+            whole = {"version": 1, "updatedAt": NOW, "items": [one.to_json() for one in view.items.values()]}
+            expected = (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+            assert render(view) == renderer.render(view) == expected
+            if items:
+                place = chance.randrange(len(items))
+                changed = replace(items[place], status="deprecated")
+                after = chance.choice([[], [changed], [changed, replace(changed, id="durable-new")]])
+                items = [*items[:place], *after, *items[place + 1 :]]
 
     async def test_what_is_written_reads_back_the_same(self, memory: Memory) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
