@@ -8,7 +8,6 @@ This module decides what may be sent where: confidential items are never sent, p
 on this machine, and nothing is sent about people who want no memory. Uses a provider only to embed texts.
 """
 
-import asyncio
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
@@ -104,7 +103,7 @@ class Embedding(PersonalData, Listener):
         matrix = self._known.get(subject)
         if matrix is None:
             erasings = self._cache.erasings(subject)
-            vectors = await asyncio.to_thread(self._cache.load, subject, self._embedder.name)
+            vectors = await in_thread(self._cache.load, subject, self._embedder.name)
             matrix = self._known.get(subject) or Matrix(vectors)
             if self._cache.erasings(subject) != erasings:
                 return Matrix()

@@ -22,6 +22,7 @@ from discoclaw.core.subject import group_of, user_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.schedule import SPOILED
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ class Heartbeat:
             else:
                 del self._waits[subject]
         rest = MOST_IN_A_ROUND
-        for subject, size in await asyncio.to_thread(self._memory.ledgers.by_age):
+        for subject, size in await in_thread(self._memory.ledgers.by_age):
             if self._stop.is_set() or rest <= 0:
                 return
             if subject in self._waits or subject == BOT or group_of(subject) is not None:

@@ -25,6 +25,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
 
@@ -169,7 +170,7 @@ class Hygiene:
 
     async def _round(self, now: int) -> Expired:
         total, rest = Expired(), MOST_IN_A_ROUND
-        for subject, size in await asyncio.to_thread(self._memory.ledgers.by_age):
+        for subject, size in await in_thread(self._memory.ledgers.by_age):
             if self._closed or rest <= 0:
                 break
             if self._consent.opted_out(user_of(subject) or "") or not await self._is_due(subject, size, now):

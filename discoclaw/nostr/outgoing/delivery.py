@@ -142,11 +142,11 @@ class Delivery:
             async with asyncio.timeout(timeout_s):
                 for sender in self._senders:
                     await sender.idle.wait()
-        return await asyncio.to_thread(self._outbox.progress, self._urls, min_acks=self._min_acks)
+        return await in_thread(self._outbox.progress, self._urls, min_acks=self._min_acks)
 
     async def status(self) -> tuple[RelayStatus, ...]:
         """The state of each relay. Raises MemoryFault."""
-        status = await asyncio.to_thread(self._outbox.status, self._urls)
+        status = await in_thread(self._outbox.status, self._urls)
         return tuple(sender.status(status.relays[sender.url]) for sender in self._senders)
 
     async def unpark(self, url: str | None = None) -> int:

@@ -15,7 +15,6 @@ repeated until it succeeds. Afterwards the outbox holds only tombstones and dele
 relay may ignore a deletion request; but it has replaced the events. Knows nothing about relays.
 """
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection
@@ -120,8 +119,8 @@ class Mirror(PersonalData, Listener):
         for subject in self._memory.pending_erasures(STEP):
             self._worker.note(subject, first=True)
         try:
-            units = await asyncio.to_thread(self._units)
-            again = units if full else await asyncio.to_thread(self._plaintext_units, units)
+            units = await in_thread(self._units)
+            again = units if full else await in_thread(self._plaintext_units, units)
         except (OSError, MemoryFault) as error:
             log.warning("cannot find out what changed while the program was down: %s", error)
             return
