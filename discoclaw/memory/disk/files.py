@@ -85,11 +85,14 @@ def write_atomic(
 def _opened(path: str | Path, flags: int, mode: int = 0o666) -> Iterator[int]:
     """A file open for unbuffered writing; its folder is created if it is missing."""
     flags |= os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    folder = os.path.dirname(path) or "."
     try:
-        handle = os.open(path, flags, mode)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        handle = os.open(path, flags, mode)
+        os.mkdir(folder)
+    except FileExistsError:
+        pass
+    except OSError:  # a parent is missing, or the system does not say that the folder is there
+        os.makedirs(folder, exist_ok=True)
+    handle = os.open(path, flags, mode)
     try:
         yield handle
     finally:
