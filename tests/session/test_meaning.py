@@ -208,9 +208,10 @@ class TestATurn:
         self, tmp_path: Path, server: EmbeddingsServer
     ) -> None:
         door = HttpEmbedder(OLLAMA, model="m", base_url=server.url)
+        cache = VectorCache(None)
 
         def vectors(memory: Memory) -> Meaning:
-            embedding = Embedding(door, memory, VectorCache(None))
+            embedding = Embedding(door, memory, cache)
             memory.join(embedding)
             return Meaning(door, embedding, wait_s=1.0, rest_s=60.0)
 
@@ -233,6 +234,7 @@ class TestATurn:
         assert [text for text in server.texts if "question" in text] == ["question 0 on the cat?"]
         await meaning.close()
         home.memory.close()
+        cache.close()
 
 
 class TestNames:
