@@ -16,11 +16,11 @@ run: $(READY)  ## Run the bot on Discord (settings: .env.example)
 	$(BIN)/discoclaw run
 
 test: $(READY)  ## All tests, on files in memory where there is room (TEST_DIR=… for another folder)
-	$(BIN)/python -m pytest -n auto $(TESTS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
 test-disk: $(READY)  ## What is about disks, on the disk that this folder is on
 	mkdir -p .pytest_disk
-	TEST_DIR=$(CURDIR)/.pytest_disk $(BIN)/python -m pytest -n auto $(DISK_TESTS)
+	TEST_DIR=$(CURDIR)/.pytest_disk $(BIN)/python -m pytest -n auto --dist worksteal $(DISK_TESTS)
 	rm -rf .pytest_disk
 
 check: $(READY)  ## Lint, format, types, and which room may import which

@@ -4,10 +4,14 @@ Files go to a folder in memory where the system has one: else most of the time o
 disk to sync. A process that is killed loses nothing of what it wrote there. TEST_DIR names another folder;
 `make test-disk` runs what is about disks on a real one.
 
+Tests wait about half of their time (for a bot to become quiet, for a process, for a pause), so there are more
+workers than processors. What collecting makes is never garbage, and no collection looks at it again.
+
 Properties are tried on the same few examples in every run, and with HYPOTHESIS_PROFILE=thorough at length, on
 new ones each time.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -15,6 +19,7 @@ import tempfile
 from hypothesis import settings
 
 MEMORY = "/dev/shm"
+WORKERS_PER_CPU = 2
 ROOM = 1 << 30
 """Bytes that have to be free in memory. A run takes a quarter of that; a container may have less."""
 
@@ -34,3 +39,14 @@ if folder := os.environ.get("TEST_DIR") or (MEMORY if in_memory() else None):
 settings.register_profile("suite", max_examples=25, derandomize=True)
 settings.register_profile("thorough", max_examples=500, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """The workers of `-n auto`."""
+    return WORKERS_PER_CPU * (os.cpu_count() or 1)
+
+
+def pytest_collection_finish() -> None:
+    """Leave everything that was made so far out of later garbage collections."""
+    gc.collect()
+    gc.freeze()

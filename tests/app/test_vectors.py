@@ -1,5 +1,6 @@
 """The whole bot with a provider of embeddings: what it finds, what it sends, and what it survives."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,13 +12,14 @@ from discoclaw import settings
 from discoclaw.app import build
 from discoclaw.app.finding import Finding
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.model import ModelRequest
 from discoclaw.core.subject import user_subject
 from discoclaw.embed import local
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.session.meaning import Meaning, NoMeaning
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.servers.embeddings_api import EmbeddingsServer, failure, stall
+from tests.servers.embeddings_api import EmbeddingsServer, Held, failure
 from tests.servers.messages_api import MessagesServer, text, tool_use
 from tests.session.scene import until
 
@@ -174,14 +176,20 @@ class TestFaults:
     async def test_a_provider_that_stalls_keeps_no_reply(
         self, start: Start, server: EmbeddingsServer
     ) -> None:
-        model = Scripted()
-        server.default = stall()
+        awake = asyncio.Event()
+
+        def ok(_: ModelRequest) -> str:
+            assert not awake.is_set()
+            awake.set()  # the bot is not quiet, and nothing more can be said, before the provider answers
+            return "ok"
+
+        model = Scripted(ok)
+        server.default = Held(awake)
         async with start(model, **openai(server)) as world:
             await remember(world, CAT, *OTHERS)
-            for number in range(3):
-                await world.ann.send(world.general, f"my cat, question {number}?")
-                assert world.answer(world.general) == "ok"
-                assert CAT in model.prompt  # it is found by its words
+            await world.ann.send(world.general, "my cat, a question?")
+            assert world.answer(world.general) == "ok"
+            assert CAT in model.prompt  # it is found by its words
         assert not [one for one in server.texts if "question" in one]
 
     @pytest.mark.parametrize("status", [401, 404, 429, 500])
