@@ -5,7 +5,8 @@ disk to sync. A process that is killed loses nothing of what it wrote there. TES
 `make test-disk` runs what is about disks on a real one.
 
 Tests wait about half of their time (for a bot to become quiet, for a process, for a pause), so there are more
-workers than processors. What collecting makes is never garbage, and no collection looks at it again.
+workers than processors. What is made while tests are collected is never garbage: no garbage collection happens
+then, and none looks at it later.
 
 Properties are tried on the same few examples in every run, and with HYPOTHESIS_PROFILE=thorough at length, on
 new ones each time.
@@ -46,7 +47,10 @@ def pytest_xdist_auto_num_workers() -> int:
     return WORKERS_PER_CPU * (os.cpu_count() or 1)
 
 
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Leave everything that was made so far out of later garbage collections."""
-    gc.collect()
+    """Begin to collect garbage, but never look at what was made so far."""
+    gc.enable()
     gc.freeze()
