@@ -49,7 +49,7 @@ lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's
 	  --generate-hashes --no-header --quiet --output-file requirements.txt --no-emit-index-url
 
 clean:  ## Remove the virtual environment and caches; data/ stays
-	rm -rf $(VENV) .venv-newest .pytest_disk .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* .pytest_disk .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

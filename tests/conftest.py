@@ -5,8 +5,8 @@ disk to sync. A process that is killed loses nothing of what it wrote there. TES
 `make test-disk` runs what is about disks on a real one.
 
 Tests wait about half of their time (for a bot to become quiet, for a process, for a pause), so there are more
-workers than processors. What is made while tests are collected is never garbage: no garbage collection happens
-then, and none looks at it later.
+workers than processors. What is made while tests are collected is never garbage: no garbage collection
+happens then, and none looks at it later.
 
 Properties are tried on the same few examples in every run, and with HYPOTHESIS_PROFILE=thorough at length, on
 new ones each time.

@@ -192,10 +192,10 @@ def _row(entry: Entry, words: Words) -> tuple[object, ...]:
 
 def remove(connection: sqlite3.Connection, person: str, until_ms: int | None = None) -> int:
     """Delete a person's messages, the answers to them, and everything in their direct messages."""
-    sql = "DELETE FROM entries WHERE (author_id = ?1 OR to_id = ?1 OR place = '@d' || ?1)"
-    if until_ms is None:
-        return connection.execute(sql, (person,)).rowcount
-    return connection.execute(f"{sql} AND sent_at <= ?2", (person, until_ms)).rowcount
+    sql = "DELETE FROM entries WHERE (author_id = :person OR to_id = :person OR place = '@d' || :person)"
+    if until_ms is not None:
+        sql += " AND sent_at <= :until_ms"
+    return connection.execute(sql, {"person": person, "until_ms": until_ms}).rowcount
 
 
 def forget_words(connection: sqlite3.Connection) -> None:

@@ -100,9 +100,9 @@ class VectorCache(PersonalData):
                 )
                 db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?, ?)", rows)
                 db.execute(
-                    "DELETE FROM vectors WHERE owner = ?1 AND rowid <= "
-                    "(SELECT rowid FROM vectors WHERE owner = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2)",
-                    (owner, MOST_ROWS),
+                    "DELETE FROM vectors WHERE owner = :owner AND rowid <= (SELECT rowid FROM vectors"
+                    " WHERE owner = :owner ORDER BY rowid DESC LIMIT 1 OFFSET :most)",
+                    {"owner": owner, "most": MOST_ROWS},
                 )
             return True
 
