@@ -18,14 +18,8 @@ from typing import Any
 import regex
 import snowballstemmer
 
-from discoclaw.core.languages import (
-    COMMON_ENGLISH,
-    COMMON_PAIRS,
-    ENGLISH_TOO,
-    FUNCTION_WORDS,
-    IRREGULAR_ENGLISH,
-    SAME_ENGLISH,
-)
+from discoclaw.core import english
+from discoclaw.core.languages import COMMON_PAIRS, ENGLISH_TOO, FUNCTION_WORDS
 
 # Letters, their combining marks (Indic vowel signs are marks), digits. "node.js" and "c++" are one run each.
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.][\p{L}\p{M}\p{N}]+)*[+#]*")
@@ -137,7 +131,7 @@ def guess(words: Sequence[str]) -> str:
 @lru_cache(maxsize=65_536)
 def _stem(language: str, word: str) -> str:
     if language == "english":
-        word = IRREGULAR_ENGLISH.get(word, word)
+        word = english.IRREGULAR.get(word, word)
     stemmer = _STEMMERS.get(language)
     if stemmer is None:
         known = language if language in snowballstemmer.algorithms() else "english"  # none for Polish, …
@@ -202,7 +196,7 @@ def others_for(term: str) -> tuple[str, ...]:
 
 def _groups() -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
-    for line in SAME_ENGLISH.strip().splitlines():
+    for line in english.SAME.strip().splitlines():
         same, _, narrower = line.partition("<")
         group, below = ([_stem("english", word) for word in words.split()] for words in (same, narrower))
         for term in group:
@@ -211,4 +205,4 @@ def _groups() -> dict[str, tuple[str, ...]]:
 
 
 _SAME = _groups()
-_COMMON = _stems(COMMON_ENGLISH) | COMMON_PAIRS
+_COMMON = _stems(english.COMMON) | COMMON_PAIRS

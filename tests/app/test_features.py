@@ -1,5 +1,6 @@
 """What the program is made of: features that say what they bring, and one lifecycle for all that runs."""
 
+import asyncio
 import logging
 from collections import Counter
 from pathlib import Path
@@ -84,11 +85,13 @@ class TestTheLifecycle:
 
     async def test_every_service_of_ours_can_be_closed_twice(self, tmp_path: Path) -> None:
         app = build(settings_for(tmp_path), model=OfflineModel())
+        before = asyncio.all_tasks()
         async with app:
-            pass
+            assert asyncio.all_tasks() != before  # there is something to close
         for feature in reversed(app.features):
             for service in feature.services:
                 await service.close()
+        assert asyncio.all_tasks() == before
 
     def test_a_feature_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         class Absent(Feature):
