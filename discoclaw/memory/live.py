@@ -1,14 +1,14 @@
-"""Live configuration as it holds now: a view in RAM of what the owner signed and what the local file says.
+"""The live configuration: a view in RAM of the owner's signed events and the local file.
 
     config.json   the local file: {"version": 1, "global": {…}, "group:<id>": {…}, "user:<id>": {…}};
-                  written by hand or by `discoclaw config set`, read again when it changed
-    signed.json   the newest accepted event of each address, with its time and id, so that one that was
-                  replaced does not come back, after a restart neither
+                  written by hand or by `discoclaw config set`, read again after a change
+    signed.json   the newest accepted event of each address, with its time and id, so that an older one is
+                  not accepted again after a restart
 
-Of two events of one address the later one counts, and the one with the lowest id where the times are equal
-(NIP-01). An event that claims to be of the future is refused: it would bar all that come after it.
-A local file that makes no sense changes nothing, and is said once. A disk that fails costs the memory of a
-change, not the change. Knows nothing about signatures; whoever calls `take` has checked them.
+Of two events with one address the later one counts; with equal times, the one with the lowest id (NIP-01).
+An event dated in the future is refused, because it would block all later ones.
+An invalid local file changes nothing, and is reported once. If the disk fails, a change takes effect but may
+not survive a restart. Independent of signatures: callers of `take` have checked them.
 """
 
 import asyncio
@@ -55,10 +55,10 @@ _EVENT_ID = re.compile(r"[0-9a-f]{64}")
 
 
 class LiveConfig:
-    """What holds where, for whom. `load` comes first.
+    """The configuration for each place and person. Call `load` first.
 
-    `where` are the documents of the store, or a folder; `settings` the overrides of the settings. `names`
-    gives pseudonyms, so that events which use those are understood; it may be set later.
+    `where` are the documents of the store, or a folder; `settings` are the overrides in the settings. `names`
+    resolves pseudonyms in events; it may be set later.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class LiveConfig:
         self._looked_s = float("-inf")
 
     def load(self) -> None:
-        """Read both files. Unusable content is reported and ignored. Blocking."""
+        """Read both files. Invalid content is reported and ignored. Blocking."""
         self._marks.load()
         self._file.read()
         self._renew()
@@ -92,7 +92,7 @@ class LiveConfig:
 
     @property
     def names(self) -> Pseudonyms | None:
-        """Who knows people and channels by their pseudonyms."""
+        """Resolves the pseudonyms of people and channels."""
         return self._names
 
     @names.setter
@@ -103,28 +103,28 @@ class LiveConfig:
     # ------------------------------------------------------------------ what holds
 
     def policy(self, place: Place, user_id: str) -> Policy:
-        """What holds for somebody's message. A look into RAM; a thread goes by its channel."""
+        """The configuration for a message, from RAM. A thread has that of its channel."""
         return self._overrides.policy(place.group_id, user_id)
 
     def explain(self, *scopes: Scope) -> dict[str, Effective]:
-        """What holds for each field where these scopes meet, and who said so.
+        """The value of each field where these scopes apply together, and where it comes from.
 
-        Two scopes are a person in a channel; the global one is always among them.
+        Two scopes are a person in a channel; the global one always applies.
         """
         return live.explain(self._overrides.layers(scopes))
 
     def overrides(self) -> list[SourcedOverrides]:
-        """All wishes there are, those of the settings left out."""
+        """All overrides, except those in the settings."""
         return self._overrides.all()
 
     def signed(self, scope: Scope) -> Signed | None:
-        """The newest event about a scope, under whatever name."""
+        """The newest event about a scope, by name or pseudonym."""
         return self._overrides.newest(scope)
 
     # ------------------------------------------------------------------ the local file
 
     async def look(self) -> None:
-        """Take over the local file if it changed. Costs a `stat`, and of a disk that hangs half a second."""
+        """Read the local file if it changed. Costs a `stat`, and at most half a second if the disk hangs."""
         if self._reading is None:
             now = asyncio.get_running_loop().time()
             if self._file.current() and (self._file.sure or now - self._looked_s < LOOK_EVERY_S):
@@ -146,13 +146,13 @@ class LiveConfig:
     # ------------------------------------------------------------------ what the owner signed
 
     def fresh(self, address: str, at: int, event_id: str) -> bool:
-        """Whether an event (its time in s) is newer than what is known of its address."""
+        """Whether an event (with its time in s) is newer than the known one with its address."""
         return self._marks.fresh(address, at, event_id)
 
     def take(self, address: str, at: int, event_id: str, overrides: Overrides | None = None) -> bool:
-        """Let an event of the owner count from now on, if it is the newest of its address; whether it was.
+        """Apply an event of the owner if it is the newest of its address; return whether it was.
 
-        One without overrides is only remembered, so that it is not taken twice. `save` makes it last.
+        One without overrides is only recorded, so that it is not applied twice. `save` makes it durable.
         """
         if not self._marks.take(address, Signed(at, event_id, overrides)):
             return False
@@ -161,7 +161,7 @@ class LiveConfig:
         return True
 
     async def save(self) -> bool:
-        """Write down what was taken, durably. A disk that does not take it is a warning, and False."""
+        """Write the applied events to disk, durably. If that fails, log a warning and return False."""
         return await self._marks.save()
 
     def _renew(self) -> None:
@@ -174,7 +174,7 @@ class LiveConfig:
 
 
 class _LocalFile:
-    """The overrides of `config.json`, as they were when it last made sense."""
+    """The overrides of `config.json`, as of its last valid version."""
 
     def __init__(self, documents: Documents) -> None:
         self.overrides: Mapping[Scope, Overrides] = {}
@@ -187,11 +187,11 @@ class _LocalFile:
         """Whether a `stat` tells that it changed: not in a database, nor after a disk failed."""
 
     def current(self) -> bool:
-        """Whether nobody wrote the file since it was read, as far as can be told by a `stat`."""
+        """Whether the file is unchanged since it was read, as far as a `stat` can tell."""
         return not self._stamped or stamp_now(self._path) == self._stamp
 
     def read(self) -> bool:
-        """Read the file; whether its overrides are others now. Blocking."""
+        """Read the file; return whether its overrides changed. Blocking."""
         stamp = stamp_now(self._path) if self._stamped else None
         before, self.sure = self.overrides, self._stamped
         try:
@@ -207,7 +207,7 @@ class _LocalFile:
 
 
 def read_file(documents: Documents) -> dict[Scope, Overrides]:
-    """The overrides of the local file; none when there is no file. Blocking.
+    """Return the overrides of the local file; none if there is no file. Blocking.
 
     Raises MemoryFault, naming what is wrong in it, and NewerSchema.
     """
@@ -227,10 +227,10 @@ def read_file(documents: Documents) -> dict[Scope, Overrides]:
 
 
 def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], lock: Path) -> Overrides:
-    """Change the overrides of one scope in the local file, durably; None takes one back. Returns all of it.
+    """Change the overrides of one scope in the local file, durably; None removes one. Return all overrides.
 
-    `lock` is a file that keeps two such changes apart. Blocking. Raises Refused for a value that is wrong,
-    and MemoryFault when what is there cannot be understood, or the disk does not take it.
+    `lock` is a lock file against simultaneous changes. Blocking. Raises Refused for an invalid value, and
+    MemoryFault if the existing file is invalid or the disk fails.
     """
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -251,14 +251,14 @@ def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], l
 
 
 def changed(overrides: Overrides, wished: Mapping[str, Any]) -> Overrides:
-    """Wishes with some of them set or (None) taken back. Raises Refused."""
+    """Overrides with some of them set or (None) removed. Raises Refused."""
     return live.overrides_from({**live.overrides_json(overrides), **wished})
 
 
 def _parsed(value: Any) -> dict[Scope, Overrides]:
-    """The overrides in the local file's JSON. Raises Refused, also for what may be a slip of the keys."""
+    """The overrides in the local file's JSON. Raises Refused, also for unknown names."""
     if not isinstance(value, dict):
-        raise Refused("it is no JSON object")
+        raise Refused("it is not a JSON object")
     if (version := value.get("version", VERSION)) != VERSION:
         raise NewerSchema(f"version {version!r} is not known here")
     found: dict[Scope, Overrides] = {}
@@ -289,7 +289,7 @@ class _Marks:
         self._damaged = False
 
     def load(self) -> None:
-        """Read the file. What one that is damaged said is not known; it is kept aside later. Blocking."""
+        """Read the file. A damaged one counts as empty, and is kept aside later. Blocking."""
         try:
             self._known = _signed(json.loads(self._documents.read(SIGNED)))
         except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""What stands in for the parts of memory that an admin switched off.
+"""Null objects for the parts of memory that an admin switched off.
 
-Each is a part that knows nothing, notes nothing, and refuses to be changed with a sentence that says how to
-switch it on. So nobody who uses memory asks whether there is one. The folder, erasings and the registry of
-personal data are those of the real `Memory`, which is there also where nobody is remembered.
+Each returns nothing, records nothing, and refuses changes with a sentence that says how to switch it on, so
+callers never test whether there is a memory. The folder, erasings and the registry of personal data belong to
+the real `Memory`, which exists even where nobody is remembered.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -33,7 +33,7 @@ SUMMARIES_OFF = "summaries are switched off here; an admin can switch them on wi
 
 
 class NoMemory(Memory):
-    """No item of anybody, and none can be added. `why` says so to whoever tries."""
+    """A memory without items, to which none can be added. `why` is the error for those who try."""
 
     def __init__(self, why: str = MEMORY_OFF) -> None:
         self._why = why
@@ -89,7 +89,7 @@ class NoMemory(Memory):
 
 
 class _Nothing:
-    """What a part without anything does when it is started, told of a change, or visited by an erasing."""
+    """What an empty part does when it is started, notified of a change, or visited by an erasing."""
 
     def __init__(self) -> None:
         """There is nothing to set up."""
@@ -121,7 +121,7 @@ class _Nothing:
 
 
 class NoProfiles(_Nothing, Profiles):
-    """Nobody is known."""
+    """Profiles, of which there are none."""
 
     def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
         """Nothing is noted."""
@@ -137,7 +137,7 @@ class NoProfiles(_Nothing, Profiles):
 
 
 class NoGroups(_Nothing, Groups):
-    """No channel is known."""
+    """Channel notes, of which there are none."""
 
     def seen(self, place: Place, at: int, *, user_id: str | None = None, name: str = "") -> None:
         """Nothing is noted."""
@@ -159,7 +159,7 @@ class NoGroups(_Nothing, Groups):
 
 
 class NoLastUsed(_Nothing, LastUsed):
-    """No time of use is known."""
+    """Times of use, of which there are none."""
 
     def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
         """Nothing is noted."""
@@ -178,7 +178,7 @@ class NoLastUsed(_Nothing, LastUsed):
 
 
 class NoToolLog(_Nothing, ToolLog):
-    """No call is noted."""
+    """A log of tool calls that stays empty."""
 
     def note(self, *args: Any, **call: Any) -> None:
         """Nothing is noted."""
@@ -188,7 +188,7 @@ class NoToolLog(_Nothing, ToolLog):
 
 
 class NoSummaries(_Nothing, RollingMemory):
-    """No conversation has a summary. `why` says so to whoever tries to clear one."""
+    """Summaries, of which there are none. `why` is the error for those who try to clear one."""
 
     def __init__(self, why: str = SUMMARIES_OFF) -> None:
         self._why = why

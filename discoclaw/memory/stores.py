@@ -1,7 +1,7 @@
-"""Which store is used: the one place that knows them all.
+"""The stores there are, and which one is used: the one place that knows them all.
 
-What people decided (who opted out, who was erased) counts whichever store is used: when the store is
-switched, that moves along. Memories do not; they are exported and imported.
+What people decided (who opted out, who was erased) holds in every store: when the store is switched, these
+decisions are moved. Memories are not; they are exported and imported.
 """
 
 import logging
@@ -23,9 +23,9 @@ Store = Literal["files", "sqlite", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The store that is used, and those that may lie beside it from before, all below `root`.
+    """The store that is used, and those that may be left from before, all below `root`.
 
-    As a context it is closed at the end.
+    A context manager that closes them.
     """
 
     root: Path
@@ -39,7 +39,7 @@ class Disks:
         self.close()
 
     def open(self) -> None:
-        """Make the used one ready, and bring along what people decided under another one.
+        """Open the used one, and move what people decided under another one to it.
 
         Raises OSError and MemoryFault.
         """
@@ -54,44 +54,44 @@ class Disks:
             log.warning("%s", told)
 
     def check(self) -> str | None:
-        """What is wrong with one of them as a whole, and the way out; None when all are sound or not there.
+        """Return what is wrong with one of them, and the way out; None if all are sound or absent.
 
-        Raises OSError. Of one that is not used it counts too: it says who opted out and was erased.
+        A store that is not used counts too, because it says who opted out and was erased. Raises OSError.
         """
         return next((why for disk in (self.used, *self.beside) if (why := disk.check()) is not None), None)
 
     def rescue(self, stamp: str) -> list[str]:
-        """Save what can be read of those that are not sound; what was done, in sentences. Raises OSError."""
+        """Save what can be read of damaged ones; return sentences about what was done. Raises OSError."""
         return [step for disk in (self.used, *self.beside) for step in disk.rescue(stamp)]
 
     def elsewhere(self) -> list[str]:
-        """A sentence for each other store with memories of somebody of whom the used one has none.
+        """A sentence for each unused store with memories of people who have none in the used one.
 
         Raises OSError.
         """
         if not self.used.remembers:
-            return []  # it is meant to know nobody
+            return []  # its purpose is to know nobody
         own = {subject for subject, _ in self.used.ledgers.by_age()}
         told = []
         for other in self.beside:
             if people := sum(subject not in own for subject, _ in other.ledgers.by_age()):
                 told.append(
-                    f"{people} memories lie in the store {other.name!r}, which is not used; to bring them "
-                    f"into {self.used.name!r}, see `discoclaw memory export --all` and `discoclaw memory "
-                    "import`"
+                    f"{people} {'person has' if people == 1 else 'people have'} memories in the store "
+                    f"{other.name!r}, which is not used; to move them to {self.used.name!r}, see "
+                    "`discoclaw memory export --all` and `discoclaw memory import`"
                 )
         return told
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close all of them."""
         for disk in (self.used, *self.beside):
             disk.close()
 
 
 def disks(store: Store, root: Path, *, durable: Path | None = None, rolling: Path | None = None) -> Disks:
-    """The stores below `root` (`data/memory`), the one of that name in use.
+    """The stores below `root` (`data/memory`), using the one named `store`.
 
-    `durable` and `rolling` are where the plain files of these kinds are, if elsewhere.
+    `durable` and `rolling` are the folders of these plain files, if they are elsewhere.
     """
     files = FilesDisk(root, durable=durable, rolling=rolling)
     stores: dict[Store, Disk] = {"files": files, "sqlite": SqliteDisk(root)}
@@ -100,12 +100,12 @@ def disks(store: Store, root: Path, *, durable: Path | None = None, rolling: Pat
 
 
 def disks_at(where: Path | Disks) -> Disks:
-    """Stores, or plain files below that path."""
+    """The stores themselves, or plain files below a path."""
     return disks("files", where) if isinstance(where, Path) else where
 
 
 def bring_decisions(source: Disk, target: Disk) -> bool:
-    """Add the choices and tombstones of one store to those of another; whether there were any.
+    """Add the choices and tombstones of one store to those of another; return whether there were any.
 
     Raises MemoryFault.
     """
@@ -114,24 +114,23 @@ def bring_decisions(source: Disk, target: Disk) -> bool:
         return tombstones.bring(source, target) or chosen
     except OSError as error:
         raise MemoryFault(
-            f"what people decided, which lies in {source.documents('').folder}, cannot be brought along: "
-            f"{error}"
+            f"what people decided cannot be moved from {source.documents('').folder}: {error}"
         ) from error
 
 
 def _move_decisions(source: Disk, target: Disk) -> None:
-    """Let what was decided under one store be in one place, the store that is used. Raises OSError too."""
+    """Move what people decided to the store that is used. Raises OSError and MemoryFault."""
     if bring_decisions(source, target):
         for name in (choices.FILE, tombstones.FILE, tombstones.KEY):
             drop(source.documents(""), name)
-        log.info("who opted out or was erased under the store %r was brought along", source.name)
+        log.info("the list of who opted out or was erased was moved from the store %r", source.name)
 
 
 # ---------------------------------------------------------------------- none
 
 
 class NoDisk:
-    """Nothing of anybody. What people decided is kept all the same, in plain files, and so are cursors."""
+    """Stores no memories. What people decided and cursors are still stored, in plain files."""
 
     name = "none"
     remembers = False
@@ -152,7 +151,7 @@ class NoDisk:
         """Nothing to do."""
 
     def check(self) -> str | None:
-        """There is nothing that could be damaged."""
+        """Nothing here can be damaged."""
         return None
 
     def rescue(self, stamp: str) -> list[str]:
@@ -194,7 +193,7 @@ class _NoLog:
 
 @dataclass(frozen=True, slots=True)
 class NoLedgers:
-    """No ledger of anybody."""
+    """Ledgers, of which there are none."""
 
     root: Path
 

@@ -179,7 +179,7 @@ class TestImport:
                 ("a.json", b"nonsense", "is not JSON"),
                 ("a.json", b"{}", "nothing that can be imported"),
                 ("big.json", b" " * (8 * 1024 * 1024 + 1), "too large"),
-                ("a.zip", b"PK\x03\x04broken", "is no sound zip file"),
+                ("a.zip", b"PK\x03\x04broken", "is a damaged zip file"),
                 ("a.json", json.dumps(many).encode(), "1 too many"),
                 ("12.json", json.dumps(many).encode(), "none of"),
             ):

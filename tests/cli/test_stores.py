@@ -94,7 +94,7 @@ class TestFromFilesToTheDatabaseAndBack:
         house.says("export", "--all", "-o", out)
         result = house.run("import", out, DISCOCLAW_STORE="sqlite")
         assert result.exit_code == 0
-        assert "3 memories lie in the store 'files', which is not used" in result.stderr
+        assert "3 people have memories in the store 'files', which is not used" in result.stderr
         assert not (house.memory_folder / "choices.json").exists()
         both = [house.says("show", ANN, DISCOCLAW_STORE=store) for store in ("files", "sqlite")]
         assert both[0] == both[1]
@@ -136,9 +136,9 @@ class TestWhatIsLeftOutAndRefused:
             ("everybody.json", '{"format": "discoclaw-everybody", "version": 2}', "newer discoclaw"),
             ("everybody.json", '{"format": "discoclaw-everybody", "version": 1}', "no list of subjects"),
             ("people/user-123.json", "{", "is not JSON"),
-            ("rolling/x.json", '{"summary": 7}', "rolling/x.json is no rolling summary"),
+            ("rolling/x.json", '{"summary": 7}', "rolling/x.json is not a rolling summary"),
             ("rolling/a b.json", "{}", "has no name of ours"),
-            ("cursors/x.json", "[]", "cursors/x.json is no cursor"),
+            ("cursors/x.json", "[]", "cursors/x.json is not a cursor"),
         ],
     )
     def test_what_can_not_be_trusted_brings_nothing_in(
@@ -274,7 +274,7 @@ class TestAnotherStoreIsUsed:
     def test_whoever_looks_is_told_that_memories_lie_in_the_other_one(
         self, house: Shell, tmp_path: Path
     ) -> None:
-        told = "3 memories lie in the store 'files', which is not used"
+        told = "3 people have memories in the store 'files', which is not used"
         export = ["export", "--all", "-o", str(tmp_path / "a")]
         for words in (["list"], ["list", "--json"], ["verify"], export):
             result = house.run(*words, DISCOCLAW_STORE="sqlite")
@@ -287,8 +287,8 @@ class TestAnotherStoreIsUsed:
         sqlite, out = {"DISCOCLAW_STORE": "sqlite"}, str(tmp_path / "out")
         house.says("export", "--all", "-o", out)
         house.run("import", out, "--as", "456", **sqlite)
-        assert "2 memories lie in the store 'files'" in house.run("list", **sqlite).stderr
-        assert "2 memories lie in the store 'files'" in house.run("import", out, **sqlite).stderr
+        assert "2 people have memories in the store 'files'" in house.run("list", **sqlite).stderr
+        assert "2 people have memories in the store 'files'" in house.run("import", out, **sqlite).stderr
         assert house.run("list", **sqlite).stderr == ""
 
 

@@ -517,7 +517,7 @@ class TestOfWhom:
         durable.mkdir()
         for user in ("1", "2"):
             (durable / f"{user}.json").write_text('{"version": 1, "items": []}')
-        with pytest.raises(Refused, match="of several people, say of whom: 1, 2"):
+        with pytest.raises(Refused, match="of several people; name one of them: 1, 2"):
             load_file(tmp_path).content()
 
 
@@ -793,10 +793,10 @@ class TestHostileFolders:
     def test_a_pipe_does_not_hang(self, folder: Path, tmp_path: Path) -> None:
         (folder / "HEAD").unlink()
         os.mkfifo(folder / "HEAD")
-        with pytest.raises(Refused, match="out/HEAD is no regular file"):
+        with pytest.raises(Refused, match="out/HEAD is not a regular file"):
             load_file(folder)
         os.mkfifo(tmp_path / "memories.json")
-        with pytest.raises(Refused, match=r"memories\.json is no regular file"):
+        with pytest.raises(Refused, match=r"memories\.json is not a regular file"):
             load_file(tmp_path / "memories.json")
 
     def test_folders_without_end_are_not_followed(self, tmp_path: Path) -> None:
@@ -838,8 +838,8 @@ class TestHostileJson:
             (b'{"memories": []}', 'has another "format"'),
             (b'{"format": ["discoclaw-memory"]}', 'has another "format"'),
             (b'{"format": "discoclaw-memory", "version": 1, "version": 1}', "has the key 'version' twice"),
-            (b'{"x": NaN}', "holds NaN, which is no JSON"),
-            (b'{"x": -Infinity}', "holds -Infinity, which is no JSON"),
+            (b'{"x": NaN}', "holds NaN, which is not JSON"),
+            (b'{"x": -Infinity}', "holds -Infinity, which is not JSON"),
             (b'{"x": 1e999}', "holds the number 1e999, which is too large"),
             (b"[" * 100_000, "is nested too deep"),
             (b'{"x":' * 100_000, "is nested too deep"),

@@ -332,7 +332,7 @@ class TestTheLocalFile:
         [
             (b"{", "makes no sense"),
             (b"\xff\xfe", "makes no sense"),
-            (b"[]", "it is no JSON object"),
+            (b"[]", "it is not a JSON object"),
             (b'{"global":{"respond_mode":"loud"}}', "respond_mode must be one of all, mention, owner, none"),
             (b'{"global":{"context_history":0}}', "a whole number from 1 to 200, not 0"),
             (b'{"global":{"respnd_mode":"all"}}', "global has 'respnd_mode'; there are respond_mode and"),

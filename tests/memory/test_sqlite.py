@@ -395,7 +395,7 @@ class TestTheStoreIsSwitched:
         memory, _ = starts("sqlite")
         assert await texts(memory) == []
         (warning,) = [one.getMessage() for one in caplog.records]
-        assert warning.startswith("1 memories lie in the store 'files', which is not used")
+        assert warning.startswith("1 person has memories in the store 'files', which is not used")
         memory, _ = starts("files")
         assert await texts(memory) == ["likes tea"]
 

@@ -1,17 +1,17 @@
-"""Memory on its way out of the house and in again: one person's export, and what can be read back.
+"""Export and import of memory: of one person, or of a whole store.
 
-    layout.py   the names and limits of what we write, and strict JSON
+    layout.py   file names, limits, strict JSON, and what loading returns
     export.py   a history as JSON, Markdown or a folder of objects: pure but for `write_objects`
-    tree.py     folders and zip files from outside, read with suspicion
-    objects.py  records from outside, and a folder of objects as records
-    entries.py  snapshots: a plain list of what holds, out and in
-    load.py     recognises what a file or folder is, and reads it into an `Imported`
-    take.py     which records an import adds to a history: `records_for`
-    everybody.py  a whole store as one folder, and back
+    tree.py     folders and zip files from untrusted sources
+    objects.py  verifies records, and reads a folder of objects
+    entries.py  snapshots: the current memories as a plain list, written and read
+    load.py     recognises a file or folder, and reads it into an `Imported`
+    take.py     the records that an import adds to a history: `records_for`
+    everybody.py  a whole store as one folder, written and read
 
 Exports are complete, private items included: they are for the person and the admin.
-Loading checks everything and writes nothing; every objection is a `Refused` that names the file or entry.
-Knows core and memory's files; nothing about Discord, prompts or the command line.
+Loading checks everything and writes nothing; every error is a `Refused` that names the file or entry.
+Independent of Discord, prompts and the command line.
 """
 
 from discoclaw.memory.exchange.entries import export_snapshot

@@ -1,12 +1,12 @@
-"""Snapshots: what holds on the current branch as a plain list of entries, for other programs and back.
+"""Snapshots: the current branch's active memories as a plain list of entries, for other programs.
 
-An entry is {id, key, content, category, timestamp, last_accessed, session_id, links}: times in seconds,
-`last_accessed` only when it is known, `key` the item's or else its id, `links` the keys of others, and
-`session_id` where it was learned ("discord:<channel>/<message>", or "" by hand). What would be lost by that
-and matters, a kind other than "fact" and what is not open to everybody, is added. Vectors are no part of it:
-they are computed anew, and ignored where a file has them.
-Reading is all or nothing where the shape is wrong; single entries that no item can be made of are rejected.
-Knows nothing about what is held already: that is `take`, which skips it.
+An entry is {id, key, content, category, timestamp, last_accessed, session_id, links}. Times are in seconds;
+`last_accessed` is left out if unknown; `key` is the item's key, or its id if it has none; `links` are keys of
+other entries; `session_id` is where it was learned ("discord:<channel>/<message>", or "" by hand). A kind
+other than "fact" and a restricted sensitivity are added, since they would be lost otherwise. Vectors are not
+written, and ignored when read: they are computed again.
+A file of the wrong shape is refused as a whole; single entries that cannot become items are rejected.
+Independent of what is stored already; `take` skips that.
 """
 
 import math
@@ -34,7 +34,7 @@ _TEXTS = ("id", "key", "category", "session_id", "kind", "sensitivity")
 
 
 def export_snapshot(history: History, accessed: Mapping[str, int]) -> tuple[bytes, int]:
-    """A JSON list (UTF-8) of the entries, and how many they are. `accessed`: last uses (ms), by item id."""
+    """Return a JSON list (UTF-8) of the entries, and their number. `accessed`: last uses (ms) by item id."""
     items = history.shown().active()
     names = {item.id: item.facets.key or item.id for item in items}
     return render_json([_entry(item, names, accessed.get(item.id, 0)) for item in items]), len(items)
@@ -57,15 +57,16 @@ def _entry(item: Item, names: Mapping[str, str], accessed: int) -> dict[str, Any
 
 
 def is_snapshot(value: object) -> bool:
-    """Whether decoded JSON is one: a list with something in it, or an object with a list of "entries"."""
+    """Whether decoded JSON is a snapshot: a list that is not empty, or an object with a list of "entries"."""
     if isinstance(value, list):
         return bool(value)
     return isinstance(value, Mapping) and isinstance(value.get("entries"), list)
 
 
 def read_snapshot(name: str, value: Any) -> Items:
-    """The memories of a snapshot, secrets not yet taken out. Raises Refused, naming the entry, when anything
-    in it has a wrong shape."""
+    """Return the memories of a snapshot, with secrets still in them.
+
+    Raises Refused, naming the entry, if anything has the wrong shape."""
     entries = value if isinstance(value, list) else value["entries"]
     if len(entries) > MOST_ITEMS:
         raise Refused(
@@ -89,9 +90,9 @@ def read_snapshot(name: str, value: Any) -> Items:
 
 
 def _check(where: str, entry: Any) -> None:
-    """Raise Refused when an entry has not the shape of one."""
+    """Raise Refused if this does not have the shape of an entry."""
     if not isinstance(entry, dict):
-        raise Refused(f"{where} is no JSON object; nothing is imported, correct it or leave it out")
+        raise Refused(f"{where} is not a JSON object; nothing is imported, correct it or leave it out")
     if not isinstance(entry.get("content"), str):
         raise Refused(f'{where} has no text as "content"; nothing is imported, correct it or leave it out')
     wrong = [name for name in _TEXTS if not isinstance(entry.get(name), str | None)]
@@ -110,10 +111,10 @@ def _is_number(value: object) -> bool:
 
 
 def _item(entry: Mapping[str, Any]) -> Item:
-    """The item of an entry. Raises Refused when none can be made of it.
+    """Return an entry as an item. Raises Refused if that is impossible.
 
-    An entry does not say who stated it, so it counts as inferred; nor where it was learned, if not by us, so
-    it counts as learned in private.
+    An entry doesn't say who stated it, so it counts as inferred. If it wasn't written by us, it doesn't say
+    where it was learned either, so it counts as learned in private.
     """
     session, category = _word(entry, "session_id"), _word(entry, "category").lower()
     found = _SAID_IN.fullmatch(session)
@@ -144,17 +145,17 @@ def _item(entry: Mapping[str, Any]) -> Item:
 
 
 def _word(entry: Mapping[str, Any], name: str) -> str:
-    """A text of an entry on one line; "" when it has none."""
+    """A text of an entry, on one line; "" if it is missing."""
     return collapse(scrub(entry.get(name) or ""))
 
 
 def _ms(time: float) -> int:
-    """A time of an entry in ms; 0 when it says none."""
+    """A time of an entry in ms; 0 if it is missing."""
     when = int(time if time >= _MILLISECONDS else time * 1000)
     return when if valid_ms(when) else 0
 
 
 def _linked(item: Item, ids: Mapping[str, str]) -> Item:
-    """The item with the ids of what it is linked with, which entries name by key."""
+    """The item with its links as ids; entries name them by key."""
     links = frozenset(ids.get(one, one) for one in item.facets.links)
     return replace(item, facets=replace(item.facets, links=links))

@@ -1,16 +1,16 @@
-"""Everything that a store holds, as one folder, and back: how people's memories move to another store.
+"""A whole store as one folder, written and read: how people's memories move to another store.
 
-    everybody.json         {format, version, exported_at, subjects}; written last: it vouches for the rest
+    everybody.json         {format, version, exported_at, subjects}; written last, when the rest is complete
     people/<subject>/      objects, or people/<subject>.json with its history
-    rolling/, cursors/     as they lie in a store of plain files
+    rolling/, cursors/     the same files as in a store of plain files
     tools/, clears.jsonl   the same (see `logs`)
     profiles/, groups/     the same (see `profiles`)
     choices.json, tombstones.jsonl, tombstone.key
 
-A history comes back record for record, so ledgers and durable files have the same bytes as before, unless
-records of several replicas were united in one: they then stand in their order in time. What is here already
-is never replaced, but for choices and tombstones, which are added up. Not carried: copies kept aside,
-snapshots and other caches, and the archive of talk, which is beside all stores. Blocking.
+A history is restored record by record, so ledgers and durable files get the same bytes as before, unless
+records of several replicas were merged into one: these are then ordered by time. What exists already is never
+replaced, except choices and tombstones, which are combined. Not included: backup copies, snapshots and other
+caches, and the archive of conversations, which is independent of the store. Blocking.
 """
 
 import json
@@ -53,10 +53,10 @@ _LONGEST_SUMMARY = 20_000
 def write_everybody(
     disk: Disk, people: list[Inspection], folder: Path, format_: Literal["json", "objects"], *, now_ms: int
 ) -> int:
-    """Write a folder that holds a whole store, or nothing; returns the number of memories.
+    """Write a whole store as a folder, completely or not at all; return the number of memories.
 
-    `people` are all of the store. Raises Refused when something is there already, or somebody's memory is
-    not as it should be; MemoryFault when the disk fails.
+    `people` are all the people in the store. Raises Refused if the path exists, or if somebody's memory is
+    damaged; MemoryFault if the disk fails.
     """
     if faulty := [one for one in people if one.faults]:
         raise Refused(
@@ -120,7 +120,7 @@ def _write_decisions(disk: Disk, target: Disk) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Everybody:
-    """A folder that was read. `exported_at` in ms; `disk` has the rest of it as it lies there."""
+    """A folder that was read. `exported_at` is in ms; `disk` reads its other files."""
 
     what: str
     exported_at: int
@@ -129,7 +129,7 @@ class Everybody:
 
 
 def is_everybody(path: Path) -> bool:
-    """Whether a path is a folder of this kind."""
+    """Whether a path is a folder with a whole store."""
     return path.is_dir() and (path / LIST).is_file()
 
 
@@ -182,7 +182,7 @@ def _check_texts(texts: Documents, read: Callable[[str, bytes], object]) -> None
 
 
 def _check_decisions(disk: Disk) -> None:
-    """Raise MemoryFault where it cannot be told who opted out or was erased: they would be remembered."""
+    """Raise MemoryFault if it is unclear who opted out or was erased: these people would be remembered."""
     choices.read(disk.documents(""))
     tombstones.check(disk)
 
@@ -190,7 +190,7 @@ def _check_decisions(disk: Disk) -> None:
 def _cursor(name: str, content: bytes) -> dict[str, Any]:
     value = parse_json(name, content)
     if not isinstance(value, dict):
-        raise Refused(f"{name} is no cursor; move it out of the folder")
+        raise Refused(f"{name} is not a cursor; move it out of the folder")
     return value
 
 
@@ -198,15 +198,15 @@ def _summary(name: str, content: bytes) -> dict[str, Any]:
     value = _cursor(name, content)
     text = value.get("summary")
     if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY or not valid_ms(value.get("updatedAt")):
-        raise Refused(f"{name} is no rolling summary; move it out of the folder")
+        raise Refused(f"{name} is not a rolling summary; move it out of the folder")
     return value
 
 
 def take_texts(everybody: Everybody, disk: Disk, erased_at: ErasedAt, *, any_erased: bool) -> tuple[int, int]:
-    """Bring summaries and cursors into a store that nobody writes meanwhile; how many of each are new.
+    """Add summaries, cursors, logs and profiles to a store to which nobody else writes meanwhile.
 
-    Logs and profiles come along. Left out is what tells of somebody who was erased here since.
-    Raises OSError.
+    Data about people who were erased here after the export is left out. Returns how many summaries and
+    cursors are new. Raises OSError.
     """
     take_logs(everybody.disk, disk, erased_at)
     take_profiles(everybody.disk, disk, erased_at, exported_at=everybody.exported_at)
@@ -214,8 +214,8 @@ def take_texts(everybody: Everybody, disk: Disk, erased_at: ErasedAt, *, any_era
     brought, known = 0, set(taken.names())
     for name in cursors.names():
         value = _without_erased(_cursor(name, cursors.read(name)), everybody.exported_at, erased_at)
-        whose = user_subject(name.removesuffix(".json").rpartition("-")[2])
-        if name not in known and value and erased_at(whose) < everybody.exported_at:
+        subject = user_subject(name.removesuffix(".json").rpartition("-")[2])
+        if name not in known and value and erased_at(subject) < everybody.exported_at:
             same = value == json.loads(cursors.read(name))
             taken.write(name, cursors.read(name) if same else render_json(value))
             brought += 1
@@ -233,7 +233,7 @@ def take_texts(everybody: Everybody, disk: Disk, erased_at: ErasedAt, *, any_era
 
 
 def _people(cursors: Documents, name: str) -> set[str] | None:
-    """Whose words are in a summary, by user id; None when nobody knows."""
+    """The ids of the users whose words are in a summary; None if unknown."""
     person = person_of(name.removesuffix(".json"))
     if person is not None:
         return {person}
@@ -244,7 +244,7 @@ def _people(cursors: Documents, name: str) -> set[str] | None:
 
 
 def _without_erased(value: Mapping[str, Any], exported_at: int, erased_at: ErasedAt) -> dict[str, Any]:
-    """A cursor without the people, as its keys may be, who were erased since it was exported."""
+    """A cursor without those of its keys that are people who were erased after the export."""
     return {
         key: one
         for key, one in value.items()

@@ -1,8 +1,8 @@
 """A person's memory as something they can keep: JSON, a readable document, or a folder of objects.
 
-Everything is in it, private items too. The first three are pure and give bytes with the number of memories
-in them, one for each branch an item is on; `write_objects` writes a folder, whole or not at all.
-Knows nothing about who asked.
+Exports are complete, private items included. The first three functions are pure and return bytes, and the
+number of memories in them (an item counts once for each branch it is on); `write_objects` writes a folder.
+Independent of who asked.
 """
 
 import io
@@ -38,10 +38,10 @@ from discoclaw.memory.exchange.layout import (
 
 
 def export_json(history: History, subject: str, *, history_too: bool, now_ms: int) -> tuple[bytes, int]:
-    """One JSON document (UTF-8) with the memories of every branch, and how many they are.
+    """Return one JSON document (UTF-8) with the memories of every branch, and their number.
 
-    `history_too` adds every record, from which an import makes the identical history. `now_ms` is the
-    present, `subject` whom it is about.
+    `history_too` adds every record, so that an import restores the identical history. `now_ms` is the
+    time of the export, `subject` the person it is about.
     """
     memories = [_memory(branch.name, item) for branch, item in _memories(history)]
     document: dict[str, Any] = {
@@ -98,9 +98,9 @@ def _branch(history: History, branch: Branch) -> dict[str, Any]:
 
 
 def export_markdown(history: History, subject: str, *, history_too: bool, now_ms: int) -> tuple[bytes, int]:
-    """A Markdown document for reading: each branch's items by kind, and how many memories they are.
+    """Return a Markdown document for reading, with each branch's items by kind, and the number of memories.
 
-    `history_too` adds every commit with its events, newest first. It cannot be imported again.
+    `history_too` adds every commit with its events, newest first. It cannot be imported.
     """
     lines = [f"# Memory of {subject}", "", f"Exported on {date_of(now_ms)}."]
     total = 0
@@ -127,7 +127,7 @@ _AT_START = re.compile(r"^(?:[#+=-]|\d+[.)])")
 
 
 def _plain(text: str) -> str:
-    """Words as they are, on one line: nothing in them is markup."""
+    """A text on one line, escaped so that nothing in it is markup."""
     text = _MARKUP.sub(lambda match: "\\" + match[0], " ".join(collapse(text).split()))
     return _AT_START.sub(lambda match: match[0][:-1] + "\\" + match[0][-1], text)
 
@@ -171,7 +171,7 @@ def _event_line(event: Event) -> str:
 
 
 def export_objects(history: History) -> tuple[bytes, int]:
-    """A zip of what `write_objects` writes, and the number of memories. Same history, same bytes."""
+    """Return a zip of what `write_objects` writes, and the number of memories. Same history, same bytes."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _object_files(history).items():
@@ -183,11 +183,11 @@ def export_objects(history: History) -> tuple[bytes, int]:
 
 
 def write_objects(history: History, folder: Path) -> int:
-    """Write a folder of objects; returns the number of memories.
+    """Write a folder of objects, completely or not at all; return the number of memories.
 
-    `events/<id>.json`, `commits/<id>.json` (their events by id), `branches.json`, `HEAD`, `MEMORY.md`, and
-    `refs.json` with what happened to branches. The folder appears whole or not at all. Raises Refused when
-    something is there already, MemoryFault when the disk does not take it.
+    It has `events/<id>.json`, `commits/<id>.json` (which name their events by id), `branches.json`, `HEAD`,
+    `MEMORY.md`, and `refs.json` with the history of the branches. Raises Refused if the path exists,
+    MemoryFault if the disk fails.
     """
     files = _object_files(history)
     try:
@@ -240,10 +240,10 @@ def _object_files(history: History) -> dict[str, bytes]:
 
 
 def _event_file(event: Event, seals: dict[str, str], files: dict[str, bytes]) -> str:
-    """The name under which an event lies: its id.
+    """The file name of an event: its id.
 
-    Evidence, confidence and sensitivity are no part of the id. Of events that differ only in these, those
-    behind the first have the beginning of their hash in the name as well.
+    Evidence, confidence and sensitivity are not part of the id. If events differ only in these, all but the
+    first also have the beginning of their hash in the name.
     """
     key = event.id
     if seals.setdefault(key, event.hash) != event.hash:
@@ -254,6 +254,6 @@ def _event_file(event: Event, seals: dict[str, str], files: dict[str, bytes]) ->
 
 
 def _summary(history: History) -> str:
-    """What the current branch says, as a text file: for people and older tools, never read back."""
+    """The memories of the current branch as text, for people and older tools; never read back."""
     lines = [durable_line(item) for item in history.shown().active()]
     return "\n".join(["# Memory", "", *(lines or ["Nothing is remembered."])]) + "\n"

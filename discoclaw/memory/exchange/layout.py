@@ -1,6 +1,6 @@
-"""What an export looks like from outside: names, versions, limits, strict JSON, and what a load gives.
+"""The format of exports: file names, versions, limits, strict JSON, and the values that loading returns.
 
-Knows nothing about how an export is made or what an import does to a memory.
+Independent of how an export is made, and of what an import changes.
 """
 
 import json
@@ -39,10 +39,10 @@ DEEPEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Memories without a history. `rejected` says which entries cannot be taken, and why.
+    """Memories without a history. `rejected` has a sentence for each entry that cannot be imported.
 
-    `redacted` counts the entries out of which a secret was taken. A time of 0 stands for one not given.
-    `skips_known`: what is held already by id, by key or in these words is passed over without a question.
+    `redacted` counts the entries from which a secret was removed. A time of 0 means that none was given.
+    `skips_known`: entries that are known already, by id, key or text, are skipped without a question.
     """
 
     items: tuple[Item, ...]
@@ -53,7 +53,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A history: verified records in order. `notes` are sentences about what was left out in reading."""
+    """A history: verified records in order. `notes` are sentences about what was skipped."""
 
     records: tuple[Record, ...]
     notes: tuple[str, ...] = ()
@@ -64,11 +64,11 @@ Content: TypeAlias = Items | Records
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What a file or folder holds. `what` describes it in a few words.
+    """The content of a file or folder. `what` describes it in a few words.
 
-    `subjects` maps Discord user ids to what is remembered of them; the id is None where the file does not
-    say of whom it speaks. `summaries` are rolling summaries of the TypeScript bot, by the names (without
-    ".json") of their files, which are safe forms of session keys.
+    `subjects` maps Discord user ids to memories; the id is None if the file doesn't say who they are about.
+    `summaries` are rolling summaries of the TypeScript bot, by their file names without ".json", which are
+    escaped session keys.
     """
 
     what: str
@@ -76,10 +76,10 @@ class Imported:
     summaries: Mapping[str, str] = field(default_factory=dict)
 
     def content(self, user_id: str | None = None) -> Content:
-        """What is there for a person, by Discord user id, or the only thing there is.
+        """The content about a person, by Discord user id, or the only content there is.
 
-        A file that does not say of whom it speaks is for whoever brings it. Raises Refused when the file
-        speaks of somebody else, or of several people and none was named.
+        A file that doesn't say who it is about counts as about the person who imports it. Raises Refused if
+        it is about somebody else, or about several people and none was named.
         """
         if user_id is not None and user_id in self.subjects:
             return self.subjects[user_id]
@@ -91,12 +91,12 @@ class Imported:
         if not people:
             raise Refused(f"{self.what} holds memories of nobody")
         if user_id is None:
-            raise Refused(f"{self.what} holds memories of several people, say of whom: {people}")
+            raise Refused(f"{self.what} has memories of several people; name one of them: {people}")
         raise Refused(f"{self.what} holds memories of {people}, and none of {user_id}")
 
 
 def parse_json(name: str, content: bytes) -> Any:
-    """The value of a JSON text that says one thing: no key twice, no NaN, not nested without end.
+    """Return the value of an unambiguous JSON text: no duplicate keys, no NaN, no endless nesting.
 
     Raises Refused, naming the file.
     """
@@ -115,7 +115,7 @@ def parse_json(name: str, content: bytes) -> Any:
         return value
 
     def constant(text: str) -> Any:
-        raise Refused(f"{name} holds {text}, which is no JSON; write a number or null")
+        raise Refused(f"{name} holds {text}, which is not JSON; write a number or null")
 
     try:
         text = content.decode("utf-8-sig")

@@ -1,9 +1,9 @@
-"""What tools answered and what was cleared, in a folder that holds a whole store (see `everybody`).
+"""The logs of tool calls and of cleared summaries, in the folder of a whole store (see `everybody`).
 
-    tools/<subject>.jsonl, clears.jsonl    as they lie in a store of plain files
+    tools/<subject>.jsonl, clears.jsonl    the same files as in a store of plain files
 
-Lines have ids: what is here already comes in no second time. A line that cannot be read counts as none.
-Blocking; raises OSError, and MemoryFault when somebody else writes meanwhile.
+Lines have ids, so a line that exists already is not added again. Unreadable lines are skipped.
+Blocking. Raises OSError, and MemoryFault if somebody else writes meanwhile.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ ErasedAt = Callable[[str], int]
 
 
 def write_logs(disk: Disk, target: Disk) -> None:
-    """Write the logs of a store into another one that has none."""
+    """Copy the logs of a store to another one that has none."""
     take_logs(disk, target, lambda subject: -1)
 
 
 def check_logs(disk: Disk) -> None:
-    """Raise Refused for a log that is nobody's."""
+    """Raise Refused for a log that belongs to nobody."""
     folder = disk.documents(TOOLS)
     for name in folder.names():
         if tool_log.subject_of(name) is None:
@@ -34,9 +34,9 @@ def check_logs(disk: Disk) -> None:
 
 
 def take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
-    """Bring the lines of a store into another one that nobody writes meanwhile.
+    """Add the lines of a store to another one to which nobody else writes meanwhile.
 
-    Left out is what is from before an erasing of the person it is about.
+    Lines from before the person they are about was erased are left out.
     """
     for name in source.documents(TOOLS).names():
         if (subject := tool_log.subject_of(name)) is None:
@@ -51,7 +51,7 @@ def take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
 
 
 def _without_erased(clear: Clear, erased_at: ErasedAt) -> Clear | None:
-    """A clear without the name of who was erased since; None for one in their direct messages."""
+    """A clear without the name of somebody who was erased later; None if it was in their direct messages."""
 
     def gone(user_id: str | None) -> bool:
         return user_id is not None and erased_at(user_subject(user_id)) >= clear.at

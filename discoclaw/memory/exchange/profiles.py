@@ -1,8 +1,7 @@
-"""Profiles of people and of groups in the folder that holds a whole store (see `everybody`), out and in.
+"""Profiles of people and of groups in the folder of a whole store (see `everybody`), written and read.
 
-They lie there as in a store of plain files. What is here already is never replaced. What a group's file says
-of its memory is what the ledger says here, so nothing comes in that way which the ledger does not have.
-Blocking.
+The files are the same as in a store of plain files. Existing ones are never replaced. The memory in a group's
+file is written anew from the ledger, so a file cannot bring in what the ledger doesn't have. Blocking.
 """
 
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ _JSON = ".json"
 
 
 def write_profiles(disk: Disk, target: Disk) -> None:
-    """Copy the files of everybody and of all groups. Raises OSError."""
+    """Copy the files of all people and groups. Raises OSError."""
     for part in (PROFILES, GROUPS):
         source = disk.documents(part)
         for name in source.names():
@@ -30,7 +29,7 @@ def write_profiles(disk: Disk, target: Disk) -> None:
 
 
 def check_profiles(disk: Disk) -> None:
-    """Raise Refused, naming it, for a file that is none; raises OSError."""
+    """Raise Refused, naming the file, for one that is not a profile. Raises OSError."""
     for part, read in ((PROFILES, Profile.from_json), (GROUPS, Group.from_json)):
         folder = disk.documents(part)
         for name in folder.names():
@@ -43,9 +42,9 @@ def check_profiles(disk: Disk) -> None:
 
 
 def take_profiles(source: Disk, disk: Disk, erased_at: ErasedAt, *, exported_at: int) -> None:
-    """Bring in the files that are not here, of nobody who was erased since they were exported (ms).
+    """Add the files that don't exist yet, except of people who were erased after the export (ms).
 
-    The ledgers come first. Raises OSError.
+    The ledgers have to be imported first. Raises OSError.
     """
     for user_id, content in _new(source.documents(PROFILES), disk.documents(PROFILES)):
         if erased_at(user_subject(user_id)) < exported_at:
@@ -62,7 +61,7 @@ def take_profiles(source: Disk, disk: Disk, erased_at: ErasedAt, *, exported_at:
 
 
 def _new(source: Documents, target: Documents) -> Iterator[tuple[str, bytes]]:
-    """The files that are not here, by id."""
+    """The files that don't exist yet, by id."""
     known = set(target.names())
     for name in source.names():
         if name not in known:

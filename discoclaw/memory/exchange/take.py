@@ -1,9 +1,9 @@
-"""What an import adds to a memory: the records, for the store to append, and a report of what they are.
+"""What an import adds to a memory: records for the store to append, and a report about them.
 
-A history comes in as the union of both: only records that are not known, and none is ever taken away.
-Memories without a history come in as one commit on the current branch, within the rules of drafts: what is
-held already stays as it is, and where the file says otherwise it becomes a conflict for the person.
-All or nothing, pure, and importing the same twice adds nothing. Knows nothing about files.
+The import of a history is a union: unknown records are added, and none is removed. Memories without a history
+become one commit on the current branch, under the rules of drafts: existing items stay as they are, and where
+the file contradicts one, that is a conflict for the person to settle.
+All or nothing, and pure. Importing the same twice adds nothing. Independent of files.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,13 +31,13 @@ _SAYS_OTHERWISE = "an import says otherwise"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of an import.
+    """The result of an import.
 
-    `records` counts the imported records that are new here, `commits` those of them that are commits, and
-    `branches` names the branches that were not here. `items` counts the memories added from a file without
-    history, `conflicts` those that contradict what is held. `known` counts what was here already, `erased`
-    what was left out because it was erased here. `rejected` are sentences about single memories that were
-    not taken, `redacted` counts texts with secrets taken out, `notes` are sentences worth telling.
+    `records` counts the new records, `commits` the new commits among them; `branches` names the new branches.
+    `items` counts the memories added from a file without a history, `conflicts` those that contradict an
+    existing one. `known` counts what existed already, `erased` what was left out because it was erased here.
+    `rejected` has a sentence for each memory that was not imported, `redacted` counts texts from which
+    secrets were removed, and `notes` are sentences that people should read.
     """
 
     records: int = 0
@@ -66,13 +66,13 @@ def records_for(
     origin: Origin,
     erased_at: int = -1,
 ) -> tuple[list[Record], Report]:
-    """The records that an import adds to a history, and what is to be said of it.
+    """Return the records that an import adds to a history, and a report.
 
-    `origin` is who imports: what a file calls stated is taken as stated from them only if they state things.
-    `max_items` is the most a branch may have; memories beyond are rejected, never traded for held ones.
-    What is dated at or before `erased_at` (ms) is left out, and with it what later records repeat of it. An
-    `Imported` has to be about one person; `Imported.content` picks one. Raises Refused, with the way out;
-    then nothing is to be written.
+    `origin` is who imports: memories that a file calls stated count as stated only if `origin` is stated.
+    `max_items` is the most items of a branch; more are rejected, and never replace existing ones. Records
+    dated at or before `erased_at` (ms) are left out, and so is what later records repeat of them. An
+    `Imported` has to be about one person; `Imported.content` picks one. Raises Refused with the way out, and
+    then nothing must be written.
     """
     content = imported.content() if isinstance(imported, Imported) else imported
     if isinstance(content, Records):
@@ -87,10 +87,10 @@ def records_for(
 def united(
     content: Records, history: History, *, now_ms: int, max_items: int, erased_at: int = -1
 ) -> tuple[list[Record], Report]:
-    """The records that another replica's add to a history, as `records_for`, but without a look for secrets.
+    """Like `records_for`, for the records of another replica, which are not searched for secrets.
 
-    Where there is no history yet they come as they are, in their order in time, behind what stands for the
-    erased. Raises Refused.
+    Without an existing history they are added as they are, ordered by time, after the records that stand for
+    what was erased. Raises Refused.
     """
     known = {record.id: record for record in history.records}
     fresh: list[Record] = []
@@ -151,7 +151,7 @@ def united(
 
 
 def _with_secrets(report: Report, records: Iterable[Record]) -> Report:
-    """The report, with a note where a history brings secrets in."""
+    """The report, with a note if the history contains secrets."""
     secrets = sum(_has_secret(record) for record in records if isinstance(record, Commit))
     if not secrets:
         return report
@@ -167,9 +167,9 @@ def _events(record: Record) -> Sequence[Event]:
 
 
 def _repeats(record: Record, gone: AbstractSet[str], erased_at: int) -> bool:
-    """Whether a younger record has words that were erased.
+    """Whether a later record repeats words that were erased.
 
-    A merge brings events as they are, and a change of an item, an undo too, says again what the item said.
+    A merge copies events, and a change of an item, an undo included, repeats the item's words.
     """
     return any(
         event.parent_id in gone or ms_of_iso(event.timestamp) <= erased_at for event in _events(record)
@@ -177,7 +177,7 @@ def _repeats(record: Record, gone: AbstractSet[str], erased_at: int) -> bool:
 
 
 def _refuse_crowds(history: History, whole: History, max_items: int) -> None:
-    """A branch with far more memories than it may have is cut at its next change, slowly, and loses most."""
+    """Refuse a branch with far too many memories: its next change would be slow, and remove most of them."""
     most = max(MOST_LIVE, 2 * max_items)
     if sum(len(commit.events) for commit in whole.commits.values()) <= most:
         return  # not all branches together have so many
@@ -193,7 +193,7 @@ def _refuse_crowds(history: History, whole: History, max_items: int) -> None:
 
 
 def _lost(history: History, whole: History, erased: set[str]) -> list[str]:
-    """Commits that others follow and that were erased here. Raises Refused when one is just missing."""
+    """The parents of other commits that were erased here. Raises Refused for one that is merely missing."""
     orphans = {key: parent for key, parent in whole.orphans().items() if key not in history.commits}
     for key, parent in orphans.items():
         if parent not in erased:
@@ -277,7 +277,7 @@ def _one_commit(
 
 
 def _dated(item: Item, now_ms: int, origin: Origin) -> Item:
-    """The item with times that are no lie about the future, as far as they are known, and its author."""
+    """The item with its author, and with times that are known and not in the future."""
     updated = min(item.updated_at or now_ms, now_ms)
     author = item.facets.author if origin.author == "stated" else "inferred"
     return replace(
@@ -289,7 +289,7 @@ def _dated(item: Item, now_ms: int, origin: Origin) -> Item:
 
 
 class _Places:
-    """Which item, of those held and those already on their way, a new one would meet."""
+    """Finds the item, existing or just imported, that a new one would collide with."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._by: dict[tuple[str, str], Item] = {}
@@ -305,23 +305,23 @@ class _Places:
 
     @staticmethod
     def _places(item: Item) -> Sequence[tuple[str, str]]:
-        """By id, by key, and by what it says."""
+        """By id, by key, and by text."""
         key = item.facets.key if item.active else None
         keyed = [("key", key)] if key is not None else []
         return [("id", item.id), *keyed, (item.kind, normalise(item.text))]
 
 
 def _fitting(items: list[Item], room: int) -> tuple[list[Item], list[Item]]:
-    """Those there is room for, the active and newest first, and the rest; both as they stand in the file."""
+    """The items for which there is room, active and new ones first, and the rest; in the file's order."""
     by_worth = sorted(sorted(items, key=by_newest), key=lambda item: not item.active)
     fit = {item.id for item in by_worth[: max(0, room)]}
     return [item for item in items if item.id in fit], [item for item in items if item.id not in fit]
 
 
 def _meet(draft: Draft, held: Item, item: Item, origin: Origin) -> None:
-    """Bring an item together with the one held in its place.
+    """Combine an imported item with the existing one that it collides with.
 
-    Ours stays. Privacy is only raised, and other words are for the person to decide about.
+    The existing one stays. Privacy is only ever raised; a different text becomes a question to the person.
     """
     secret = stricter(held.facets.sensitivity, item.facets.sensitivity)
     if normalise(held.text) == normalise(item.text):

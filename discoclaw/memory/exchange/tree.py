@@ -1,8 +1,8 @@
-"""Folders and zip files that come from outside, as names and bytes: suspicious of all of them.
+"""Folders and zip files from untrusted sources, as names and bytes.
 
 A name is relative, with "/" between its parts. Nothing outside the folder is ever opened, no link is
-followed, and no more is unpacked than was declared and than we take. All objections are Refused, naming the
-entry and the way out. Knows nothing about what the files mean.
+followed, and no more is unpacked than was declared, or than our limits allow. Every error is a Refused that
+names the entry and the way out. Independent of what the files mean.
 """
 
 import io
@@ -27,7 +27,7 @@ _DEEPEST = 4
 
 
 class Tree(Protocol):
-    """Files below one place."""
+    """The files below a folder, or in a zip file."""
 
     name: str
 
@@ -37,12 +37,12 @@ class Tree(Protocol):
         ...
 
     def read(self, name: str) -> bytes:
-        """A file's content. Raises Refused, and MemoryFault when the disk fails."""
+        """Return a file's content. Raises Refused, and MemoryFault if the disk fails."""
         ...
 
 
 class _Budget:
-    """How many bytes may still be taken."""
+    """How many bytes may still be read."""
 
     def __init__(self, of: str) -> None:
         self._of = of
@@ -59,7 +59,7 @@ class _Budget:
 
 
 def too_large(name: str) -> str:
-    """What is said of a file that is too large."""
+    """The error for a file that is too large."""
     return f"{name} is larger than {MOST_BYTES // MIB} MiB, which is the most; import it in smaller parts"
 
 
@@ -77,7 +77,7 @@ def read_whole(path: Path, name: str) -> bytes:
 def _read(handle: int, name: str) -> bytes:
     with open(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise Refused(f"{name} is no regular file; copy what it stands for, and import that")
+            raise Refused(f"{name} is not a regular file; import a copy of what it points to")
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise Refused(too_large(name))
@@ -88,7 +88,7 @@ def _read(handle: int, name: str) -> bytes:
 
 
 class Folder:
-    """A folder on disk. Only the subfolders named in `wanted` are looked into."""
+    """A folder on disk. Of its subfolders only those named in `wanted` are read."""
 
     def __init__(self, root: Path, wanted: Collection[str]) -> None:
         self.name = scrub(root.name or str(root))
@@ -161,7 +161,7 @@ class Zip:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
             entries = self._archive.infolist()
         except _BROKEN as error:
-            raise Refused(f"{name} is no sound zip file ({error}); make it anew") from error
+            raise Refused(f"{name} is a damaged zip file ({error}); make it again") from error
         self._entries: dict[str, zipfile.ZipInfo] = {}
         declared = _Budget(name)
         for entry in entries:
@@ -188,7 +188,7 @@ class Zip:
 
 
 def _check_name(archive: str, entry: zipfile.ZipInfo) -> str:
-    """How the entry is named in objections. Raises Refused when it is none that may be unpacked."""
+    """Return the entry's name for errors. Raises Refused if it must not be unpacked."""
     given = entry.orig_filename
     said = f"{archive}: {given[:200]!r}"
     if "\0" in given:
