@@ -10,8 +10,10 @@ from discoclaw.app.finding import Finding
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
 from discoclaw.core.ports import History
+from discoclaw.session.conversation import AnswerRules
 from discoclaw.session.explained import Explained
-from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
+from discoclaw.session.hatch import Hatchery, HatchingRules
+from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.listen import Listener
 from discoclaw.session.personal import TalkInRam
 from discoclaw.session.refill import Refill
@@ -19,7 +21,10 @@ from discoclaw.session.window import Windows
 
 
 class Hearing(Feature):
-    """`listener` receives talk, `refill` reads what was said before a start, `explained` explains answers."""
+    """`listener` receives talk, `refill` reads what was said before a start, `explained` explains answers.
+
+    `answers` bounds the model's answers, in the talk and in the interview.
+    """
 
     settings: ClassVar = ()
 
@@ -41,9 +46,10 @@ class Hearing(Feature):
         rules = HatchingRules(
             settings.owners, settings.dm_privacy, settings.commands_enabled, memory=storage.remembers
         )
+        self.answers = AnswerRules(settings.max_tokens, settings.context_tokens, settings.dm_privacy)
         self.hatchery = Hatchery(
             rules,
-            Interviewer(models.chat, me=basics.me, max_tokens=settings.max_tokens),
+            Interviewer(models.chat, me=basics.me, rules=self.answers, compacted=learning.hygiene.compacted),
             storage.used,
             storage.cursors,
             self.windows,

@@ -14,7 +14,7 @@ from discoclaw.app.part import Part
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session import tools
 from discoclaw.session.content import Content
-from discoclaw.session.conversation import AnswerRules, Conversation
+from discoclaw.session.conversation import Conversation
 from discoclaw.session.desk import Desk
 from discoclaw.session.gather import Always, Gatherer, Source
 from discoclaw.session.noted import CallLog
@@ -72,7 +72,7 @@ class Talking(Feature):
             ToolParts(storage.used, finding.items, storage.people.choices, consolidation),
             archiving,
             CallLog(storage.used, storage.people.tool_log),
-            rules=AnswerRules(settings.max_tokens, settings.context_tokens, settings.dm_privacy),
+            rules=hearing.answers,
             redactor=basics.redactor,
             compacted=learning.hygiene.compacted,
         )

@@ -3,8 +3,8 @@
 A transcript grows with every round of tools. When it gets too long, its beginning (the prompt) and its last
 messages stay, and one line says what was left out in between. Calls are never separated from their results,
 because every provider rejects that. The result of a single tool is cut to a share of the context, so that it
-cannot fill it alone. Independent of any tool and of where the turns come from: a long interview is compacted
-in the same way.
+cannot fill it alone. Independent of any tool and of where the turns come from: answers and interviews use
+it alike.
 """
 
 import json

@@ -22,6 +22,7 @@ from discoclaw.core.ports import Model, Offer, Reply
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.prompt.assemble import Assembled
+from discoclaw.session.allowance import Allowance
 from discoclaw.session.archive_rules import visible_at
 from discoclaw.session.archive_search import section
 from discoclaw.session.archiving import Archiving
@@ -30,7 +31,6 @@ from discoclaw.session.compact import Transcript
 from discoclaw.session.noted import CallLog
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
 
-TOOL_ROUNDS = 6
 NO_TOOLS = "there are no tools here; answer without"
 CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
 
@@ -94,18 +94,21 @@ class Conversation:
         )
         context = self._context(arrival, branch)
         transcript = Transcript(request, self._rules.context_tokens)
+        loop = asyncio.get_running_loop()
+        allowance = Allowance(self._rules.answer_tokens, loop.time)
         text: list[str] = []
-        for round_number in range(TOOL_ROUNDS + 2):
-            # The last rounds may not call tools, so that the model has to say something.
-            may_call = bool(offered) and round_number < TOOL_ROUNDS
+        refused = False
+        while True:
             if transcript.compact() and offered:
-                asyncio.get_running_loop().call_soon(self._compacted, arrival.subject)
+                loop.call_soon(self._compacted, arrival.subject)
+            # When enough was called, tools are no longer allowed, so that the model has to say something.
+            may_call = bool(offered) and allowance.ask(transcript.tokens)
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
             if finished.stop == "length":
                 await reply.push(CUT_ANSWER)
             if finished.stop != "tools" or not finished.turn.calls:
                 break
-            if not may_call and (text or round_number > TOOL_ROUNDS):
+            if not may_call and (text or refused):
                 break
             if text and not text[-1].endswith("\n"):
                 text.append("\n\n")  # the texts before and after a tool call are two paragraphs
@@ -114,8 +117,9 @@ class Conversation:
                 calls = finished.turn.calls
                 results = ToolTurn(tuple([await self._call(context, call, arrival) for call in calls]))
             else:
-                results = _refused(finished.turn)
+                results, refused = _refused(finished.turn), True
             transcript.add(finished, results)
+            allowance.add(finished.turn, results)
         return Answered("".join(text), tuple(context.offers))
 
     async def _call(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:

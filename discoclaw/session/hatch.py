@@ -11,19 +11,17 @@ Knows no chat adapter; `soul.hatching` defines the possible moves, `soul.soul` w
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from contextlib import aclosing
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import MemoryFault, ModelError, Refused
+from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.item import Source
-from discoclaw.core.message import Me, Place, Said, with_attachments
-from discoclaw.core.model import Finished, ModelRequest, TextDelta
-from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
+from discoclaw.core.message import Place, Said, with_attachments
+from discoclaw.core.ports import Clock, HatchOffer, Reply
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
@@ -31,6 +29,7 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
 from discoclaw.soul import messages
@@ -58,32 +57,6 @@ class HatchingRules:
     dm_privacy: DmPrivacy = "balanced"
     commands: bool = True
     memory: bool = True
-
-
-class Interviewer:
-    """The model that asks the questions, with answers of at most `max_tokens` tokens. `me` is the bot."""
-
-    def __init__(self, model: Model, *, me: Callable[[], Me], max_tokens: int) -> None:
-        self.me = me
-        self._model = model
-        self._max_tokens = max_tokens
-
-    async def ask(self, asked: Interview) -> str:
-        """The model's next answer, complete. Raises ModelError."""
-        request = ModelRequest(
-            interviews.system(asked, self.me().name), interviews.turns(asked), max_tokens=self._max_tokens
-        )
-        text: list[str] = []
-        finished: Finished | None = None
-        async with aclosing(self._model.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    text.append(event.text)
-                else:
-                    finished = event
-        if finished is None:
-            raise ModelError("the model's stream ended without an end")
-        return "".join(text)
 
 
 class Hatchery:

@@ -19,7 +19,7 @@ from discoclaw.soul.block import MAX_PART, MOST_TRAITS
 IDLE_MS = HOUR_MS
 QUESTIONS = 6
 """Questions the model may ask; after that it is told to finish."""
-MOST_ANSWERS = 20
+MOST_ANSWERS = 40
 """An interview with this many answers is ended: the model will not finish it."""
 MAX_LINE = 6000
 """Longest message that is kept in a transcript, in UTF-16 units."""

@@ -60,7 +60,8 @@ from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
 from discoclaw.session.finding import Finder, words_of
 from discoclaw.session.gather import Gatherer
-from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
+from discoclaw.session.hatch import Hatchery, HatchingRules
+from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.listen import Listener
 from discoclaw.session.meaning import NoMeaning
@@ -401,7 +402,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     meaning = NoMeaning() if vectors is None else vectors(memory)
     hatchery = Hatchery(
         HatchingRules(frozenset()),
-        Interviewer(answering, me=lambda: ME, max_tokens=4096),
+        Interviewer(answering, me=lambda: ME, rules=AnswerRules()),
         use_memory,
         cursors,
         windows,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from discoclaw.core.model import (
     AssistantTurn,
     Finished,
     ModelRequest,
+    StreamEvent,
     SystemBlock,
     ToolCall,
     ToolResult,
@@ -288,12 +290,18 @@ def searching(rounds: int, **how: object) -> Callable[[Received], Answer]:
     """A server's behaviour: so many rounds of a tool, then an answer."""
 
     def answer(request: Received) -> Answer:
-        done = sum("tool_result" in json.dumps(one) for one in request.body["messages"])
+        numbers = re.findall(r'"tool_use_id": "t(\d+)"', json.dumps(request.body["messages"][-1]))
+        done = int(numbers[-1]) + 1 if numbers else 0
         if done < rounds and "tool_choice" not in request.body:
             return api.tool_use((f"t{done}", "memory_search", {"query": f"tea {done}"}), **how)
         return api.text("Enough.")
 
     return answer
+
+
+def searches(rounds: int) -> list[list[StreamEvent]]:
+    """So many rounds of a tool, each asking for something else."""
+    return [calls(("memory_search", {"query": f"cat {n}"})) for n in range(rounds)]
 
 
 class TestInATurn:
@@ -335,8 +343,7 @@ class TestInATurn:
         def broken(subject: str) -> None:
             raise RuntimeError(subject)
 
-        search = calls(("memory_search", {"query": "cat"}))
-        scripted = ScriptedModel([*[search] * 6, "Enough."])
+        scripted = ScriptedModel([*searches(6), "Enough."])
         home = house(tmp_path, scripted, rules=AnswerRules(context_tokens=10), compacted=broken)
         heard: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
@@ -346,8 +353,7 @@ class TestInATurn:
         assert reply.text == "Enough." and len(heard) == 1
 
     async def test_the_tools_offered_stay_the_same(self, tmp_path: Path) -> None:
-        search = calls(("memory_search", {"query": "cat"}))
-        scripted = ScriptedModel([*[search] * 6, "Enough."])
+        scripted = ScriptedModel([*searches(6), "Enough."])
         home = house(tmp_path, scripted, rules=AnswerRules(context_tokens=10))
         home.answer(inbound(1000, "cats?", ANN, DM), Recorder())
         await home.settle()

@@ -26,7 +26,8 @@ from discoclaw.core.errors import (
 from discoclaw.core.message import Place
 from discoclaw.core.model import AssistantTurn, Finished, TextDelta
 from discoclaw.memory.off import NoMemory, NoSummaries
-from discoclaw.session.conversation import CUT_ANSWER, TOOL_ROUNDS
+from discoclaw.session.allowance import MOST_REPEATED, MOST_ROUNDS
+from discoclaw.session.conversation import CUT_ANSWER
 from discoclaw.session.refill import HISTORY_PAUSE_MS
 from discoclaw.session.turn import EMPTY_ANSWER, STOPPED
 from tests.prompt.reader import TURN_TITLES, sections
@@ -409,23 +410,39 @@ class TestTools:
 
     async def test_rounds_are_bounded_and_in_the_last_no_tool_may_be_called(self, tmp_path: Path) -> None:
         home = house(tmp_path)
-        search = calls(("memory_search", {"query": "cat"}))
-        home.model.answers.extend([*[search] * TOOL_ROUNDS, "Enough."])
+        looks = [calls(("memory_search", {"query": f"cat {n}"})) for n in range(MOST_ROUNDS)]
+        home.model.answers.extend([*looks, "Enough."])
         reply = await ask(home)
-        assert len(home.model.requests) == TOOL_ROUNDS + 1
-        assert [request.may_call for request in home.model.requests] == [True] * TOOL_ROUNDS + [False]
+        assert [request.may_call for request in home.model.requests] == [True] * MOST_ROUNDS + [False]
         # Turns that hold calls need the tools to be named all the same.
         assert all(request.tools for request in home.model.requests)
         assert reply.text == "Enough."
 
+    async def test_a_model_that_repeats_a_call_is_stopped_long_before(self, tmp_path: Path) -> None:
+        home = house(tmp_path)
+        search = calls(("memory_search", {"query": "cat"}))
+        home.model.answers.extend([*[search] * (1 + MOST_REPEATED), "Enough."])
+        reply = await ask(home)
+        assert [request.may_call for request in home.model.requests] == [True] * 4 + [False]
+        assert reply.text == "Enough."
+
+    async def test_a_model_that_talks_and_calls_without_end_is_stopped(self, tmp_path: Path) -> None:
+        home = house(tmp_path)
+        for n in range(20):
+            home.model.answers.append(calls(("memory_search", {"query": f"cat {n}"}), text="la " * 1000))
+        reply = await ask(home)
+        # An answer has 4,096 tokens; a round has written 1,300.
+        assert [request.may_call for request in home.model.requests] == [True] * 4 + [False]
+        assert reply.text.count("la") == 5000 and reply.failed == []
+
     async def test_a_model_that_never_stops_calling_is_stopped(self, tmp_path: Path) -> None:
         home = house(tmp_path)
-        store = [calls(("memory_store", {"text": f"User has {n} cats."})) for n in range(50)]
+        store = [calls(("memory_store", {"text": f"User has {n} cats."})) for n in range(99)]
         home.model.answers.extend(store)
         reply = await ask(home)
         assert reply.failed == [EMPTY_ANSWER]
         # What is called where no tools are offered is not done either.
-        assert len(await home.texts(ANN)) == TOOL_ROUNDS
+        assert len(await home.texts(ANN)) == MOST_ROUNDS
 
     async def test_a_model_that_fails_after_a_tool_is_said(self, tmp_path: Path) -> None:
         wanted = calls(("memory_store", {"text": "User naps."}))
