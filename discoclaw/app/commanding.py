@@ -42,7 +42,7 @@ class Commanding(Feature):
             storage.people.choices,
             storage.people.last_used,
             settings.dm_privacy,
-            cleared=learning.loops.reset,
+            loops=learning.loops,
             hatchery=hearing.hatchery,
             archiving=archive.archiving,
             explained=hearing.explained,

@@ -1,7 +1,8 @@
 """A conversation's past, read from Discord's history: the port `History`."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import discord
 
@@ -61,10 +62,20 @@ class Past:
         authors = {message.author.id: message for message in talk}.values()
         known = await asyncio.gather(*(self._access.may_talk(one.author, one.guild) for one in authors))
         may_talk = {one.author.id: allowed for one, allowed in zip(authors, known, strict=True)}
-        return [
+        return _with_addressees(
             wire.said(message, me, owners=self._owners, guest=not may_talk[message.author.id], redactor=clean)
             for message in talk
-        ]
+        )
+
+
+def _with_addressees(talk: Iterable[Said]) -> list[Said]:
+    """The lines; a long answer is several messages in a row, of which only the first is a reply."""
+    found: list[Said] = []
+    for said in talk:
+        before = found[-1] if found else said
+        goes_on = said.by_us and before.by_us and not said.to_id
+        found.append(replace(said, to_id=before.to_id) if goes_on else said)
+    return found
 
 
 async def _starter(thread: discord.Thread) -> list[discord.Message]:

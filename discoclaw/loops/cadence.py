@@ -56,8 +56,8 @@ class Cadence:
     window_chars: int
 
     def summary_is_due(self, session: Track) -> bool:
-        """Whether there were enough turns for a summary."""
-        return session.turns >= self.summary_every
+        """Whether there were enough turns for a summary, or the last one was lost."""
+        return session.forced or session.turns >= self.summary_every
 
     def summary_is_early(self, session: Track) -> bool:
         """Whether unseen messages are about to leave the window, or are too long for it."""

@@ -8,14 +8,16 @@ history, beginning after the loops' saved cursors, so a restart repeats work rat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from discoclaw.core.errors import ModelBadOutput, ModelBadRequest, ModelRefused, ModelTooLong
 from discoclaw.core.message import Place, Said
 from discoclaw.core.text import utf16_length
 
 BACKLOG = 200
 """The most messages stored for a loop that keeps failing; beyond that the oldest stay unseen."""
-
-
 GIVE_UP = 5
+"""How often the model may fail on a single message before it is left out."""
+SPOILED = (ModelBadOutput, ModelRefused, ModelTooLong, ModelBadRequest)
+"""Failures caused by the request itself, so that repeating it would fail again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.loops.consolidate import Consolidator
-from discoclaw.loops.schedule import SPOILED
+from discoclaw.loops.heard import SPOILED
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory

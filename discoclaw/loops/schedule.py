@@ -16,14 +16,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
-from discoclaw.core.errors import (
-    MemoryFault,
-    ModelBadOutput,
-    ModelBadRequest,
-    ModelError,
-    ModelRefused,
-    ModelTooLong,
-)
+from discoclaw.core.errors import MemoryFault, ModelError
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
@@ -31,7 +24,7 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.loops.cadence import Cadence, Track, leaving
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
-from discoclaw.loops.heard import Backlog, Heard
+from discoclaw.loops.heard import BACKLOG, SPOILED, Backlog, Heard
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.work import GRACE_S, Worker
@@ -40,8 +33,6 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 16
 """The most concurrent runs, each with one call of a small model."""
-SPOILED = (ModelBadOutput, ModelRefused, ModelTooLong, ModelBadRequest)
-"""Failures caused by the request itself, so that repeating it would fail again."""
 
 
 class _Job(NamedTuple):
@@ -106,13 +97,20 @@ class Loops:
         for message_id, author_id in leaving(track.inside, said, window):
             self._slip(track, str(message_id), author_id)
 
+    async def look_back(self, session_key: str, *, window: int) -> int:
+        """How many earlier messages a conversation needs after a start: more if its summary was lost."""
+        return BACKLOG if (await self._restored(session_key)).forced else window
+
+    async def summary_lost(self, session_key: str) -> bool:
+        """Whether a conversation's summary is gone, and is made again when the bot next answers there."""
+        return await self._summary.lost(session_key)
+
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
-        """Take in a conversation's history after a start: messages that a loop has not seen wait again."""
-        track = self._sessions.use(session_key, self._clock())
-        if not track.cursor_known:
-            track.backlog.seen({session_key: await self._summary.seen_up_to(session_key)})
-            track.cursor_known = True
-            track.takes_part = track.takes_part or track.backlog.taken[session_key] > 0
+        """Take in a conversation's history after a start: messages that a loop has not seen wait again.
+
+        Those before the newest `window` ones wait only for a summary.
+        """
+        track = await self._restored(session_key)
         if place.kind == "dm":  # answers to somebody who was not to be remembered are dropped too
             until = max((self._consent.cutoff(one.author_id) for one in said if not one.by_us), default=NEVER)
             said = [one for one in said if one.sent_at > until]
@@ -121,8 +119,13 @@ class Loops:
             if not person.cursor_known:
                 person.backlog.seen(await self._facts.seen_up_to(author))
                 person.cursor_known = True
-        for one in filter(self._may_hear, said):
+        for one in filter(self._may_hear, said[:-window]):
+            if self._summary.hears(one):
+                track.backlog.hear(Heard(one, place, session_key))
+        for one in filter(self._may_hear, said[-window:]):
             self.hear(one, place, session_key, window=window)
+        if track.forced:
+            self._summarise(session_key, track)
 
     def nudge(self, session_key: str, user_id: str) -> None:
         """Count a turn whose answer was sent. Never blocks."""
@@ -194,14 +197,14 @@ class Loops:
             session = self._sessions.use(key, self._clock())
             session.backlog.take(list(session.backlog.waiting.values()))
             session.backlog.seen({key: snowflake_at(at)})
-            session.turns = 0
+            session.turns, session.forced = 0, False
 
     def reset(self, session_key: str, up_to: int) -> None:
         """Keep everything up to this message id out of the rolling summary, because that was cleared."""
         track = self._sessions.use(session_key, self._clock())
         track.backlog.take(list(track.backlog.waiting.values()))
         track.backlog.seen({session_key: up_to})
-        track.turns = 0
+        track.turns, track.forced = 0, False
         self._resets.note(session_key)
 
     def took_part(self, session_key: str) -> bool:
@@ -224,8 +227,20 @@ class Loops:
 
     # ------------------------------------------------------------------ inside
 
+    async def _restored(self, session_key: str) -> Track:
+        """A conversation, with what its summary has seen. A lost summary is due at once."""
+        track = self._sessions.use(session_key, self._clock())
+        if not track.cursor_known:
+            lost = await self._summary.lost(session_key)
+            track.backlog.seen({session_key: await self._summary.seen_up_to(session_key)})
+            track.cursor_known, track.forced = True, lost
+            track.takes_part = track.takes_part or lost or track.backlog.taken[session_key] > 0
+        return track
+
     def _may_hear(self, said: Said) -> bool:
-        return self._consent.may_keep(said.author_id, said.sent_at)
+        """Whether a message may be stored; the bot's answers, if those they answer may be."""
+        answered = said.to_id if said.by_us else ""
+        return self._consent.may_keep(answered or said.author_id, said.sent_at)
 
     def _let_go(self, track: Track) -> None:
         """Drop the messages of people who opted out since they wrote them."""

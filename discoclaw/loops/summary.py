@@ -4,6 +4,10 @@ Before a summary is stored, the people whose words it may have are recorded (use
 `people-<session>`), so that an erasing finds it; a DM needs no such record. What people said before their
 memory was erased is left out. In a channel the same call also returns what is new for the group's memory:
 themes and decisions.
+
+The cursor `summary-<session>` has the newest message in the summary (`upTo`), the message after which the
+summary begins (`from`), and when it was stored (`at`). If that summary is gone, it is made again from what
+was said since `from`. A clear and an erasing remove `from` and `at`: what they ended never comes back.
 """
 
 import logging
@@ -19,7 +23,7 @@ from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Model
 from discoclaw.core.subject import person_of
 from discoclaw.core.text import clip
-from discoclaw.core.times import snowflake_at
+from discoclaw.core.times import snowflake_at, valid_ms
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
@@ -74,23 +78,58 @@ class SummaryLoop:
         self._max_chars = max_chars
         self._consent = consent
         self._groups = groups
+        self._learned_up_to: dict[str, int] = {}  # the group has learned from these messages already
 
     def hears(self, said: Said) -> bool:
         """Whether a message is to wait for a summary."""
         return True
 
     async def seen_up_to(self, session_key: str) -> int:
-        """Return the newest message id (snowflake) in the summary; 0 if there is none."""
-        known = _up_to(await self._cursors.get(_seen(session_key)))
-        return max(known, self._erased_up_to(session_key))
+        """Return the newest message id (snowflake) in the summary; 0 if there is none.
+
+        If the summary is lost, return the message after which it began.
+        """
+        cursor = await self._cursors.get(_seen(session_key))
+        up_to = _up_to(cursor)
+        if await self.lost(session_key):
+            self._learned_up_to[session_key] = up_to
+            up_to = _up_to(cursor, "from")
+        return max(up_to, self._erased_up_to(session_key))
+
+    async def lost(self, session_key: str) -> bool:
+        """Whether there was a summary that nobody cleared or erased, and that is gone."""
+        cursor = await self._cursors.get(_seen(session_key))
+        at = cursor.get("at")
+        try:
+            there = bool((await self._rolling.get(session_key)).updated_at)
+            return not there and valid_ms(at) and at > await self._rolling.cleared_at(session_key)
+        except MemoryFault:
+            return False  # a summary that cannot be read is not gone
 
     async def saw(self, session_key: str, up_to: int) -> None:
-        """Keep everything up to this message out of later summaries."""
+        """Keep everything up to this message out of later summaries, for good."""
 
         def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if up_to <= self._erased_up_to(session_key):
                 return None
             return {"upTo": str(max(up_to, _up_to(known)))}
+
+        await self._cursors.update(_seen(session_key), further)
+
+    async def _took(self, session_key: str, up_to: int) -> None:
+        """Note that the messages up to this one are in the summary, unless it was cleared meanwhile."""
+        at = (await self._rolling.get(session_key)).updated_at
+        if not at:
+            await self.saw(session_key, up_to)
+            return
+
+        def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            if up_to <= self._erased_up_to(session_key):
+                return None
+            if "from" in known:  # not the later of two: a summary that is made again begins far back
+                return {"upTo": str(up_to), "from": str(_up_to(known, "from")), "at": at}
+            before = _up_to(known)
+            return {"upTo": str(max(up_to, before)), "from": str(before), "at": at}
 
         await self._cursors.update(_seen(session_key), further)
 
@@ -114,7 +153,7 @@ class SummaryLoop:
         }
         generation = await self._rolling.generation(session_key)
         previous = await self._rolling.get(session_key)
-        known = await self._known(batch[-1])
+        known = await self._known(session_key, batch)
         answer = await self._model.structured(
             system=SYSTEM + (SUMMARY_ALONE if known is None else AND_THE_GROUP),
             prompt=self._prompt(previous.summary, batch, known),
@@ -129,7 +168,7 @@ class SummaryLoop:
             if stored and known is not None:
                 await self._learn(session_key, answer, batch[-1], known, people)
         backlog.take(batch)
-        await self.saw(session_key, backlog.taken[session_key])
+        await self._took(session_key, backlog.taken[session_key])
         return not waited.isdisjoint(backlog.waiting)
 
     async def _note(self, session_key: str, people: Mapping[str, int], previous: Rolling) -> bool:
@@ -154,8 +193,14 @@ class SummaryLoop:
         self._cursors.forget(name)
         raise MemoryFault(f"whose words are in the summary of {session_key} could not be noted")
 
-    async def _known(self, newest: Heard) -> Known | None:
-        """What the group knows already; None if there is no group to learn for."""
+    async def _known(self, session_key: str, batch: Sequence[Heard]) -> Known | None:
+        """What the group knows already; None if there is no group to learn for, or nothing new to learn.
+
+        From old messages, the group would learn again what was forgotten since.
+        """
+        newest = batch[-1]
+        if int(batch[0].said.id) <= self._learned_up_to.get(session_key, 0):
+            return None
         try:
             return await self._groups.known(newest.place)
         except MemoryFault as fault:
@@ -210,6 +255,9 @@ class NoSummary(SummaryLoop):
     async def seen_up_to(self, session_key: str) -> int:
         return 0
 
+    async def lost(self, session_key: str) -> bool:
+        return False
+
     async def saw(self, session_key: str, up_to: int) -> None:
         """Does nothing."""
 
@@ -226,6 +274,6 @@ def _seen(session_key: str) -> str:
     return f"summary-{session_key}"
 
 
-def _up_to(cursor: Mapping[str, object]) -> int:
-    value = cursor.get("upTo")
+def _up_to(cursor: Mapping[str, object], name: str = "upTo") -> int:
+    value = cursor.get(name)
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0

@@ -202,6 +202,9 @@ class NoSummaries(_Nothing, RollingMemory):
     async def generation(self, session_key: str) -> int:
         return 0
 
+    async def cleared_at(self, session_key: str) -> int:
+        return -1
+
     async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
         return False
 

@@ -44,15 +44,17 @@ class Refill:
     async def _fill(self, arrival: Arrival) -> None:
         message, place, window = arrival.message, arrival.place, arrival.window
         try:
-            past = await self._history.before(place, message.id, window.capacity)
+            wanted = await self._loops.look_back(arrival.session_key, window=window.capacity)
+            past = await self._history.before(place, message.id, wanted)
             # In a DM the bot's answers were addressed to the person too, so they count as theirs.
             dm_of = message.author.id if arrival.in_dm else None
             past = [
                 said for said in past if not self._consent.ask(dm_of or said.author_id, said.sent_at).erased
             ]
-            for said in past:
+            recent = past[-window.capacity :]
+            for said in recent:
                 window.remember(said)
-            self._archive.catch_up(past, place, arrival.session_key)
+            self._archive.catch_up(recent, place, arrival.session_key)
             await self._loops.catch_up(past, place, arrival.session_key, window=window.capacity)
             window.refilled = True
         except ChatError as error:

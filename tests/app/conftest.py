@@ -61,10 +61,13 @@ class World:
         env = getattr(self, "env", None)
         return int(env.now().timestamp() * 1000) if env is not None else 0
 
-    async def restart(self, model: Model | None = None, **changes: Any) -> None:
+    async def restart(
+        self, model: Model | None = None, *, meanwhile: Callable[[], None] = lambda: None, **changes: Any
+    ) -> None:
         """Stop the bot and start a new one on the same files and the same Discord."""
         self._model, self._changes = model or self._model, {**self._changes, **changes}
         await self._running.aclose()
+        meanwhile()
         self._running = AsyncExitStack()
         await self._start_app()
         await self.env.restart_bot(self.app.client)

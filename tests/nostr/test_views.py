@@ -17,8 +17,8 @@ from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations.clears import clear_of
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import PROFILES, ROLLING
+from discoclaw.memory.disk.files import render_json, session_name
+from discoclaw.memory.disk.port import CURSORS, PROFILES, ROLLING
 from discoclaw.memory.people.tool_log import LONGEST, call_of
 from discoclaw.nostr.encryption import canonical, sha256
 from discoclaw.nostr.event import MAX_PLAINTEXT
@@ -416,6 +416,13 @@ class TestConversations:
         assert SUMMARY not in setup.views.desired(unit).complete
         folder.remove([session_name(PLACE)])
         assert SUMMARY in setup.views.desired(unit).complete
+
+    def test_a_lost_summary_stays_on_relays_and_a_cleared_one_does_not(self, setup: MirrorSetup) -> None:
+        cursor = render_json({"upTo": "1468000000000000000", "from": "0", "at": NOW})
+        setup.memory.disk.documents(CURSORS).write(session_name(f"summary-{PLACE}"), cursor)
+        assert SUMMARY not in setup.views.desired(f"{SESSION}{PLACE}").complete
+        setup.clear(NOW)
+        assert SUMMARY in setup.views.desired(f"{SESSION}{PLACE}").complete
 
     def test_what_is_no_conversation_is_left_out(
         self, setup: MirrorSetup, caplog: pytest.LogCaptureFixture

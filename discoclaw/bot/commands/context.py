@@ -4,13 +4,14 @@ A command says what it needs (`spec.Command.needs`); that is checked once, when 
 is switched off is there all the same and does nothing, so nothing else in this package asks.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from discoclaw.bot.commands.spec import Need
 from discoclaw.core.errors import Refused
 from discoclaw.core.ports import MirrorControl
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
@@ -35,7 +36,7 @@ OFF: Mapping[Need, str] = {
 class CommandContext:
     """The parts. `off` names those that are switched off.
 
-    `cleared(session key, message id)` is called after a summary was reset. `consolidate` tidies a memory.
+    `loops` make the summaries. `consolidate` tidies a memory.
     """
 
     store: Memory
@@ -43,7 +44,7 @@ class CommandContext:
     choices: Choices
     last_used: LastUsed
     dm_privacy: DmPrivacy
-    cleared: Callable[[str, int], None]
+    loops: Loops
     hatchery: Hatchery
     archiving: Archiving
     explained: Explained

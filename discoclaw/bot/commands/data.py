@@ -40,7 +40,7 @@ async def stats(call: Call) -> str:
 
 async def reset_summary(call: Call) -> str:
     await call.context.summaries.clear(call.session_key, by=call.user_id)
-    call.context.cleared(call.session_key, call.source.id)
+    call.context.loops.reset(call.session_key, call.source.id)
     return "I cleared the summary of this conversation."
 
 

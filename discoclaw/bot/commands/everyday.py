@@ -38,6 +38,7 @@ async def show(call: Call) -> str:
         view,
         await call.context.summaries.get(call.session_key),
         in_private=call.in_private,
+        rebuilding=await call.context.loops.summary_lost(call.session_key),
         persona="" if here is None and len(branches.all) == 1 else here or branches.current,
     )
     return f"{texts.NOT_USED}\n{text}" if call.context.choices.opted_out(call.user_id) else text

@@ -16,13 +16,18 @@ NOT_USED = (
     "`!memory optin` turns memory on again."
 )
 NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
+REBUILDING = (
+    "being rebuilt. Its file was lost; when I next answer here, I make it again from our earlier messages."
+)
 SECRET = "\n(I left out what looks like a secret key.)"
 
 
-def show(view: View, rolling: Rolling, *, in_private: bool, persona: str = "") -> str:
+def show(
+    view: View, rolling: Rolling, *, in_private: bool, rebuilding: bool = False, persona: str = ""
+) -> str:
     """What a person may see of their memory here. `in_private`: nobody else reads the answer.
 
-    `persona` is named for somebody who has more than one.
+    `rebuilding`: the summary was lost. `persona` is named for somebody who has more than one.
     """
     items = view.active()
     visible = [item for item in items if in_private or item.facets.sensitivity == "normal"]
@@ -38,6 +43,8 @@ def show(view: View, rolling: Rolling, *, in_private: bool, persona: str = "") -
     lines.append("")
     if rolling.summary:
         lines += [f"**Summary of this conversation** (updated {ago(rolling.updated_at)})", rolling.summary]
+    elif rebuilding:
+        lines.append(f"**Summary of this conversation**: {REBUILDING}")
     else:
         lines.append("**Summary of this conversation**: none yet")
     return "\n".join(lines)

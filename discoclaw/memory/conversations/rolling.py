@@ -95,7 +95,7 @@ class RollingMemory(PersonalData):
         async with entry.lock:
             if entry.generation != generation:
                 return False
-            before = max((entry.value or NOTHING).updated_at, await self._cleared_at(session_key))
+            before = max((entry.value or NOTHING).updated_at, await self.cleared_at(session_key))
             value = Rolling(summary, max(self._clock(), before + 1))
             content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
             name = session_name(session_key)
@@ -170,9 +170,9 @@ class RollingMemory(PersonalData):
             value = await in_thread(_read, self.documents, name, now)
         except OSError as error:
             raise MemoryFault(f"{self.folder / name} cannot be read: {error}") from error
-        return NOTHING if value.updated_at <= await self._cleared_at(session_key) else value
+        return NOTHING if value.updated_at <= await self.cleared_at(session_key) else value
 
-    async def _cleared_at(self, session_key: str) -> int:
+    async def cleared_at(self, session_key: str) -> int:
         """When (ms) this session was last cleared; -1 for never, as far as is known."""
         return await self._clears.last(session_key) if self._clears is not None else -1
 

@@ -287,12 +287,15 @@ class Views:
     def _summary(self, found: _ViewBuilder, key: str, cleared: int) -> None:
         """Add the summary, unless it was cleared.
 
-        When a summary is cleared or erased, its cursor stays. If both are missing, the disk was lost.
+        When a summary is cleared or erased, its cursor stays and no longer says that one was stored. If both
+        are missing, the disk was lost; the relays' copy of a lost summary stays.
         """
         seen = self._cursor(f"summary-{key}")
         content = read_file(self._disk.documents(ROLLING), session_name(key))
         if content == b"":
-            if seen is not None or cleared >= 0:
+            stored_at = (seen or {}).get("at")
+            lost = valid_ms(stored_at) and stored_at > cleared
+            if not lost and (seen is not None or cleared >= 0):
                 found.complete.add(SUMMARY)
             return
         value = json_object(content)
