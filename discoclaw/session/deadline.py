@@ -1,4 +1,4 @@
-"""Reading with a deadline: a hanging disk delays a reply by two seconds at most, and never prevents it."""
+"""Disk access with a deadline: a hanging disk delays a reply by at most two seconds, never prevents it."""
 
 import asyncio
 import logging
@@ -11,6 +11,8 @@ log = logging.getLogger(__name__)
 
 READ_WAIT_S = 2.0
 """The longest a reply waits for a disk; it waits only at the first look at a person or conversation."""
+SAVE_WAIT_S = 2.0
+"""The longest that the next message of an interview waits for its transcript to reach the disk."""
 
 
 async def read_in_time(readings: Sequence[tuple[str, Coroutine[Any, Any, Any], Any]]) -> list[Any]:
@@ -35,3 +37,14 @@ def _result(task: asyncio.Task[Any], name: str, default: Any) -> Any:
     except (MemoryFault, OSError) as fault:
         log.warning("answering without %s: %s", name, fault)
         return default
+
+
+async def noted_in_time(noting: Coroutine[Any, Any, bool]) -> bool:
+    """Whether something was recorded on disk in time; a hanging disk counts as no."""
+    task = asyncio.create_task(noting)
+    await asyncio.wait([task], timeout=SAVE_WAIT_S)
+    if not task.done():
+        log.warning("an interview could not be saved in time: the disk does not answer")
+        task.add_done_callback(lambda late: late.cancelled() or late.exception())
+        return False
+    return task.result()

@@ -9,9 +9,8 @@ window, and the loops learn at once what the person said about themselves.
 Knows no chat adapter; `soul.hatching` defines the possible moves, `soul.soul` what a soul is.
 """
 
-import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +28,7 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.deadline import SAVE_WAIT_S, noted_in_time
 from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
@@ -41,8 +41,6 @@ from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
-SAVE_WAIT_S = 2.0
-"""The longest the next message waits for the transcript to reach the disk."""
 OFFERED = "hatch-offered"
 
 
@@ -166,7 +164,9 @@ class Hatchery:
     async def _note_offer(self) -> bool:
         """Record that the offer was made. Returns whether this was the first time."""
         now = self._clock()
-        return await _soon(self._cursors.update(OFFERED, lambda known: None if known else {"at": now}))
+        return await noted_in_time(
+            self._cursors.update(OFFERED, lambda known: None if known else {"at": now})
+        )
 
     def _memory(self, user_id: str) -> Memory:
         """The store, for an owner. Raises Refused."""
@@ -339,19 +339,8 @@ class Hatchery:
             wanted = interviews.to_cursor(one) if one is not None and one.human == human else {}
             return None if wanted == known else wanted
 
-        await _soon(self._cursors.update(_cursor(human), now))
+        await noted_in_time(self._cursors.update(_cursor(human), now))
 
 
 def _cursor(user_id: str) -> str:
     return f"hatching-{user_id}"
-
-
-async def _soon(noting: Coroutine[Any, Any, bool]) -> bool:
-    """Whether something was recorded on disk in time; a hanging disk counts as no."""
-    task = asyncio.create_task(noting)
-    await asyncio.wait([task], timeout=SAVE_WAIT_S)
-    if not task.done():
-        log.warning("the disk does not take what is to be noted of an interview")
-        task.add_done_callback(lambda late: late.cancelled() or late.exception())
-        return False
-    return task.result()
