@@ -1,4 +1,4 @@
-"""The statements of the published designs, and the tests that exercise them. `make docs` writes docs/designs.md.
+"""The statements of the published designs, and the tests that exercise them, as docs/designs.md.
 
     @pytest.mark.design(79, 84)     on a test that starts where people or programs do, and asserts the value
 
