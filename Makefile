@@ -40,8 +40,9 @@ mermaid: $(READY)  ## Ask Mermaid's own parser about the graphs we write (needs 
 	$(BIN)/python -m tests.show.record
 	$(BIN)/python -m pytest tests/show/test_graph.py -q
 
-docs: $(READY)  ## Renew the tables of commands in docs/commands.md
+docs: $(READY)  ## Renew the tables in docs/commands.md and docs/designs.md
 	$(BIN)/python -m discoclaw.bot.commands.reference docs/commands.md
+	$(BIN)/python -m tests.designs.table docs/designs.md
 
 lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's address
 	$(BIN)/pip install --quiet uv

@@ -8,6 +8,7 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import IMPORT_PANEL, SubjectArg, inspect_subject, no_memory_text, run_locked, say
 from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.personal import ON_RELAYS
 from discoclaw.memory.erasing.erase import Erased
 from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.memory.subjects.store import Memory
@@ -47,7 +48,12 @@ def erase(
     sentences = [f"{subject} is erased: {what}."]
     if done.soul:
         sentences.append("The bot's personality was based on their words, so it is erased too.")
-    if done.todo:
+    if ON_RELAYS in done.todo:
+        sentences.append(
+            "When the bot next runs, it overwrites the copies on relays and requests their deletion, "
+            "which a relay may ignore."
+        )
+    if set(done.todo) - {ON_RELAYS}:
         sentences.append("The bot will remove what it posted in Discord when it next runs.")
     say(" ".join(sentences))
 

@@ -12,6 +12,10 @@ with a default that does nothing. Knows nothing about files.
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Final
+
+ON_RELAYS: Final = "nostr"
+"""The step of an erasure that asks relays to delete their copies; a relay may ignore that."""
 
 
 @dataclass(frozen=True, slots=True)

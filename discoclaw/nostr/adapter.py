@@ -23,6 +23,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of
 from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.port import PROFILES
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.inspect import subjects
 from discoclaw.memory.subjects.store import Memory
@@ -281,9 +282,11 @@ class NostrAdapter:
             self._delivery.wake()
 
     def _people(self) -> list[str]:
-        """The user ids of everybody with a ledger. Blocking."""
-        found = (user_of(subject) for subject in subjects(self._memory.disk))
-        return [user_id for user_id in found if user_id is not None]
+        """The user ids of everybody with a ledger or a profile. Blocking."""
+        disk = self._memory.disk
+        found = {user_of(subject) for subject in subjects(disk)}
+        found |= {name.removesuffix(".json") for name in disk.documents(PROFILES).names()}
+        return sorted(user_id for user_id in found if user_id is not None)
 
     def _erased(self) -> None:
         """Destroy erased bytes in the embedded relay's files, once it has the deletion requests."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import discord
+import pytest
 
 from discoclaw.core.live import GLOBAL, Scope, address
 from discoclaw.core.policy import Overrides
@@ -157,6 +158,7 @@ class TestTheLocalFile:
             await world.ann.send(world.general, "there?")
             assert len(model.requests) == 1
 
+    @pytest.mark.design(47)
     async def test_is_outranked_by_the_owner_in_the_same_scope(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:

@@ -66,6 +66,7 @@ async def lived(world: World) -> None:
 
 
 class TestADiskThatBurnt:
+    @pytest.mark.design(66, 91)
     async def test_comes_back_byte_for_byte_before_anybody_is_answered(self, start: Start) -> None:
         async with LyingRelay() as relay, start(**mirrored(relay)) as world:
             await lived(world)

@@ -87,6 +87,7 @@ def settings(**more: Any) -> dict[str, Any]:
     return {"nostr_key": OURS.nsec(), "auto_save": "all", "summary_every": 1, **more}
 
 
+@pytest.mark.design(29)
 async def test_none_gets_in_with_a_message_of_any_kind(start: Start) -> None:
     model = Scripted()
     async with start(model, **settings()) as world:
@@ -115,6 +116,7 @@ async def test_none_gets_in_with_a_message_of_any_kind(start: Start) -> None:
         assert (is_clean(told(again)), leaks(world)) == (True, [])
 
 
+@pytest.mark.design(29)
 async def test_nor_with_a_command_or_a_file(start: Start) -> None:
     model = Scripted()
     async with start(model, **settings()) as world:

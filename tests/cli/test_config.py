@@ -110,6 +110,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 class TestGet:
+    @pytest.mark.design(48)
     def test_with_nothing_set_the_defaults_hold(self, shell: Shell) -> None:
         assert shell.says("get").splitlines() == [
             "respond_mode     mention  the default",

@@ -49,6 +49,7 @@ def record(shell: Shell, folder: str, name: str) -> Any:
 
 
 class TestGet:
+    @pytest.mark.design(6, 59)
     def test_a_person_is_names_notes_preferences_and_who_owns_us(self, known: Shell) -> None:
         found = json.loads(known.says("get", "123", "--json", DISCOCLAW_OWNER_IDS="123"))
         assert found.pop("last_change").startswith("2026-02-03T")
@@ -78,6 +79,7 @@ class TestGet:
         assert "is owner     no" in told
         assert "last change  2026-02-03 16:38" in told, "a local time, and no ISO"
 
+    @pytest.mark.design(60)
     @pytest.mark.parametrize("name", ["group:7", "group-7", "<#7>"])
     def test_a_channel_is_purpose_members_themes_and_decisions(self, known: Shell, name: str) -> None:
         known.says("set", "group:7", "--theme", "Boats")
@@ -107,6 +109,7 @@ class TestGet:
 
 
 class TestSet:
+    @pytest.mark.design(13)
     def test_a_note_is_an_item_stated_by_hand_and_stands_in_the_record(self, known: Shell) -> None:
         told = known.says("set", "123", "--note", "Prefers to be  called Annie.")
         assert told.startswith("user-123 now has the note ")
@@ -174,6 +177,7 @@ class TestSet:
 
 
 class TestList:
+    @pytest.mark.design(61)
     def test_it_names_everybody_and_every_channel(self, known: Shell) -> None:
         known.says("set", "group:7", "--theme", "Boats")
         rows = {row["subject"]: row for row in known.json("list")}

@@ -483,6 +483,7 @@ class TestTimes:
 
 
 class TestWhen:
+    @pytest.mark.design(54)
     async def test_changes_wait_for_others_unless_somebody_asked_for_them(self, tmp_path: Path) -> None:
         with mirror_setup(tmp_path, flush_s=300.0) as setup:
             await setup.mirror.push()

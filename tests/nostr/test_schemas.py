@@ -45,6 +45,7 @@ LIKES = EventTemplate(
 
 
 class TestAman:
+    @pytest.mark.design(85)
     @pytest.mark.parametrize("kind", [TOOL, CLEAR])
     def test_an_entry_is_addressed_by_the_sha256_of_its_payload(self, kind: int) -> None:
         vector = PAYLOADS[kind]

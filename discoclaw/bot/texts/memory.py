@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from discoclaw.bot.texts.markup import ago, plain, said, words
 from discoclaw.core.draft import Resolution
 from discoclaw.core.item import Item
+from discoclaw.core.personal import ON_RELAYS
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.memory.erasing.erase import Erased
@@ -101,4 +102,8 @@ def erased(done: Erased, *, own: bool) -> str:
         text += f" My personality is gone too, because it was based on what {'you' if own else 'they'} said."
     if done.left:
         return f"{text} Some files couldn't be removed yet. I keep trying, and remember nothing until then."
+    if ON_RELAYS in done.todo:
+        text += (
+            " I overwrite my encrypted copies on relays and request their deletion, which a relay may ignore."
+        )
     return text

@@ -216,8 +216,15 @@ def _withheld_reason(record: Record, redactor: Redactor, confidential: Confident
 
 
 def _without_hashes(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's JSON without its hashes: 64 hex digits look like a secret key."""
+    """A record's JSON without its hashes: 64 hex digits look like a secret key.
+
+    The owner's signed event that a commit came from has such digits in its id, and may in its address.
+    """
     plain = {key: one for key, one in value.items() if key != "hash"}
+    metadata = plain.get("metadata", {})
+    if isinstance(signed := metadata.get("event"), Mapping):
+        shown = {key: one for key, one in signed.items() if key not in ("id", "d")}
+        plain["metadata"] = {**metadata, "event": shown}
     if "events" in plain:
         plain["events"] = [
             {key: one for key, one in event.items() if key != "hash"} for event in plain["events"]

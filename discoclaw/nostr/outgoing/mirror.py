@@ -23,7 +23,7 @@ from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import ON_RELAYS, Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import dm_of, group_of, person_of, user_of, user_subject
 from discoclaw.memory.changes import SESSION, Listener
@@ -38,7 +38,7 @@ from discoclaw.work import RETRY_S, Worker
 
 log = logging.getLogger(__name__)
 
-STEP: Final = "nostr"
+STEP: Final = ON_RELAYS
 """The name of the erasure's step that is done here."""
 PURGE: Final = "purge"
 """A note in the outbox: "1" while erased events may be left in the files of the embedded relay."""

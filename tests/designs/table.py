@@ -1,0 +1,103 @@
+"""The statements of the published designs, and the tests that exercise them, as docs/designs.md.
+
+    @pytest.mark.design(79, 84)     on a test that starts where people or programs do, and asserts the value
+
+A design is in the document once each of its statements has a test. Markers are read from the sources of the
+tests, without importing them.
+"""
+
+import ast
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
+STATEMENTS = Path(__file__).with_name("statements.toml")
+_HEAD = """\
+# The designs, statement by statement
+
+For people who know one of the public designs that DiscoClaw implements, and want to know what holds here.
+
+Each row is one statement of a design: how you reach it, and the test that exercises it from there.
+A deviation says what is different here, with a link to the decision behind it.
+The numbers are those of `@pytest.mark.design(…)` in the tests. `make docs` renews these tables.
+"""
+Tests = Mapping[int, Sequence[str]]
+"""For each statement the tests that name it, as "folder/file.py::name"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a design says, how it is reached, and what is different here ("" if nothing is)."""
+
+    number: int
+    says: str
+    reached: str
+    deviation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A public design. `about` says what it is, in Markdown."""
+
+    name: str
+    about: str
+    statements: tuple[Statement, ...]
+
+    def missing(self, tests: Tests) -> list[int]:
+        """The statements that no test exercises."""
+        return [one.number for one in self.statements if not tests.get(one.number)]
+
+
+def designs() -> list[Design]:
+    """All designs whose statements are written down."""
+    found = tomllib.loads(STATEMENTS.read_text(encoding="utf-8"))
+    return [
+        Design(name, value["about"], tuple(Statement(*row) for row in value["statements"]))
+        for name, value in found.items()
+    ]
+
+
+def marked() -> Tests:
+    """Which tests carry the marker, in the order of their names."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                for number in _numbers(node.decorator_list):
+                    found[number].append(f"{path.relative_to(TESTS).as_posix()}::{node.name}")
+    return found
+
+
+def _numbers(decorators: Sequence[ast.expr]) -> Iterator[int]:
+    for one in decorators:
+        if isinstance(one, ast.Call) and ast.unparse(one.func) == "pytest.mark.design":
+            yield from map(ast.literal_eval, one.args)
+
+
+def document() -> str:
+    """The whole of docs/designs.md."""
+    known = marked()
+    return "\n".join([_HEAD, *(_section(one, known) for one in designs() if not one.missing(known))])
+
+
+def _section(design: Design, known: Tests) -> str:
+    rows = [
+        f"| {one.number} | {one.says} | {one.reached} | {'<br>'.join(map(_link, known[one.number]))} |"
+        f" {one.deviation} |"
+        for one in design.statements
+    ]
+    head = ["| | statement | reached by | test | deviation |", "|---|---|---|---|---|"]
+    return "\n".join([f"## {design.name}", "", design.about.strip(), "", *head, *rows, ""])
+
+
+def _link(test: str) -> str:
+    file, _, name = test.partition("::")
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../tests/{file})"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(document(), encoding="utf-8")

@@ -1,0 +1,18 @@
+"""docs/designs.md says what the tests exercise, and nothing else."""
+
+from tests.designs.table import TESTS, designs, document, marked
+
+
+def test_every_marker_names_a_statement() -> None:
+    known = [one.number for design in designs() for one in design.statements]
+    assert len(known) == len(set(known))
+    assert set(marked()) - set(known) == set()
+
+
+def test_every_statement_has_a_test() -> None:
+    used = marked()
+    assert {design.name: design.missing(used) for design in designs()} == {one.name: [] for one in designs()}
+
+
+def test_the_document_is_up_to_date() -> None:
+    assert (TESTS.parent / "docs" / "designs.md").read_text(encoding="utf-8") == document(), "run `make docs`"
