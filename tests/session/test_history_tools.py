@@ -179,22 +179,23 @@ class TestLinks:
         home = house(tmp_path)
         one = await home.remember(ANN, "User has a cat called Tom.")
         other = await home.remember(ANN, "Tom is 3 years old.")
-        assert await call(home, "memory_link", item=one.id, to=other.id) == (
+        assert await call(home, "memory_link", action="link", **{"from": one.id, "to": other.id}) == (
             False,
             f"{one.id} and {other.id}: linked.",
         )
         items = (await home.memory.view(ANNS)).items
         assert items[one.id].facets.links == {other.id}
         assert items[other.id].facets.links == {one.id}
-        await call(home, "memory_link", item=other.id, to=one.id, linked=False)
+        await call(home, "memory_link", action="unlink", **{"from": other.id, "to": one.id})
         items = (await home.memory.view(ANNS)).items
         assert not items[one.id].facets.links | items[other.id].facets.links
 
     async def test_an_item_is_not_linked_with_itself_or_with_nothing(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         one = await home.remember(ANN, "User has a cat called Tom.")
-        assert (await call(home, "memory_link", item=one.id, to=one.id))[0]
-        assert (await call(home, "memory_link", item=one.id, to="durable-00000000"))[0]
+        for to in (one.id, "durable-00000000"):
+            failed, _ = await call(home, "memory_link", action="link", **{"from": one.id, "to": to})
+            assert failed
 
     async def test_a_new_item_can_be_linked_at_once(self, tmp_path: Path) -> None:
         home = house(tmp_path)

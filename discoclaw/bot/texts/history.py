@@ -45,7 +45,7 @@ _TITLES = {
     "memory_store during a talk": "remembered while we talked",
     "memory_update during a talk": "corrected while we talked",
     "memory_forget during a talk": "forgotten while we talked",
-    "memory_link during a talk": "linked while we talked",
+    "memory_link during a talk": "linked or unlinked while we talked",
 }
 """Why changes were made, as it is recorded, in the words that people know."""
 _SETTLED = {
