@@ -41,7 +41,7 @@ class TestAWordThatMostMemoriesHave:
 
     @pytest.mark.parametrize("query", ["garden", "Ann's garden", "what is planned for the garden?"])
     async def test_the_models_search_finds_them(self, start: Start, query: str) -> None:
-        model = ScriptedModel([calls(("memory_search", {"query": query})), "A lovely garden."])
+        model = ScriptedModel([calls(("memory_search", {"query": query, "limit": 10})), "A lovely garden."])
         async with start(model=model, extraction_enabled=False) as world:
             await remember(world)
             await world.ann.send(world.general, "what do we have?")

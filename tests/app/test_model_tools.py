@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from discoclaw.core.item import Item
 from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
@@ -159,3 +161,80 @@ class TestKeys:
             assert "Max" in text
             await world.ann.send(world.general, "!memory forget pet")
             assert await items(world) == {}
+
+
+TEAS = ("green", "black", "white", "iced", "mint", "chai", "bubble")
+
+
+class TestRecall:
+    async def test_is_offered_and_answers_with_a_block(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False) as world:
+            await call(
+                world,
+                model,
+                ("memory_store", {"text": VET, "key": "vet"}),
+                ("memory_store", {"text": CAT, "key": "pet", "links": ["vet"]}),
+            )
+            assert "memory_recall" in {tool.name for tool in model.requests[0].tools}
+            for given, lines in (
+                ({"query": "cat"}, [f"- pet: {CAT} [links: vet]"]),
+                ({"query": "cat", "depth": 1}, [f"- pet: {CAT} [links: vet]", f"- vet: {VET} [links: pet]"]),
+                ({"query": "cat", "category": "knowledge"}, [f"- pet: {CAT} [links: vet]"]),
+            ):
+                _, text = await call(world, model, ("memory_recall", given))
+                assert text.splitlines() == ["[Memory context]", *lines, "[/Memory context]"]
+            for given in ({"query": "cat", "category": "core"}, {"query": "quantum chess"}):
+                assert await call(world, model, ("memory_recall", given)) == (
+                    False,
+                    "Nothing is remembered that fits.",
+                )
+
+    @pytest.mark.parametrize("tool", ["memory_recall", "memory_search"])
+    @pytest.mark.parametrize(
+        ("settings", "given", "shown"), [({}, {}, 5), ({"recall_limit": 2}, {}, 2), ({}, {"limit": 6}, 6)]
+    )
+    async def test_the_limit_means_what_it_says(
+        self, start: Start, tool: str, settings: dict[str, Any], given: dict[str, Any], shown: int
+    ) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False, **settings) as world:
+            for tea in TEAS:
+                await world.ann.send(world.general, f"!memory remember Drinks {tea} tea.")
+            _, text = await call(world, model, (tool, {"query": "tea", **given}))
+            assert text.count("Drinks") == shown
+
+
+class TestAdd:
+    async def test_is_offered_and_remembers_a_relation(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False) as world:
+            relation = {"subject": "Lena", "predicate": "works at", "object": "Acme"}
+            failed, text = await call(
+                world, model, ("memory_add", {**relation, "scope": "work", "confidence": 0.75})
+            )
+            assert (failed, text.split(" [")[0]) == (False, "Remembered: Lena works at Acme")
+            assert "memory_add" in {tool.name for tool in model.requests[0].tools}
+            (path,) = (world.folder / "data" / "memory" / "ledger").glob("user-*.jsonl")
+            (event,) = [
+                event
+                for line in path.read_text().splitlines()
+                for event in json.loads(line).get("events", ())
+            ]
+            fields = ("event_type", "subject", "predicate", "object", "scope", "confidence")
+            assert [event[name] for name in fields] == ["add", "Lena", "works at", "Acme", "work", 0.75]
+            await call(
+                world, model, ("memory_add", {"subject": "user", "predicate": "likes", "object": "Acme"})
+            )
+            _, text = await call(world, model, ("memory_search", {"query": "Acme", "subject": "lena"}))
+            assert "Lena works at Acme" in text
+            assert "likes" not in text
+            await world.ann.send(world.general, "!memory log")
+            assert "remembered while we talked" in world.answer(world.general)
+
+    async def test_half_of_one_is_refused(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False) as world:
+            failed, text = await call(world, model, ("memory_add", {"subject": "Lena"}))
+            assert failed
+            assert "predicate: Field required; object: Field required" in text

@@ -38,26 +38,44 @@ async def answered(home: House, name: str, place: Place = GENERAL, /, **given: A
 
 
 class TestWhatIsOffered:
-    def test_there_are_eight_with_strict_schemas(self) -> None:
+    def test_there_are_ten_with_strict_schemas(self) -> None:
         assert [spec.name for spec in ALL.specs] == [
             f"memory_{verb}"
-            for verb in ("search", "store", "update", "forget", "link", "branch", "history", "consolidate")
+            for verb in (
+                "recall",
+                "search",
+                "store",
+                "add",
+                "update",
+                "forget",
+                "link",
+                "branch",
+                "history",
+                "consolidate",
+            )
         ]
         assert all(spec.schema["additionalProperties"] is False for spec in ALL.specs)
         assert all(len(spec.description) > 40 for spec in ALL.specs)
 
     @pytest.mark.parametrize(
-        ("other", "given"),
-        [("memory_recall", {"query": "cat"}), ("memory_add", {"text": "User has a cat called Tom."})],
+        ("name", "takes", "needs"),
+        [
+            ("recall", {"query", "limit", "category", "depth"}, {"query"}),
+            ("search", {"query", "scope", "subject"}, {"query"}),
+            ("store", {"text", "key", "category", "links"}, {"text"}),
+            (
+                "add",
+                {"subject", "predicate", "object", "scope", "confidence"},
+                {"subject", "predicate", "object"},
+            ),
+        ],
     )
-    async def test_two_also_go_by_another_name(
-        self, tmp_path: Path, other: str, given: dict[str, Any]
+    def test_what_those_take_that_look_up_and_remember(
+        self, name: str, takes: set[str], needs: set[str]
     ) -> None:
-        home = house(tmp_path)
-        await home.remember(ANN, "User has a cat called Tom.")
-        failed, text = await call(home, other, **given)
-        assert not failed
-        assert "Tom" in text
+        (spec,) = [spec for spec in ALL.specs if spec.name == f"memory_{name}"]
+        assert takes <= spec.schema["properties"].keys()
+        assert set(spec.schema["required"]) == needs
 
     async def test_a_write_is_one_commit_that_names_tool_and_message(self, tmp_path: Path) -> None:
         home = house(tmp_path)

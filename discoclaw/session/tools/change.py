@@ -16,14 +16,9 @@ from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext
 NAMED = "the id, the key, or at least 60 % of the text."
 
 
-class Store(ToolInput):
-    """Remember something the person asked you to remember: one short sentence in the third person, as text,
-    or a triple of subject, predicate and object."""
+class _Kept(ToolInput):
+    """What the two tools that remember something share."""
 
-    text: Text | None = Field(default=None, description='For example "User prefers tabs over spaces."')
-    subject: Name | None = Field(default=None, description='Of a triple: "user" for the person, or a name.')
-    predicate: Name | None = Field(default=None, description='Of a triple: "prefers backend".')
-    object: Text | None = Field(default=None, description='Of a triple: "Python".')
     kind: Kind = Field(default="fact", description="What kind of memory it is.")
     tags: list[str] = Field(default=[], description="Lower-case words by which it will be named.")
     key: Name | None = Field(
@@ -35,12 +30,20 @@ class Store(ToolInput):
     confidence: float = Field(default=1.0, ge=0, le=1, description="How sure the person seems.")
     private: bool = Field(default=False, description="Keep it between you: use it in DMs only.")
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        parts = (self.subject, self.predicate, self.object)
-        if (self.text is None) == (None in parts) or (self.text is not None and any(parts)):
-            raise ValueError("give either text, or subject, predicate and object")
-        return self
+
+class Store(_Kept):
+    """Remember something the person asked you to remember, as one short sentence in the third person."""
+
+    text: Text = Field(description='For example "User prefers tabs over spaces."')
+
+
+class Add(_Kept):
+    """Remember how two things relate, such as who works where, as subject, predicate and object. Unlike a
+    sentence, memory_search and memory_forget find it by its subject."""
+
+    subject: Name = Field(description='"user" for the person, or a name.')
+    predicate: Name = Field(description='For example "prefers backend".')
+    object: Text = Field(description='For example "Python".')
 
 
 class Update(ToolInput):
@@ -79,14 +82,23 @@ class Link(ToolInput):
 
 
 async def store(context: ToolContext, wanted: Store) -> str:
-    triple = (wanted.subject or "", wanted.predicate or "", wanted.object or "")
-    text = wanted.text if wanted.text is not None else triple_text(*triple)
+    return await _keep(context, "memory_store", wanted, wanted.text)
+
+
+async def add(context: ToolContext, wanted: Add) -> str:
+    triple = (wanted.subject, wanted.predicate, wanted.object)
+    return await _keep(context, "memory_add", wanted, triple_text(*triple), triple)
+
+
+async def _keep(
+    context: ToolContext, tool: str, wanted: _Kept, text: str, triple: tuple[str, str, str] | None = None
+) -> str:
     facets = Facets(
         scope=collapse(wanted.scope) or "permanent",
         confidence=wanted.confidence,
         key=collapse(wanted.key) if wanted.key is not None else None,
         category=wanted.category,
-        triple=None if wanted.text is not None else triple,
+        triple=triple,
     )
 
     def edit(draft: Draft) -> str:
@@ -99,13 +111,13 @@ async def store(context: ToolContext, wanted: Store) -> str:
             marked="private" if wanted.private else "normal",
             facets=facets,
         )
+        if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
+            draft.classify(item, wanted.category, context.speaker.origin)
         for other in links if done not in ("ignored", "conflict") else ():
             if other.id == item.id:
                 unknown.append("an item can't be linked with itself")
             else:
                 draft.link(draft.items[item.id], draft.items[other.id], context.speaker.origin)
-        if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
-            draft.classify(item, wanted.category, context.speaker.origin)
         if not may_show(item, in_dm=context.speaker.in_dm) and item.text != collapse(text):
             # The item is private, and this place is not, so it must not be quoted.
             return "\n".join([f"{_SAID[done]}.", *_not_linked(unknown)])
@@ -114,7 +126,7 @@ async def store(context: ToolContext, wanted: Store) -> str:
         )
         return "\n".join([f"{_SAID[done]}: {item.text} [{item.id}].{where}", *_not_linked(unknown)])
 
-    return await context.change("memory_store", edit)
+    return await context.change(tool, edit)
 
 
 def _linked(context: ToolContext, draft: Draft, names: Sequence[str]) -> tuple[list[Item], list[str]]:
@@ -200,7 +212,8 @@ _SAID: Mapping[str, str] = {
 
 
 TOOLS = (
-    Tool("memory_store", Store, store, aliases=("memory_add",)),
+    Tool("memory_store", Store, store),
+    Tool("memory_add", Add, add),
     Tool("memory_update", Update, update),
     Tool("memory_forget", Forget, forget),
     Tool("memory_link", Link, link),
