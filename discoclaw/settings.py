@@ -102,6 +102,9 @@ class Settings(BaseSettings):
     prompt_budget: int = _env("DISCOCLAW_PROMPT_BUDGET", 48_000, ge=4000, le=4_000_000)
     context_tokens: int = _env("DISCOCLAW_CONTEXT_TOKENS", 128_000, ge=4000, le=10_000_000)
 
+    # The model's tools
+    tools_enabled: bool = _env("DISCOCLAW_TOOLS_ENABLED", True)
+
     # The cache of responses
     response_cache: bool = _env("DISCOCLAW_RESPONSE_CACHE", False)
     cache_ttl_s: int = _env("DISCOCLAW_CACHE_TTL", 3600, ge=1, le=31_536_000)

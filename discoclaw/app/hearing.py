@@ -46,7 +46,9 @@ class Hearing(Feature):
         rules = HatchingRules(
             settings.owners, settings.dm_privacy, settings.commands_enabled, memory=storage.remembers
         )
-        self.answers = AnswerRules(settings.max_tokens, settings.context_tokens, settings.dm_privacy)
+        self.answers = AnswerRules(
+            settings.max_tokens, settings.context_tokens, settings.dm_privacy, remembers=storage.remembers
+        )
         self.hatchery = Hatchery(
             rules,
             Interviewer(models.chat, me=basics.me, rules=self.answers, compacted=learning.hygiene.compacted),

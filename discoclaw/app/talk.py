@@ -44,6 +44,7 @@ class Talking(Feature):
         "history_budget",
         "prompt_budget",
         "context_tokens",
+        "tools_enabled",
         "content_dir",
         "personas",
         "dm_privacy",
@@ -68,7 +69,7 @@ class Talking(Feature):
         consolidation = Consolidation(learning.consolidate)
         conversation = Conversation(
             models.chat,
-            toolbox if storage.remembers else tools.NONE,
+            toolbox if settings.tools_enabled else tools.NONE,
             ToolParts(storage.used, finding.items, storage.people.choices, consolidation),
             archiving,
             CallLog(storage.used, storage.people.tool_log),

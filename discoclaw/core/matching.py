@@ -1,4 +1,4 @@
-"""Finding the items that a person or a model names, by id or by a part of their text."""
+"""Finding the items that a person or a model names, by id, by key or by a part of their text."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,11 @@ def matches(text: str, needle: str) -> bool:
 
 
 def find(items: Collection[Item], wanted: str) -> list[Item]:
-    """The items somebody names: by id (with or without "durable-"), else active ones by their text."""
+    """The items somebody names: by id (with or without "durable-"), else active ones by key, else by text."""
     wanted = collapse(wanted)
-    by_id = [item for item in items if wanted and wanted in (item.id, item.id.removeprefix("durable-"))]
-    return by_id or [item for item in items if wanted and item.active and matches(item.text, wanted)]
+    if not wanted:
+        return []
+    by_id = [item for item in items if wanted in (item.id, item.id.removeprefix("durable-"))]
+    active = [item for item in items if item.active]
+    by_key = [item for item in active if item.facets.key == wanted]
+    return by_id or by_key or [item for item in active if matches(item.text, wanted)]

@@ -99,10 +99,20 @@ def _least(concept: Concept) -> float:
     return 0.0 if len(concept.name) == A_DAY else DATE_WEIGHT
 
 
-def concepts(query: Query, corpus: Corpus, vocabulary: Vocabulary | Counted | None = None) -> list[Concept]:
-    """What a query asks for, with its rarity among the documents."""
+def concepts(
+    query: Query,
+    corpus: Corpus,
+    vocabulary: Vocabulary | Counted | None = None,
+    *,
+    skip_unknown: bool = True,
+) -> list[Concept]:
+    """What a query asks for, with its rarity among the documents.
+
+    A term of most documents is evidence only where nothing rarer is asked for; with `skip_unknown`, a term
+    that no document has doesn't count as rarer.
+    """
     known = corpus.frequency(query.wanted)
-    found = []
+    asked = []
     for term in query.terms:
         spellings, count = [(term, 1.0)], known[term]
         if not count and (plain := query.in_english.get(term)):
@@ -111,12 +121,10 @@ def concepts(query: Query, corpus: Corpus, vocabulary: Vocabulary | Counted | No
             spellings = [(other, SAME) for other in others_for(term)]
             spellings += vocabulary.near(term) if vocabulary is not None else ()
             count = sum(corpus.frequency(name for name, _ in spellings).values())
-        found.append(_concept(term, tuple(spellings), count, corpus.total, common=is_common(term)))
-    dates = sorted(query.dates, key=len, reverse=True)
-    found += [
-        _concept(date, ((date, 1.0),), known[date], corpus.total, common=len(date) < 9) for date in dates
-    ]
-    return found
+        asked.append(_Asked(term, tuple(spellings), min(count, corpus.total), common=is_common(term)))
+    for date in sorted(query.dates, key=len, reverse=True):
+        asked.append(_Asked(date, ((date, 1.0),), min(known[date], corpus.total), common=len(date) < 9))
+    return _weighed(asked, corpus.total, skip_unknown=skip_unknown)
 
 
 def score(wanted: Sequence[Concept], documents: Sequence[Document], corpus: Corpus) -> Matches:
@@ -160,11 +168,37 @@ def rarity(containing: int, total: int) -> float:
     return math.log(1 + (total - containing + 0.5) / (containing + 0.5))
 
 
-def _concept(
-    name: str, spellings: tuple[tuple[str, float], ...], count: int, total: int, *, common: bool
-) -> Concept:
-    count = min(count, total)
-    weight = rarity(count, total)
-    everywhere = count * 2 > total >= FEW
-    share = 0.0 if everywhere else weight * (COMMON_WEIGHT if common else 1.0)
-    return Concept(name, spellings, weight, share, specific=not (common or everywhere))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One thing asked for, the number of documents that have it, and whether it is common in any talk."""
+
+    name: str
+    spellings: tuple[tuple[str, float], ...]
+    count: int
+    common: bool
+
+    def everywhere(self, total: int) -> bool:
+        """Whether so many documents have it that it tells them apart no longer."""
+        return self.count * 2 > total >= FEW
+
+
+def _weighed(asked: Sequence[_Asked], total: int, *, skip_unknown: bool) -> list[Concept]:
+    """The concepts for what is asked.
+
+    What more than half of the documents have is evidence only if nothing rarer is asked for: who asks for
+    nothing else means it. Common words then count no more than it does, so that they put documents in order
+    but don't push the others out.
+    """
+    telling = [one for one in asked if not one.common and (one.count or not skip_unknown)]
+    nothing_rarer = bool(telling) and all(one.everywhere(total) for one in telling)
+    most = max((rarity(one.count, total) for one in telling), default=0.0)
+    found = []
+    for one in asked:
+        weight, specific = rarity(one.count, total), not one.common
+        if nothing_rarer and one.common:
+            weight = min(weight, most)
+        share = weight * (COMMON_WEIGHT if one.common else 1.0)
+        if one.everywhere(total) and (one.common or not nothing_rarer):
+            share, specific = 0.0, False
+        found.append(Concept(one.name, one.spellings, weight, share, specific))
+    return found

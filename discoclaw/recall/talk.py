@@ -47,7 +47,9 @@ def rank_talk(
     """
     known = documents or {}
     documents = {entry.id: known.get(entry.id) or of_entry(entry) for entry in entries}
-    matches = score(concepts(query, corpus), list(documents.values()), corpus)
+    # Who asks what Ann said about something nobody mentioned doesn't ask for everything that Ann said.
+    wanted = concepts(query, corpus, skip_unknown=False)
+    matches = score(wanted, list(documents.values()), corpus)
     own = {key: position for position, key in enumerate(documents) if position in matches.scores}
     ranked = []
     for entry in entries:

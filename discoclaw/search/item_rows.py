@@ -11,7 +11,7 @@ from math import log
 
 from discoclaw.core.item import Item
 from discoclaw.core.text import scrub
-from discoclaw.core.words import fold
+from discoclaw.core.words import fold, is_common
 from discoclaw.search.fulltext import as_column
 
 SHARE = 0.8
@@ -99,14 +99,16 @@ def values_of(row: Row) -> tuple[str | int | None, ...]:
 def telling(frequencies: Mapping[str, int], total: int) -> list[str]:
     """The terms to look up, rarest first: those with most of the total weight.
 
-    Nearly every item has one of the commonest words of a long message. Without these words far fewer items
-    are read, and an item with only such words could not have ranked high.
+    Nearly every item has one of the most frequent words of a long message. Without these words far fewer
+    items are read, and an item with only such words could not have ranked high. A word that is common in any
+    talk has no weight here, however rare: it must not replace the one word that a short message is about.
     """
     weights = {term: log(1 + total / count) for term, count in frequencies.items() if count}
     rarest = sorted(weights, key=lambda term: (-weights[term], term))
-    weighed = accumulate((weights[term] for term in rarest), initial=0.0)  # before each term
+    said = [0.0 if is_common(term) else weights[term] for term in rarest]
+    weighed = accumulate(said, initial=0.0)  # before each term
     counted = accumulate(frequencies[term] for term in rarest)  # with it
-    most = SHARE * sum(weights.values())
+    most = SHARE * sum(said)
     return [
         term
         for term, weight, count in zip(rarest, weighed, counted, strict=False)

@@ -37,11 +37,15 @@ CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for
 
 @dataclass(frozen=True, slots=True)
 class AnswerRules:
-    """The most tokens of one answer and of the model's whole context; what DMs say about privacy."""
+    """The most tokens of one answer and of the model's whole context; what DMs say about privacy.
+
+    `remembers`: an answer may be stored and reused for the person who got it.
+    """
 
     answer_tokens: int = 4096
     context_tokens: int = 128_000
     dm_privacy: DmPrivacy = "balanced"
+    remembers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +88,14 @@ class Conversation:
         `branch` is the persona that the prompt was made for. If the author wants no memory, the tools get
         none.
         """
-        offered = self._toolbox.specs if arrival.permission.holds else ()
+        remembers = arrival.permission.holds and self._rules.remembers
+        offered = self._toolbox.specs if remembers else ()
         request = ModelRequest(
             prompt.system,
             (UserTurn(prompt.user),),
             offered,
             self._rules.answer_tokens,
-            subject=arrival.subject if offered else None,  # an answer without memory goes into nobody's cache
+            subject=arrival.subject if remembers else None,  # else it goes into nobody's cache
         )
         context = self._context(arrival, branch)
         transcript = Transcript(request, self._rules.context_tokens)

@@ -17,6 +17,7 @@ from discoclaw.settings import Settings
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces
+from tests.session.scene import ScriptedModel, calls
 
 WORD = "Kanarie-4711"
 ANSWER = "Noted."
@@ -29,11 +30,13 @@ SUMMED_UP = "They talked."
 class Switch:
     """Settings, and what is then so: whether people are remembered, and whose talk is summed up.
 
-    `learns`: from talk by itself. `commands`: `!memory` is one, and not a message like any other.
+    `tools`: the model gets some. `learns`: from talk by itself. `commands`: `!memory` is one, and not a
+    message like any other.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
     remembers: bool = True
+    tools: bool = True
     learns: bool = True
     sums_up: bool = True
     commands: bool = True
@@ -63,6 +66,7 @@ SWITCHES = {
         learns=False,
         sums_up=False,
     ),
+    "the tools": Switch({"tools_enabled": False}, tools=False),
     "the summary": Switch({"summary_enabled": False}, sums_up=False),
     "extraction": Switch({"extraction_enabled": False}, learns=False),
     "commands": Switch({"commands_enabled": False}, commands=False),
@@ -140,8 +144,9 @@ class TestEachPartOff:
             await talk(world)
             offered = [{tool.name for tool in request.tools} for request in model.requests]
             assert len(offered) == 4
-            assert all(("memory_store" in names) is switch.remembers for names in offered)
-            assert switch.remembers or not any(offered)
+            usable = switch.remembers and switch.tools
+            assert all(("memory_store" in names) is usable for names in offered)
+            assert usable or not any(offered)
             assert all((request.subject is not None) is switch.remembers for request in model.requests)
 
     @pytest.mark.parametrize("switch", of())
@@ -199,6 +204,52 @@ class TestWhatIsKept:
         async with start(scripted(), **switch.settings) as world:
             await talk(world)
             assert kept(world, SUMMED_UP) != []
+
+
+class TestToolsOff:
+    """Nothing but the tools is gone."""
+
+    async def test_a_call_is_refused_and_the_person_gets_an_answer(self, start: Start) -> None:
+        wanted = ("memory_store", {"text": f"User likes {WORD}."})
+        model = ScriptedModel([calls(wanted), ANSWER, calls(wanted, text="One moment.")])
+        async with start(model, tools_enabled=False, extraction_enabled=False) as world:
+            await world.ann.send(world.general, "please remember it")
+            assert world.answer(world.general) == ANSWER
+            assert model.results(1) == [(True, "there are no tools here; answer without")]
+            await world.ann.send(world.general, "please remember it")
+            assert world.answer(world.general) == "One moment."
+            await world.settle()
+            assert [request.tools for request in model.requests] == [()] * 3
+            assert not world.durable(world.ann).exists()
+
+    async def test_what_was_learned_and_what_was_stated_is_recalled(self, start: Start) -> None:
+        model = scripted()
+        async with start(model, tools_enabled=False) as world:
+            await world.ann.send(world.general, f"I like {WORD}")
+            await world.settle()
+            await world.ann.send(world.general, "!memory remember I have a zebra called Zoe")
+            await world.ann.send(world.dev, "how is my zebra?")
+            assert "zebra called Zoe" in model.prompt
+            assert f"User likes {WORD}." in model.prompt
+
+    async def test_answers_are_reused_as_before(self, start: Start) -> None:
+        model = Scripted("It is blue.", then="asked again")
+        async with start(model, tools_enabled=False, **SAME) as world:
+            for _ in range(2):
+                await world.ann.send(world.general, "What colour is it?")
+                await world.settle()
+                assert world.answer(world.general) == "It is blue."
+
+    async def test_the_statistics_say_so(self, start: Start) -> None:
+        async with start(scripted(), tools_enabled=False) as world:
+            await world.ann.send(world.general, "!memory remember I have a zebra")
+            await world.ann.send(world.general, "!memory stats")
+            assert "**Memories**: 1," in world.answer(world.general)
+            assert "**Tools**: switched off here" in world.answer(world.general)
+            await world.restart(tools_enabled=True)
+            await world.ann.send(world.general, "!memory stats")
+            assert "**Memories**: 1," in world.answer(world.general)
+            assert "Tools" not in world.answer(world.general)
 
 
 SAME: dict[str, Any] = {"response_cache": True, "history_budget": 0, "summary_enabled": False}

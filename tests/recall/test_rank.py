@@ -56,6 +56,10 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
     holders = {q: [i for i in range(count) if q in bags[i] or q in marks[i]] for q in asked}
     idf = {q: math.log(1 + (count - len(has) + 0.5) / (len(has) + 0.5)) for q, has in holders.items()}
     everywhere = {q for q in asked if count >= 8 and len(holders[q]) * 2 > count}
+    plain = [q for q in asked if holders[q] and not is_common(q)]
+    if plain and everywhere.issuperset(plain):  # nothing rarer is asked for that anything has
+        everywhere = {q for q in everywhere if is_common(q)}
+        idf |= {q: min(idf[q], max(idf[one] for one in plain)) for q in asked if is_common(q)}
     share = {q: 0.0 if q in everywhere else idf[q] * (0.3 if is_common(q) else 1.0) for q in asked}
     scored = []
     for i, one in enumerate(items):
@@ -218,27 +222,6 @@ class TestWithoutEvidenceThereIsNothing:
     def test_no_items_give_no_hits(self) -> None:
         assert rank("anything", []) == []
 
-    def test_one_word_that_is_everywhere_says_nothing(self) -> None:
-        items = shelf(
-            *(
-                f"the garden has {thing}"
-                for thing in [
-                    "roses",
-                    "tulips",
-                    "beans",
-                    "peas",
-                    "kale",
-                    "figs",
-                    "mint",
-                    "dill",
-                    "sage",
-                    "leek",
-                ]
-            )
-        )
-        assert rank("garden", items) == []
-        assert rank("garden mint", items)[0] == "the garden has mint"
-
     @pytest.mark.parametrize("query", ["in fact it is raining today", "is that a fact?"])
     def test_the_word_fact_in_passing_is_no_question_about_all_facts(self, query: str) -> None:
         assert rank(query, HUNDREDS[:5]) == []
@@ -246,6 +229,35 @@ class TestWithoutEvidenceThereIsNothing:
 
     def test_items_that_share_nothing_are_not_in_the_list(self) -> None:
         assert rank("tea", shelf("likes tea", "likes coffee", "works at Acme")) == ["likes tea"]
+
+
+class TestWordsThatAreEverywhere:
+    GARDEN = ("roses", "tulips", "beans", "peas", "kale", "figs", "mint", "dill", "sage")
+    OTHERS = ("likes tea", "works in Oslo", "has a sister", "met Emre at the weekend")
+
+    def items(self) -> list[Item]:
+        return shelf(*(f"the garden has {thing}" for thing in self.GARDEN), *self.OTHERS[:3])
+
+    @pytest.mark.parametrize(
+        "query", ["garden", "Tell me about my garden", "what grows in my garden?", "gardens"]
+    )
+    def test_alone_one_finds_all_that_have_it(self, query: str) -> None:
+        assert rank(query, self.items()) == [f"the garden has {thing}" for thing in reversed(self.GARDEN)]
+
+    def test_beside_a_rarer_one_it_finds_nothing_more(self) -> None:
+        assert rank("is there mint in my garden?", self.items()) == ["the garden has mint"]
+        assert rank("does my sister like the garden?", self.items()) == ["has a sister"]
+        assert rank("tea in the garden", self.items()) == ["likes tea"]
+
+    def test_a_common_word_beside_it_puts_first_but_silences_nothing(self) -> None:
+        items = [*self.items(), item("met Emre in the garden at the weekend"), item(self.OTHERS[3])]
+        found = rank("my garden at the weekend", items)
+        assert found[0] == "met Emre in the garden at the weekend"
+        assert set(found[1:]) == {f"the garden has {thing}" for thing in self.GARDEN}
+
+    def test_a_common_word_says_nothing_however_many_have_it(self) -> None:
+        items = shelf(*(f"{thing} at the weekend" for thing in self.GARDEN), *self.OTHERS[:3])
+        assert rank("what a weekend, and tea is ready", items) == ["likes tea"]
 
 
 class TestRecencyOnlyBreaksTies:

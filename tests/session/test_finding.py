@@ -181,6 +181,19 @@ class TestBigMemories:
         assert await library.found("motorcyle") == ["Rides a motorcycle."]
         assert await library.found("猫") == ["猫が好き"]
 
+    @pytest.mark.parametrize(
+        "message", ["garden", "tell me about my garden", "the talk about my garden", "a zebra in the garden"]
+    )
+    async def test_a_word_of_most_items_finds_what_it_finds_in_a_small_memory(
+        self, library: Library, message: str
+    ) -> None:
+        texts = [*(f"The garden has bush{number}." for number in range(60)), *some(20)]
+        texts += ["Has a zebra.", "Likes a long talk."]
+        await library.learn(*texts)
+        hits = Ranker().rank(parse(message), await library.items(), now_ms=0)
+        assert await library.found(message) == [hit.item.text for hit in hits]
+        assert len(hits) == (1 if "zebra" in message else 60)
+
     async def test_what_was_forgotten_does_not_come(self, library: Library) -> None:
         zebra, *_ = await library.learn("Has a zebra.", *some(80))
         assert await library.texts("zebra") == {"Has a zebra."}

@@ -38,26 +38,44 @@ async def answered(home: House, name: str, place: Place = GENERAL, /, **given: A
 
 
 class TestWhatIsOffered:
-    def test_there_are_eight_with_strict_schemas(self) -> None:
+    def test_there_are_ten_with_strict_schemas(self) -> None:
         assert [spec.name for spec in ALL.specs] == [
             f"memory_{verb}"
-            for verb in ("search", "store", "update", "forget", "link", "branch", "history", "consolidate")
+            for verb in (
+                "recall",
+                "search",
+                "store",
+                "add",
+                "update",
+                "forget",
+                "link",
+                "branch",
+                "history",
+                "consolidate",
+            )
         ]
         assert all(spec.schema["additionalProperties"] is False for spec in ALL.specs)
         assert all(len(spec.description) > 40 for spec in ALL.specs)
 
     @pytest.mark.parametrize(
-        ("other", "given"),
-        [("memory_recall", {"query": "cat"}), ("memory_add", {"text": "User has a cat called Tom."})],
+        ("name", "takes", "needs"),
+        [
+            ("recall", {"query", "limit", "category", "depth"}, {"query"}),
+            ("search", {"query", "scope", "subject"}, {"query"}),
+            ("store", {"text", "key", "category", "links"}, {"text"}),
+            (
+                "add",
+                {"subject", "predicate", "object", "scope", "confidence"},
+                {"subject", "predicate", "object"},
+            ),
+        ],
     )
-    async def test_two_also_go_by_another_name(
-        self, tmp_path: Path, other: str, given: dict[str, Any]
+    def test_what_those_take_that_look_up_and_remember(
+        self, name: str, takes: set[str], needs: set[str]
     ) -> None:
-        home = house(tmp_path)
-        await home.remember(ANN, "User has a cat called Tom.")
-        failed, text = await call(home, other, **given)
-        assert not failed
-        assert "Tom" in text
+        (spec,) = [spec for spec in ALL.specs if spec.name == f"memory_{name}"]
+        assert takes <= spec.schema["properties"].keys()
+        assert set(spec.schema["required"]) == needs
 
     async def test_a_write_is_one_commit_that_names_tool_and_message(self, tmp_path: Path) -> None:
         home = house(tmp_path)
@@ -179,22 +197,23 @@ class TestLinks:
         home = house(tmp_path)
         one = await home.remember(ANN, "User has a cat called Tom.")
         other = await home.remember(ANN, "Tom is 3 years old.")
-        assert await call(home, "memory_link", item=one.id, to=other.id) == (
+        assert await call(home, "memory_link", action="link", **{"from": one.id, "to": other.id}) == (
             False,
             f"{one.id} and {other.id}: linked.",
         )
         items = (await home.memory.view(ANNS)).items
         assert items[one.id].facets.links == {other.id}
         assert items[other.id].facets.links == {one.id}
-        await call(home, "memory_link", item=other.id, to=one.id, linked=False)
+        await call(home, "memory_link", action="unlink", **{"from": other.id, "to": one.id})
         items = (await home.memory.view(ANNS)).items
         assert not items[one.id].facets.links | items[other.id].facets.links
 
     async def test_an_item_is_not_linked_with_itself_or_with_nothing(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         one = await home.remember(ANN, "User has a cat called Tom.")
-        assert (await call(home, "memory_link", item=one.id, to=one.id))[0]
-        assert (await call(home, "memory_link", item=one.id, to="durable-00000000"))[0]
+        for to in (one.id, "durable-00000000"):
+            failed, _ = await call(home, "memory_link", action="link", **{"from": one.id, "to": to})
+            assert failed
 
     async def test_a_new_item_can_be_linked_at_once(self, tmp_path: Path) -> None:
         home = house(tmp_path)

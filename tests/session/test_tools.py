@@ -205,11 +205,15 @@ class TestFailuresAreClear:
     @pytest.mark.parametrize(
         ("name", "given", "words"),
         [
-            ("memory_erase", {}, "there is no tool 'memory_erase'; use memory_search, memory_store,"),
+            (
+                "memory_erase",
+                {},
+                "there is no tool 'memory_erase'; use memory_recall, memory_search, memory_store, ",
+            ),
             (
                 "memory_store",
                 {},
-                "memory_store was not called correctly: input: give either text, or subject",
+                "memory_store was not called correctly: text: Field required",
             ),
             ("memory_store", {"text": ""}, "text: String should have at least 1 character"),
             ("memory_store", {"text": 7}, "text: Input should be a valid string"),

@@ -23,6 +23,10 @@ STAYS = (
     "What I already have stays on disk, unused. `!memory export` gives you a copy, `!memory erase` destroys "
     "it, and `!memory optin` turns memory on again."
 )
+TOOLS_OFF = (
+    "**Tools**: switched off here, so I can't look things up or change your memory while I answer. Commands "
+    "still work. Whoever runs me can switch them on with `DISCOCLAW_TOOLS_ENABLED`."
+)
 DESTROYED = (
     "and the summaries of conversations they are part of. It will be destroyed on disk, and nobody can "
     "bring it back."
@@ -35,7 +39,8 @@ _USER = re.compile(r"(?:<@!?)?(\d{1,20})>?")
 
 async def stats(call: Call) -> str:
     history = await call.history()
-    return await asyncio.to_thread(personas.stats, history, in_private=call.in_private)
+    text = await asyncio.to_thread(personas.stats, history, in_private=call.in_private)
+    return text if call.client.settings.tools_enabled else f"{text}\n{TOOLS_OFF}"
 
 
 async def reset_summary(call: Call) -> str:

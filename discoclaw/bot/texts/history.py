@@ -43,9 +43,10 @@ _TITLES = {
     "settled: use_new": "settled: the new one is right",
     "settled: both_valid": "settled: both are right",
     "memory_store during a talk": "remembered while we talked",
+    "memory_add during a talk": "remembered while we talked",
     "memory_update during a talk": "corrected while we talked",
     "memory_forget during a talk": "forgotten while we talked",
-    "memory_link during a talk": "linked while we talked",
+    "memory_link during a talk": "linked or unlinked while we talked",
 }
 """Why changes were made, as it is recorded, in the words that people know."""
 _SETTLED = {

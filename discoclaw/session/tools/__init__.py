@@ -9,4 +9,4 @@ from discoclaw.session.tools.base import Toolbox
 
 ALL = Toolbox((*search.TOOLS, *change.TOOLS, *personas.TOOLS, *history.TOOLS))
 NONE = Toolbox(())
-"""For a bot without a memory."""
+"""For a bot whose tools are switched off."""

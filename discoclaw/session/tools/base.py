@@ -153,16 +153,11 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, the shape of its input, and its function. `aliases` are names from other programs.
-
-    A tool that is not `offered` can be called, but the model is not told about it.
-    """
+    """One tool: its name, the shape of its input, and its function."""
 
     name: str
     shape: type[ToolInput]
     run: Callable[[ToolContext, Any], Awaitable[str]]
-    aliases: tuple[str, ...] = ()
-    offered: bool = True
 
     @property
     def spec(self) -> ToolSpec:
@@ -177,10 +172,8 @@ class Toolbox:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self.tools = tuple(tools)
-        self.specs = tuple(tool.spec for tool in tools if tool.offered)
-        self._tools: Mapping[str, Tool] = {
-            name: tool for tool in tools for name in (tool.name, *tool.aliases)
-        }
+        self.specs = tuple(tool.spec for tool in tools)
+        self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
 
     async def call(self, context: ToolContext, call: ToolCall) -> ToolResult:
         """Run one call. Never raises: a failure becomes a result the model can read."""

@@ -1,8 +1,8 @@
 """The tools that change what is remembered about the person: store, correct, forget, link."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,38 +13,43 @@ from discoclaw.core.privacy import may_show
 from discoclaw.core.text import collapse, normalise
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
 
+NAMED = "the id, the key, or at least 60 % of the text."
 
-class Store(ToolInput):
-    """Remember something the person asked you to remember: one short sentence in the third person, as text,
-    or a triple of subject, predicate and object."""
 
-    text: Text | None = Field(default=None, description='For example "User prefers tabs over spaces."')
-    subject: Name | None = Field(default=None, description='Of a triple: "user" for the person, or a name.')
-    predicate: Name | None = Field(default=None, description='Of a triple: "prefers backend".')
-    object: Text | None = Field(default=None, description='Of a triple: "Python".')
+class _Kept(ToolInput):
+    """What the two tools that remember something share."""
+
     kind: Kind = Field(default="fact", description="What kind of memory it is.")
     tags: list[str] = Field(default=[], description="Lower-case words by which it will be named.")
     key: Name | None = Field(
         default=None, description="A name for a fact of which there is one: storing it again replaces it."
     )
-    links: list[Name] = Field(default=[], max_length=20, description="Ids of items it belongs to.")
+    links: list[Text] = Field(default=[], max_length=20, description=f"Items it belongs to: {NAMED}")
     scope: Name = Field(default="permanent", description="permanent, session, temporary, or a free label.")
     category: Category = Field(default="knowledge", description="core is always kept in mind.")
     confidence: float = Field(default=1.0, ge=0, le=1, description="How sure the person seems.")
     private: bool = Field(default=False, description="Keep it between you: use it in DMs only.")
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        parts = (self.subject, self.predicate, self.object)
-        if (self.text is None) == (None in parts) or (self.text is not None and any(parts)):
-            raise ValueError("give either text, or subject, predicate and object")
-        return self
+
+class Store(_Kept):
+    """Remember something the person asked you to remember, as one short sentence in the third person."""
+
+    text: Text = Field(description='For example "User prefers tabs over spaces."')
+
+
+class Add(_Kept):
+    """Remember how two things relate, such as who works where, as subject, predicate and object. Unlike a
+    sentence, memory_search and memory_forget find it by its subject."""
+
+    subject: Name = Field(description='"user" for the person, or a name.')
+    predicate: Name = Field(description='For example "prefers backend".')
+    object: Text = Field(description='For example "Python".')
 
 
 class Update(ToolInput):
     """Correct something you remember of the person. What it said before stays in the history."""
 
-    id: Name = Field(description='The item\'s id, such as "durable-2ed36192"; memory_search shows it.')
+    id: Text = Field(description=f"The item: {NAMED}")
     text: Text = Field(description="The sentence as it is right now.")
 
 
@@ -69,44 +74,74 @@ class Forget(ToolInput):
 
 
 class Link(ToolInput):
-    """Link two items that belong together, so that finding one finds the other; or part them."""
+    """Link two items that belong together, so that finding one finds the other; or unlink them."""
 
-    item: Name = Field(description="The id of one item.")
-    to: Name = Field(description="The id of the other one.")
-    linked: bool = Field(default=True, description="false parts them.")
+    action: Literal["link", "unlink"]
+    one: Text = Field(alias="from", description=f"One item: {NAMED}")
+    to: Text = Field(description="The other one, named in the same way.")
 
 
 async def store(context: ToolContext, wanted: Store) -> str:
-    triple = (wanted.subject or "", wanted.predicate or "", wanted.object or "")
-    text = wanted.text if wanted.text is not None else triple_text(*triple)
+    return await _keep(context, "memory_store", wanted, wanted.text)
+
+
+async def add(context: ToolContext, wanted: Add) -> str:
+    triple = (wanted.subject, wanted.predicate, wanted.object)
+    return await _keep(context, "memory_add", wanted, triple_text(*triple), triple)
+
+
+async def _keep(
+    context: ToolContext, tool: str, wanted: _Kept, text: str, triple: tuple[str, str, str] | None = None
+) -> str:
     facets = Facets(
         scope=collapse(wanted.scope) or "permanent",
         confidence=wanted.confidence,
         key=collapse(wanted.key) if wanted.key is not None else None,
         category=wanted.category,
-        triple=None if wanted.text is not None else triple,
+        triple=triple,
     )
 
     def edit(draft: Draft) -> str:
-        links = frozenset(context.the_one(draft.items.values(), one).id for one in wanted.links)
+        links, unknown = _linked(context, draft, wanted.links)
         item, done = draft.upsert(
             wanted.kind,
             text,
             context.speaker.origin,
             tags=wanted.tags,
             marked="private" if wanted.private else "normal",
-            facets=replace(facets, links=links),
+            facets=facets,
         )
         if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
             draft.classify(item, wanted.category, context.speaker.origin)
+        for other in links if done not in ("ignored", "conflict") else ():
+            if other.id == item.id:
+                unknown.append("an item can't be linked with itself")
+            else:
+                draft.link(draft.items[item.id], draft.items[other.id], context.speaker.origin)
         if not may_show(item, in_dm=context.speaker.in_dm) and item.text != collapse(text):
-            return f"{_SAID[done]}."  # the item is private, and this place is not, so it must not be quoted
+            # The item is private, and this place is not, so it must not be quoted.
+            return "\n".join([f"{_SAID[done]}.", *_not_linked(unknown)])
         where = (
             " It is private: used in DMs with this person only." if not may_show(item, in_dm=False) else ""
         )
-        return f"{_SAID[done]}: {item.text} [{item.id}].{where}"
+        return "\n".join([f"{_SAID[done]}: {item.text} [{item.id}].{where}", *_not_linked(unknown)])
 
-    return await context.change("memory_store", edit)
+    return await context.change(tool, edit)
+
+
+def _linked(context: ToolContext, draft: Draft, names: Sequence[str]) -> tuple[list[Item], list[str]]:
+    """The items that are named, and for each name that fits none, or several, what is wrong with it."""
+    items, wrong = [], []
+    for name in names:
+        try:
+            items.append(context.the_one(draft.items.values(), name))
+        except Refused as refusal:
+            wrong.append(str(refusal))
+    return items, wrong
+
+
+def _not_linked(reasons: Sequence[str]) -> list[str]:
+    return [f"Not linked: {reason}." for reason in reasons]
 
 
 async def update(context: ToolContext, wanted: Update) -> str:
@@ -138,10 +173,11 @@ async def forget(context: ToolContext, wanted: Forget) -> str:
 
 async def link(context: ToolContext, wanted: Link) -> str:
     def edit(draft: Draft) -> str:
-        one, other = (context.the_one(draft.items.values(), name) for name in (wanted.item, wanted.to))
-        done = draft.link(one, other, context.speaker.origin, on=wanted.linked)
-        word = "linked" if wanted.linked else "parted"
-        return f"They were {word} already." if done == "unchanged" else f"{one.id} and {other.id}: {word}."
+        one, other = (context.the_one(draft.items.values(), name) for name in (wanted.one, wanted.to))
+        on = wanted.action == "link"
+        if draft.link(one, other, context.speaker.origin, on=on) == "unchanged":
+            return "They are linked already." if on else "They aren't linked."
+        return f"{one.id} and {other.id}: {wanted.action}ed."
 
     return await context.change("memory_link", edit)
 
@@ -176,7 +212,8 @@ _SAID: Mapping[str, str] = {
 
 
 TOOLS = (
-    Tool("memory_store", Store, store, aliases=("memory_add",)),
+    Tool("memory_store", Store, store),
+    Tool("memory_add", Add, add),
     Tool("memory_update", Update, update),
     Tool("memory_forget", Forget, forget),
     Tool("memory_link", Link, link),

@@ -18,21 +18,26 @@ NOTHING_FITS = "Nothing is remembered that fits."
 TALK_NOT_SEARCHED = "(What was said here before cannot be searched right now.)"
 
 
-class Search(ToolInput):
-    """Search what you remember of the person you are talking to, beyond what is in front of you."""
+class Recall(ToolInput):
+    """Recall what you remember of the person you are talking to, beyond what is in front of you: the few
+    memories that fit best, with their names and links, or none."""
 
     query: Text = Field(description="What to look for, in the person's words.")
+    limit: int | None = Field(
+        default=None, ge=1, le=50, description="How many items at most; without it as many as are usual here."
+    )
+    category: Category | None = Field(default=None, description="Only this category.")
+    depth: int = Field(default=0, ge=0, le=2, description="How many links to follow from what is found.")
+
+
+class Search(Recall):
+    """Search more widely than memory_recall does: memories of one scope or subject, with their kinds, sources
+    and dates; the newest if none has the words; and what was said here before, where that is archived."""
+
     scope: Name | None = Field(default=None, description='Only this scope: "permanent", "work/technical", …')
     subject: Name | None = Field(
         default=None, description="Only what is about this subject: a name, or user for the person."
     )
-    category: Category | None = Field(default=None, description="Only this category.")
-    depth: int = Field(default=0, ge=0, le=2, description="How many links to follow from what is found.")
-    limit: int | None = Field(default=None, ge=1, le=50, description="How many items at most.")
-
-
-class Remembered(Search):
-    """The same under its other name, answered as a memory block; fewer items, and none when nothing fits."""
 
 
 async def search(context: ToolContext, wanted: Search) -> str:
@@ -42,7 +47,7 @@ async def search(context: ToolContext, wanted: Search) -> str:
     if narrowed:
         return items
     try:
-        said = await context.talk(wanted.query, wanted.limit or 2 * context.items.usual_limit)
+        said = await context.talk(wanted.query, wanted.limit or context.items.usual_limit)
     except MemoryFault as fault:
         log.warning("what was said cannot be searched: %s", fault)
         said = TALK_NOT_SEARCHED
@@ -55,7 +60,7 @@ async def _items(context: ToolContext, wanted: Search) -> str:
     items = [item for item in everything if _fits(item, wanted)]
     if not items:
         return "No item fits." if everything else "Nothing is remembered of this person yet."
-    limit = wanted.limit or 2 * context.items.usual_limit
+    limit = wanted.limit or context.items.usual_limit
     found = await context.found(wanted.query, items, limit)
     head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
     chosen = found or sorted(items, key=by_newest)[:limit]
@@ -69,10 +74,10 @@ async def _items(context: ToolContext, wanted: Search) -> str:
     )
 
 
-async def recalled(context: ToolContext, wanted: Remembered) -> str:
+async def recall(context: ToolContext, wanted: Recall) -> str:
     view, limit = await context.view(), wanted.limit or context.items.usual_limit
     everything = context.visible(view.active())
-    items = [item for item in everything if _fits(item, wanted)]
+    items = [item for item in everything if wanted.category in (None, item.facets.category)]
     found = await context.found(wanted.query, items, limit)
     linked = _linked(context, view, found, wanted.depth)
     return memory_block([*found, *linked[:limit]], names(everything)) or NOTHING_FITS
@@ -104,4 +109,4 @@ def _subject(item: Item) -> str:
     return item.facets.triple[0] if item.facets.triple is not None else "user"
 
 
-TOOLS = (Tool("memory_search", Search, search), Tool("memory_recall", Remembered, recalled, offered=False))
+TOOLS = (Tool("memory_recall", Recall, recall), Tool("memory_search", Search, search))
