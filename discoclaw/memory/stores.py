@@ -5,6 +5,7 @@ switched, that moves along. Memories do not; they are exported and imported.
 """
 
 import logging
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,14 @@ class Disks:
                 _move_decisions(other, self.used)
         for told in self.elsewhere():
             log.warning("%s", told)
+
+    def folders(self) -> set[Path]:
+        """Every folder in which files are written, `cache` and `nostr` beside the stores included."""
+        trees = (self.root, self.root.parent / "cache", self.root.parent / "nostr")
+        found = {Path(folder) for tree in trees for folder, _, _ in os.walk(tree)}
+        for disk in (self.used, *self.beside):  # these two may lie elsewhere
+            found |= {disk.documents(ROLLING).folder, *([disk.durable] if disk.durable is not None else [])}
+        return found
 
     def check(self) -> str | None:
         """What is wrong with one of them as a whole, and the way out; None when all are sound or not there.
