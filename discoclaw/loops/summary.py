@@ -1,9 +1,10 @@
 """The rolling summary of a conversation: makes a new one from the previous one and the unseen messages.
 
 Before a summary is stored, the people whose words it may have are recorded (user ids, in the cursor
-`people-<session>`), so that an erasing finds it; a DM needs no such record. What people said before their
-memory was erased is left out. In a channel the same call also returns what is new for the group's memory:
-themes and decisions.
+`people-<session>`), so that an erasing finds it; a DM needs no such record. The cursor `summary-<session>` =
+{upTo, count} has the newest message that was seen and the number of messages in the summary. What people
+said before their memory was erased is left out. In a channel the same call also returns what is new for the
+group's memory: themes and decisions.
 """
 
 import logging
@@ -84,13 +85,17 @@ class SummaryLoop:
         known = _up_to(await self._cursors.get(_seen(session_key)))
         return max(known, self._erased_up_to(session_key))
 
-    async def saw(self, session_key: str, up_to: int) -> None:
-        """Keep everything up to this message out of later summaries."""
+    async def saw(self, session_key: str, up_to: int, *, added: int = 0, anew: bool = False) -> None:
+        """Keep everything up to this message out of later summaries.
+
+        `added` messages are now in the summary, and only they if it was begun `anew`.
+        """
 
         def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if up_to <= self._erased_up_to(session_key):
                 return None
-            return {"upTo": str(max(up_to, _up_to(known)))}
+            number = added + (0 if anew else _count(known))
+            return {"upTo": str(max(up_to, _up_to(known))), **({"count": number} if number else {})}
 
         await self._cursors.update(_seen(session_key), further)
 
@@ -122,6 +127,7 @@ class SummaryLoop:
             max_tokens=max(2048, self._max_chars),
         )
         summary = clip(answer.summary.strip(), self._max_chars)
+        stored = False
         if summary:
             if not await self._note(session_key, people, previous):
                 return True  # once more, without the words of people erased meanwhile
@@ -129,7 +135,11 @@ class SummaryLoop:
             if stored and known is not None:
                 await self._learn(session_key, answer, batch[-1], known, people)
         backlog.take(batch)
-        await self.saw(session_key, backlog.taken[session_key])
+        added = len(batch) if stored else 0
+        anew = stored and not previous.summary
+        await self.saw(session_key, backlog.taken[session_key], added=added, anew=anew)
+        if stored:
+            self._rolling.counted(session_key)
         return not waited.isdisjoint(backlog.waiting)
 
     async def _note(self, session_key: str, people: Mapping[str, int], previous: Rolling) -> bool:
@@ -210,7 +220,7 @@ class NoSummary(SummaryLoop):
     async def seen_up_to(self, session_key: str) -> int:
         return 0
 
-    async def saw(self, session_key: str, up_to: int) -> None:
+    async def saw(self, session_key: str, up_to: int, *, added: int = 0, anew: bool = False) -> None:
         """Does nothing."""
 
     async def run(self, session_key: str, backlog: Backlog) -> bool:
@@ -224,6 +234,11 @@ def _listed(title: str, texts: Sequence[str]) -> list[str]:
 
 def _seen(session_key: str) -> str:
     return f"summary-{session_key}"
+
+
+def _count(cursor: Mapping[str, object]) -> int:
+    value = cursor.get("count")
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _up_to(cursor: Mapping[str, object]) -> int:
