@@ -131,7 +131,7 @@ def branches(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
         say(text.branches(there, counts))
         return
     rows = [
-        asdict(branch) | {"current": name == there.current, "active": counts[name]}
+        asdict(branch) | {"private": branch.private, "current": name == there.current, "active": counts[name]}
         for name, branch in there.all.items()
     ]
     say_json({"current": there.current, "branches": rows})
