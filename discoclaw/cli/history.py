@@ -23,6 +23,7 @@ from discoclaw.cli.common import (
     say_json,
     view_at_local,
 )
+from discoclaw.cli.listing import AnySubjectArg, print_list
 from discoclaw.core import compare
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
@@ -42,7 +43,7 @@ POINT = (
 
 @commands.command()
 def log(
-    who: SubjectArg,
+    who: AnySubjectArg = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="Show each commit on one line.")] = False,
     branch: Annotated[
         str | None, typer.Option("--branch", help="Show only this branch, not all of them.")
@@ -56,6 +57,9 @@ def log(
 
     Example: discoclaw memory log 123456789012345678 --oneline --branch main --limit 20
     """
+    if who is None:
+        print_list(as_json=as_json, then="log")
+        return
     one = inspect_subject(who)
     if as_json:
         say_json([commit.to_json() for commit in _commits(one.history, branch)[::-1][:limit]])

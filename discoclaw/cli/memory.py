@@ -11,35 +11,26 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from discoclaw import settings as settings_module
-from discoclaw.cli import change, erase, exchange, history, records, verify
+from discoclaw.cli import change, erase, exchange, history, listing, records, verify
 from discoclaw.cli.common import (
     LOCAL_TIMES,
     AsJson,
     OnBranch,
-    SubjectArg,
-    inspect_all,
     inspect_subject,
     item_json,
     local_day,
-    local_time,
-    note,
-    note_other_stores,
     nothing_text,
     print_table,
     say,
     say_json,
     view_at_local,
 )
+from discoclaw.cli.listing import AnySubjectArg, print_list
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.times import iso_ms
 from discoclaw.core.view import View
-from discoclaw.memory.disk.port import Disk
-from discoclaw.memory.subjects.inspect import Inspection, recorded
 from discoclaw.show import text
 from discoclaw.show.words import line, short
-from discoclaw.storage import disks_of
 
 memory = typer.Typer(
     help="See what is remembered and where it came from; change, merge and undo it; export, import, erase.",
@@ -47,61 +38,18 @@ memory = typer.Typer(
 )
 
 
-@memory.command("list")
-def list_(as_json: AsJson = False) -> None:
-    """List every person and channel that the bot remembers something about.
-
-    Example: discoclaw memory list
-    """
-    settings = settings_module.load()
-    with disks_of(settings) as stores:
-        there = _with_records(inspect_all(settings), stores.used)
-    note_other_stores(settings)
-    for one in there:
-        if not one.commits:
-            for fault in one.faults:
-                note(f"{one.subject}: {fault}")
-    if as_json:
-        say_json([_summary(one) | {"last_change": _last_change_iso(one)} for one in there])
-        return
-    if not there:
-        say(f"Nothing is remembered in {settings.memory_dir}.")
-        return
-    columns = ("subject", "branch", "active", "forgotten", "commits", "last change")
-    table = Table(*columns)
-    for one in there:
-        last = local_time(one.view.updated_at) if one.view.commits else ""
-        table.add_row(*(Text(line(str(cell))) for cell in (*_summary(one).values(), last)))
-    print_table(table)
-
-
-def _with_records(there: list[Inspection], disk: Disk) -> list[Inspection]:
-    """The same, with subjects that have a profile but nothing remembered yet."""
-    known = {one.subject: one for one in there}
-    return [known.get(subject) or Inspection(subject, History(), ()) for subject in recorded(disk)]
-
-
-def _summary(one: Inspection) -> dict[str, Any]:
-    active = len(one.view.active())
-    return {
-        "subject": one.subject,
-        "branch": one.history.branches.current,
-        "active": active,
-        "forgotten": len(one.view.items) - active,
-        "commits": len(one.commits),
-    }
-
-
-def _last_change_iso(one: Inspection) -> str:
-    return iso_ms(one.view.updated_at)[:16] + "Z" if one.view.commits else ""
+memory.command("list")(listing.list_)
 
 
 @memory.command()
-def show(who: SubjectArg, as_json: AsJson = False) -> None:
+def show(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
     """Show what the bot remembers about one person, newest first and forgotten items last.
 
     Example: discoclaw memory show 123456789012345678
     """
+    if who is None:
+        print_list(as_json=as_json, then="show")
+        return
     one = inspect_subject(who)
     if as_json:
         items = [item_json(item) for item in one.view.items.values()]
@@ -129,7 +77,7 @@ def _marks(item: Item) -> str:
 
 @memory.command()
 def view(
-    who: SubjectArg,
+    who: AnySubjectArg = None,
     at: Annotated[
         str | None, typer.Option("--at", help=f"{history.POINT} A date means the end of that day.")
     ] = None,
@@ -140,6 +88,9 @@ def view(
 
     Example: discoclaw memory view 123456789012345678 --at 2026-02-03
     """
+    if who is None:
+        print_list(as_json=as_json, then="view")
+        return
     one = inspect_subject(who)
     shown = _view_at(one.history, at, branch)
     if as_json:
@@ -165,11 +116,14 @@ def _view_json(view: View) -> dict[str, Any]:
 
 
 @memory.command()
-def branches(who: SubjectArg, as_json: AsJson = False) -> None:
+def branches(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
     """List the branches (personas) of one person. The current one is marked with a star.
 
     Example: discoclaw memory branches 123456789012345678
     """
+    if who is None:
+        print_list(as_json=as_json, then="branches")
+        return
     history = inspect_subject(who).history
     there = history.branches
     counts = {name: len(history.view(branch.head).active()) for name, branch in there.all.items()}
@@ -177,18 +131,21 @@ def branches(who: SubjectArg, as_json: AsJson = False) -> None:
         say(text.branches(there, counts))
         return
     rows = [
-        asdict(branch) | {"current": name == there.current, "active": counts[name]}
+        asdict(branch) | {"private": branch.private, "current": name == there.current, "active": counts[name]}
         for name, branch in there.all.items()
     ]
     say_json({"current": there.current, "branches": rows})
 
 
 @memory.command()
-def stats(who: SubjectArg, as_json: AsJson = False) -> None:
+def stats(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
     """Show statistics about one person's memory: how many items of which kinds, since when, made by whom.
 
     Example: discoclaw memory stats 123456789012345678
     """
+    if who is None:
+        print_list(as_json=as_json, then="stats")
+        return
     one = inspect_subject(who)
     if as_json:
         say_json({"subject": one.subject} | text.stats_json(one.history))

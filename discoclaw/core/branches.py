@@ -30,9 +30,9 @@ _NAME = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]{0,31}")
 class Branch:
     """A branch, which people know as a persona.
 
-    `head` is its newest commit, `persona` its description, `created_at` in ms. `base` is the commit it was
-    created at, None for `main` and for a branch that was created empty. `private`: the description was given
-    in private, so it is only shown there.
+    `head` is its newest commit, `persona` its description. `created_at` (ms) is for `main` the time of its
+    first commit, 0 before that. `base` is the commit it was created at, None for `main` and for a branch that
+    was created empty. `metadata` is that of the ref that created it.
     """
 
     name: str
@@ -40,7 +40,12 @@ class Branch:
     persona: str = ""
     created_at: int = 0
     base: str | None = None
-    private: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def private(self) -> bool:
+        """Whether the description was given in private, so that it is only shown there."""
+        return self.metadata.get("private") is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,12 @@ class Branches:
         if isinstance(record, Commit):
             # A commit may come for a branch whose creation another replica has not sent yet.
             before = self.all.get(name) or Branch(name, record.parent_id, "", now, record.parent_id)
-            return replace(self, all={**self.all, name: replace(before, head=record.id)}, last_ms=last)
+            after = replace(before, head=record.id, created_at=before.created_at or now)
+            return replace(self, all={**self.all, name: after}, last_ms=last)
         if record.action == "create":
             if name in self.all:  # another replica created it too; the first one stays as it is
                 return replace(self, last_ms=last)
-            private = record.metadata.get("private") is True
-            made = Branch(name, record.head, record.persona, now, record.head, private)
+            made = Branch(name, record.head, record.persona, now, record.head, record.metadata)
             return replace(self, all={**self.all, name: made}, last_ms=last)
         if record.action == "switch" and name in self.all:
             moves = (*self.moves, (_asked_at(record, now), name))

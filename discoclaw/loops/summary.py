@@ -6,8 +6,9 @@ memory was erased is left out. In a channel the same call also returns what is n
 themes and decisions.
 
 The cursor `summary-<session>` has the newest message in the summary (`upTo`), the message after which the
-summary begins (`from`), and when it was stored (`at`). If that summary is gone, it is made again from what
-was said since `from`. A clear and an erasing remove `from` and `at`: what they ended never comes back.
+summary begins (`from`), the number of messages in it (`count`), and when it was stored (`at`). If that
+summary is gone, it is made again from what was said since `from`. A clear and an erasing leave nothing but
+`upTo`: what they ended never comes back.
 """
 
 import logging
@@ -116,8 +117,11 @@ class SummaryLoop:
 
         await self._cursors.update(_seen(session_key), further)
 
-    async def _took(self, session_key: str, up_to: int) -> None:
-        """Note that the messages up to this one are in the summary, unless it was cleared meanwhile."""
+    async def _took(self, session_key: str, up_to: int, *, added: int, anew: bool) -> None:
+        """Note that the messages up to this one are in the summary, unless it was cleared meanwhile.
+
+        `added` of them are new in it, and only they are in it if it was begun `anew`.
+        """
         at = (await self._rolling.get(session_key)).updated_at
         if not at:
             await self.saw(session_key, up_to)
@@ -126,10 +130,11 @@ class SummaryLoop:
         def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if up_to <= self._erased_up_to(session_key):
                 return None
+            before, count = _up_to(known), added + (0 if anew else _count(known))
+            stored = {"count": count, "at": at}
             if "from" in known:  # not the later of two: a summary that is made again begins far back
-                return {"upTo": str(up_to), "from": str(_up_to(known, "from")), "at": at}
-            before = _up_to(known)
-            return {"upTo": str(max(up_to, before)), "from": str(before), "at": at}
+                return {"upTo": str(up_to), "from": str(_up_to(known, "from")), **stored}
+            return {"upTo": str(max(up_to, before)), "from": str(before), **stored}
 
         await self._cursors.update(_seen(session_key), further)
 
@@ -161,6 +166,7 @@ class SummaryLoop:
             max_tokens=max(2048, self._max_chars),
         )
         summary = clip(answer.summary.strip(), self._max_chars)
+        stored = False
         if summary:
             if not await self._note(session_key, people, previous):
                 return True  # once more, without the words of people erased meanwhile
@@ -168,7 +174,14 @@ class SummaryLoop:
             if stored and known is not None:
                 await self._learn(session_key, answer, batch[-1], known, people)
         backlog.take(batch)
-        await self._took(session_key, backlog.taken[session_key])
+        await self._took(
+            session_key,
+            backlog.taken[session_key],
+            added=len(batch) if stored else 0,
+            anew=stored and not previous.summary,
+        )
+        if stored:
+            self._rolling.counted(session_key)
         return not waited.isdisjoint(backlog.waiting)
 
     async def _note(self, session_key: str, people: Mapping[str, int], previous: Rolling) -> bool:
@@ -272,6 +285,11 @@ def _listed(title: str, texts: Sequence[str]) -> list[str]:
 
 def _seen(session_key: str) -> str:
     return f"summary-{session_key}"
+
+
+def _count(cursor: Mapping[str, object]) -> int:
+    value = cursor.get("count")
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _up_to(cursor: Mapping[str, object], name: str = "upTo") -> int:

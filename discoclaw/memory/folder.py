@@ -3,15 +3,18 @@
 Blocking. Independent of what is in the stores.
 """
 
+import logging
 from collections.abc import Callable
 
 from filelock import FileLock, Timeout
 
 from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.core.ports import Clock
-from discoclaw.memory.disk import lock_holder
+from discoclaw.memory.disk import lock_holder, temporary
 from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.stores import Disks
+
+log = logging.getLogger(__name__)
 
 
 class DataFolder:
@@ -24,13 +27,15 @@ class DataFolder:
         self._lock = FileLock(self._root / ".lock", thread_local=False)
 
     def open(self, then: Callable[[], None]) -> None:
-        """Take the folder for this process, prepare the stores, and call `then`.
+        """Take the folder for this process, clear what killed writes left, prepare the stores, call `then`.
 
         Raises FolderInUse, naming the other process, or MemoryFault if the folder cannot be created or used;
         it is released then.
         """
         self._take()
         try:
+            for stays in temporary.sweep(self._disks.folders())[1]:
+                log.warning("the leftover of a killed write could not be removed: %s", stays)
             lock_holder.note(self._root, self._clock())
             self._disks.open()
             then()

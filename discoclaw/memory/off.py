@@ -208,6 +208,9 @@ class NoSummaries(_Nothing, RollingMemory):
     async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
         return False
 
+    def counted(self, session_key: str) -> None:
+        """Does nothing."""
+
     async def clear(self, session_key: str, *, by: str | None = None) -> NoReturn:
         raise Refused(self._why)
 

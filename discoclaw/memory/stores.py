@@ -5,6 +5,7 @@ decisions are moved. Memories are not; they are exported and imported.
 """
 
 import logging
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,14 @@ class Disks:
                 _move_decisions(other, self.used)
         for told in self.elsewhere():
             log.warning("%s", told)
+
+    def folders(self) -> set[Path]:
+        """Every folder in which files are written, `cache` and `nostr` beside the stores included."""
+        trees = (self.root, self.root.parent / "cache", self.root.parent / "nostr")
+        found = {Path(folder) for tree in trees for folder, _, _ in os.walk(tree)}
+        for disk in (self.used, *self.beside):  # these two may lie elsewhere
+            found |= {disk.documents(ROLLING).folder, *([disk.durable] if disk.durable is not None else [])}
+        return found
 
     def check(self) -> str | None:
         """Return what is wrong with one of them, and the way out; None if all are sound or absent.

@@ -10,6 +10,7 @@ from discoclaw.core import errors
 from discoclaw.core.errors import ModelBadOutput, ModelError
 from tests.app.conftest import Start
 from tests.app.models import Scripted
+from tests.memory.kit import kill_while_writing
 
 
 def model_errors() -> list[type[ModelError]]:
@@ -191,3 +192,18 @@ class TestTheLoopsNeverDelayAnAnswer:
             model.release.set()
             world.env.settle_timeout = 20
             await world.settle()
+
+
+class TestAProcessWasKilledInTheMiddleOfAWrite:
+    async def test_the_next_start_removes_the_half_written_files(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, "!memory remember I like tea")
+            data, durable = world.folder / "data", world.durable(world.ann)
+            before = durable.read_bytes()
+            summary = data / "memory" / "rolling" / "discord:channel:1.json"
+            kill_while_writing(durable, summary, data / "cache" / "responses" / "user-1.json")
+            assert len([*data.rglob(".*.tmp")]) == 3
+            await world.restart()
+            assert [*data.rglob(".*.tmp")] == []
+            assert durable.read_bytes() == before
+            assert not summary.exists()

@@ -1,12 +1,14 @@
 """The whole bot with a relay: what goes there, what comes back, and what the owner's key may do."""
 
 import asyncio
+import base64
 import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import nacl.secret
 import pytest
 from pydantic import SecretStr
 
@@ -193,3 +195,38 @@ class TestSettings:
         with pytest.raises(SettingsError, match=r"PLAINTEXT=1: wss://relay\.example\.org/ is") as error:
             build(settings, model=Scripted())
         assert "hunter2" not in str(error.value) and "sesame" not in str(error.value)
+
+
+class TestASummaryOnRelays:
+    SECRET = bytes(range(32))
+
+    def payload(self, relay: LyingRelay) -> dict[str, object]:
+        """The one summary that the relay serves, decrypted with the key of the settings alone."""
+        (event,) = [event for event in relay.events if event["kind"] == 30094]
+        content = nacl.secret.SecretBox(self.SECRET).decrypt(base64.b64decode(event["content"]))
+        payload = json.loads(content)
+        assert isinstance(payload, dict)
+        return payload
+
+    async def talk(self, world: World, *texts: str) -> None:
+        """Send messages, each of which is answered by one message; then let the mirror catch up."""
+        for text in texts:
+            await world.ann.send(world.general, text)
+        await world.settle()
+        await world.mirror.flush(10)
+
+    async def test_says_how_many_messages_are_in_it(self, start: Start) -> None:
+        more = {"nostr_box_key": SecretStr(self.SECRET.hex()), "summary_every": 2}
+        async with LyingRelay() as relay, start(**mirrored(relay, **more)) as world:
+            await self.talk(world, "Let us plan the garden", "With tomatoes")
+            assert self.payload(relay)["message_count"] == 4
+            await self.talk(world, "And a pond", "With fish", "They are orange")
+            assert self.payload(relay)["message_count"] == 8  # the fifth message waits for its turn
+            await world.restart()
+            await self.talk(world, "A bench too", "In the shade")
+            assert self.payload(relay)["message_count"] == 14
+            (file,) = (world.folder / "data" / "memory" / "rolling").iterdir()
+            assert list(json.loads(file.read_bytes())) == ["summary", "updatedAt"]
+            await world.ann.send(world.general, "!memory reset rolling")
+            await self.talk(world, "Something else", "Entirely")
+            assert self.payload(relay)["message_count"] == 4

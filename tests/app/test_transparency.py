@@ -26,6 +26,24 @@ class TestTheMirror:
             assert "- [fact] I like cake" in ann
             assert "coffee" not in ann
 
+    async def test_of_a_person_without_memories_it_names_no_date(self, start: Start) -> None:
+        async with start(durable_every=100) as world:
+            await mirrored(world)
+            await world.ann.send(world.general, "Let us plan the garden")
+            await world.ann.send(world.general, "With tomatoes and beans")
+            await world.settle()
+            (text,) = [message.content for message in world.dev.pinned_messages()]
+            head, _, summary = text.partition("\n\n**Summary of the conversation** (")
+            assert head.splitlines() == [
+                f"**Memory of ann** ({world.ann.id})",
+                "no changes yet",
+                "",
+                "**What I remember**",
+                "nothing yet",
+            ]
+            assert "garden" in summary
+            assert "<t:0:R>" not in text
+
     async def test_a_restart_goes_on_with_the_same_message_and_shows_what_changed_meanwhile(
         self, start: Start
     ) -> None:

@@ -58,6 +58,33 @@ class TestExport:
         assert files == zipped
         assert "is not empty" in shell.refuses("export", "123", "--format", "objects", "-o", str(folder))
 
+    def test_branches_have_their_name_head_persona_time_and_metadata(self, shell: Shell) -> None:
+        folder = exported(shell, "--format", "objects", name="objects")
+        found = json.loads((folder / "branches.json").read_bytes())
+        for branch in found.values():
+            assert (folder / "commits" / f"{branch.pop('head')}.json").exists()
+        assert found == {
+            "main": {
+                "name": "main",
+                "persona": "",
+                "created_at": "2026-02-03T16:30:35.000Z",
+                "metadata": {},
+                "current": True,
+            },
+            "coding": {
+                "name": "coding",
+                "persona": "Terse; talks about code.",
+                "created_at": "2026-02-03T16:32:35.000Z",
+                "metadata": {"by": "command"},
+                "current": False,
+            },
+        }
+        listed = shell.json("branches", "123")["branches"]
+        assert [(one["created_at"], one["metadata"]) for one in listed] == [
+            (1770136235000, {}),
+            (1770136355000, {"by": "command"}),
+        ]
+
     @pytest.mark.parametrize("format_", ["json", "markdown", "objects"])
     def test_to_stdout_there_is_nothing_but_the_export(self, shell: Shell, format_: str) -> None:
         code, printed, said = shell.process("export", "123", "--format", format_, "--output", "-")

@@ -185,6 +185,25 @@ class TestList:
         assert (rows["group-7"]["active"], rows["user-789"]["commits"]) == (1, 0)
         assert "user-789" in known.says("list")
 
+    @pytest.mark.parametrize("verb", ["log", "branches", "show", "view", "stats"])
+    def test_a_verb_about_one_person_lists_everybody_if_none_is_named(self, known: Shell, verb: str) -> None:
+        known.says("set", "group:7", "--theme", "Boats")
+        *table, then = known.says(verb).splitlines()
+        rows = [[cell.strip() for cell in row.split("│")[1:-1]] for row in table if row.startswith("│")]
+        assert rows[0][:-1] == ["group-7", "", "main", "1", "0", "1"]
+        assert rows[1:] == [
+            ["user-123", "Annie", "main", "2", "0", "8", "2026-02-03 16:38"],
+            ["user-456", "", "main", "1", "0", "1", "2026-02-03 16:39"],
+            ["user-789", "Carl", "main", "0", "0", "0", ""],
+        ]
+        assert then == f"Say whose, for example: discoclaw memory {verb} group-7"
+        assert known.json(verb) == known.json("list")
+        assert [row["name"] for row in known.json(verb)] == ["", "Annie", "", "Carl"]
+
+    def test_a_verb_about_nobody_says_that_there_is_nobody(self, empty: Shell) -> None:
+        assert empty.says("log") == f"Nothing is remembered in {empty.memory_folder}.\n"
+        assert list(empty.folder.iterdir()) == []
+
     def test_the_other_verbs_know_channels_too(self, known: Shell) -> None:
         known.says("set", "group:7", "--theme", "Boats")
         assert "Boats" in known.says("show", "group:7")

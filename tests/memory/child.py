@@ -14,6 +14,7 @@ import random
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,22 @@ def overwrite(path: str) -> None:
     for number in range(sys.maxsize):
         write_atomic(Path(path), f"{number}\n".encode() * 20_000)
         say(number)
+
+
+def pause_before_rename(*paths: str) -> None:
+    """Replace each file by "zebra" in its own thread; wait before each rename for the end of the input."""
+
+    def pause(event: str, args: tuple[Any, ...]) -> None:
+        if event == "os.rename":
+            say("before the rename")
+            sys.stdin.read()
+
+    sys.addaudithook(pause)
+    writers = [threading.Thread(target=write_atomic, args=(Path(path), b"zebra")) for path in paths]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
 
 
 def overwrite_full(path: str) -> None:
@@ -286,6 +303,7 @@ PROGRAMS = {
     for program in (
         overwrite,
         overwrite_full,
+        pause_before_rename,
         append_full,
         hold,
         commit_for_ever,

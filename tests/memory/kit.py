@@ -191,6 +191,15 @@ def run_child(*arguments: str | Path) -> Any:
     return json.loads(printed)
 
 
+def kill_while_writing(*paths: Path) -> None:
+    """Let a real process replace each file with "zebra", and kill it right before each rename."""
+    with start_child("pause_before_rename", *paths) as child:
+        assert child.stdout is not None
+        for _ in paths:
+            assert json.loads(child.stdout.readline()) == "before the rename"
+        child.kill()
+
+
 class Doomed:
     """Runs a program of `child` again and again, each time in a new process that is killed with SIGKILL."""
 

@@ -58,7 +58,8 @@ class TestJson:
                 "name": "main",
                 "head": history.branches.all["main"].head,
                 "persona": "",
-                "created_at": None,
+                "created_at": "2026-02-03T16:30:35.000Z",
+                "metadata": {},
                 "current": False,
             },
             {
@@ -66,6 +67,7 @@ class TestJson:
                 "head": history.branches.all["coding"].head,
                 "persona": "the programmer",
                 "created_at": "2026-02-03T16:32:35.000Z",
+                "metadata": {},
                 "current": True,
             },
         ]

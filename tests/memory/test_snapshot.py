@@ -129,7 +129,7 @@ KNOWN_FIELDS = {
     *("id", "kind", "text", "tags", "status", "source", "created_at", "facets"),
     *("author", "sensitivity", "scope", "confidence", "key", "category", "links", "triple"),
     *("all", "current", "moves", "last_ms", "turned_ms"),
-    *("name", "persona", "base", "private"),
+    *("name", "persona", "base", "metadata"),
     *("item_id", "reason", "event_id", "other_id"),
 }
 

@@ -23,7 +23,8 @@ def snapshot(name: str, user_id: str, view: View, rolling: Rolling, place: str, 
     """
     items = [item for item in view.active() if item.facets.sensitivity == "normal"]
     items.sort(key=lambda item: -item.updated_at)
-    head = [f"**Memory of {name}** ({user_id})", f"updated {ago(view.updated_at)}", ""]
+    changed = f"updated {ago(view.updated_at)}" if view.updated_at else "no changes yet"
+    head = [f"**Memory of {name}** ({user_id})", changed, ""]
     head.append("**What I remember**")
     lines = [_line(item) for item in items]
     tail: list[str] = []

@@ -105,6 +105,10 @@ class RollingMemory(PersonalData):
             self._changes.written(f"{SESSION}{session_key}")
             return True
 
+    def counted(self, session_key: str) -> None:
+        """Tell listeners that what is recorded beside the summary (its last message, its length) changed."""
+        self._changes.written(f"{SESSION}{session_key}")
+
     async def clear(self, session_key: str, *, by: str | None = None) -> None:
         """Remove the summary of this session only. A summary being made now will not be stored.
 

@@ -1,8 +1,8 @@
 """Crash-safe files: a write takes effect completely or not at all, and never overwrites an unreadable file.
 
-A write goes to a temporary file in the same folder, which is synced and renamed over the target; then the
-folder is synced too. Appends are synced before they count. Everything here blocks: callers use one thread for
-a whole operation. Independent of what the bytes mean.
+A write goes to a temporary file in the same folder (`temporary`), which is synced and renamed over the
+target; then the folder is synced too. Appends are synced before they count. Everything here blocks: callers
+use one thread for a whole operation. Independent of what the bytes mean.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import copy_context
 from functools import partial
@@ -21,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
+from discoclaw.memory.disk import temporary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,20 +63,28 @@ def write_atomic(
     permissions, before the umask, from its first byte on. Raises OSError; the old file is then unchanged.
     """
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with _opened(temporary, os.O_EXCL, mode) as handle:
-            _write(handle, content)
-            os.fsync(handle)
-            stamp = _stamp(os.fstat(handle))
-        if not still():
-            os.unlink(temporary)
-            return None
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    claimed = False
+    while not claimed:
+        made = os.path.join(folder, temporary.name_for(name))
+        with contextlib.ExitStack() as stack:
+            try:
+                handle = stack.enter_context(_opened(made, os.O_EXCL, mode))
+                if not (claimed := temporary.claim(handle)):
+                    continue
+                _write(handle, content)
+                os.fsync(handle)
+                stamp = _stamp(os.fstat(handle))
+                if os.name == "nt":  # pragma: no cover - an open file cannot be renamed there
+                    stack.close()
+                if not still():
+                    os.unlink(made)
+                    return None
+                os.replace(made, path)
+            except BaseException:
+                stack.close()
+                with contextlib.suppress(OSError):
+                    os.unlink(made)
+                raise
     sync_folder(folder)
     return stamp
 

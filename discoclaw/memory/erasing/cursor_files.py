@@ -16,7 +16,7 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import Documents
-from discoclaw.memory.erasing.files import JSON, half_written, json_names, remove_named
+from discoclaw.memory.erasing.files import JSON, json_names, remove_named
 
 T = TypeVar("T")
 
@@ -73,7 +73,6 @@ class CursorFiles(PersonalData):
             return Removed(left=(f"{self._folder.folder}: {error}",))
         removed, stays = remove_named(self._folder, gone), list[str]()
         try:
-            stays += self._folder.remove(half_written(self._folder))[1]
             for name in json_names(self._folder):
                 if name in seen:
                     stays += self._rewrite(name, _advanced, erasure.at)

@@ -50,8 +50,3 @@ def called(folder: Documents, names: Collection[str]) -> list[str]:
 def json_names(folder: Documents) -> list[str]:
     """The names of the JSON texts in a folder, without copies and leftovers. Raises OSError."""
     return [name for name in folder.names() if name.endswith(JSON)]
-
-
-def half_written(folder: Documents) -> list[str]:
-    """Files that killed writers left in a folder. Raises OSError."""
-    return [name for name in folder.names() if name.startswith(".") and name.endswith(".tmp")]

@@ -13,7 +13,7 @@ from discoclaw.memory.disk import cursors
 from discoclaw.memory.disk.files import render_json, safe_id
 from discoclaw.memory.disk.port import INTENTS, Disk
 from discoclaw.memory.erasing.cursor_files import texts_of
-from discoclaw.memory.erasing.files import JSON, called, half_written, json_names
+from discoclaw.memory.erasing.files import JSON, called, json_names
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,6 @@ class Intents:
 
     def load(self, now_ms: int) -> list[Intent]:
         """Read the intents; an unreadable one is dated now. Raises OSError."""
-        self._folder.remove(half_written(self._folder))  # an intent takes effect only when it is complete
         found = list(self._on_disk(now_ms))
         self.pending |= {intent.subject: intent for intent in found}
         return found

@@ -4,6 +4,9 @@ An erasing visits them in this order, so that after being killed it finds again 
 destroys what a database still stores of removed rows.
 """
 
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.subject import dm_of, group_of, user_of
 from discoclaw.memory.conversations import clears
@@ -19,6 +22,7 @@ from discoclaw.memory.disk.port import (
     Documents,
     FileDocuments,
 )
+from discoclaw.memory.disk.temporary import sweep
 from discoclaw.memory.erasing.cursor_files import CursorFiles
 from discoclaw.memory.erasing.files import JSON, NamedFiles, called
 from discoclaw.memory.erasing.groups import GroupRecords
@@ -80,6 +84,18 @@ class ClearLines(PersonalData):
             return Removed(left=tuple(self._folder.remove(copies)[1]))
         except OSError as error:
             return Removed(left=(str(error),))
+
+
+class Leftovers(PersonalData):
+    """The temporary files of killed writes, which may have anybody's words, in all `folders`."""
+
+    name = "leftovers"
+
+    def __init__(self, folders: Callable[[], Iterable[Path]]) -> None:
+        self._folders = folders
+
+    def erase(self, erasure: Erasure) -> Removed:
+        return Removed(left=tuple(sweep(self._folders())[1]))
 
 
 class FreedSpace(PersonalData):

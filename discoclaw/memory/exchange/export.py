@@ -90,6 +90,7 @@ def _branch(history: History, branch: Branch) -> dict[str, Any]:
         "head": branch.head,
         "persona": branch.persona,
         "created_at": iso_ms(branch.created_at) if branch.created_at else None,
+        "metadata": dict(branch.metadata),
         "current": branch.name == history.branches.current,
     }
 

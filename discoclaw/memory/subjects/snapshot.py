@@ -20,7 +20,7 @@ from discoclaw.memory.disk.files import write_atomic
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

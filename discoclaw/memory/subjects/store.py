@@ -29,7 +29,7 @@ from discoclaw.memory.disk.files import in_thread, to_its_end
 from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk, FileDocuments, Ledgers
 from discoclaw.memory.erasing.erase import Erased, Eraser
 from discoclaw.memory.erasing.groups import unerased
-from discoclaw.memory.erasing.store_files import files_of
+from discoclaw.memory.erasing.store_files import Leftovers, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
@@ -72,7 +72,8 @@ class Memory:
         snapshots = disks.root.parent / "cache" / "views"
         self._opener = Opener(self.disk, snapshots, self._tombstones, max_items=max_items, clock=clock)
         files = (files_of(disk, FileDocuments(snapshots)) for disk in (self.disk, *disks.beside))
-        self.personal = Registry([*(part for parts in files for part in parts), self._entries])
+        parts = [part for parts in files for part in parts]
+        self.personal = Registry([*parts, Leftovers(disks.folders), self._entries])
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
         self.eraser = Eraser(self.disk, self._tombstones, self.personal, cursors)
         self._erase = SubjectEraser(

@@ -1,0 +1,72 @@
+"""The temporary files of writes: their names, and removing those that a killed process left.
+
+A writer locks its temporary file until it has renamed it, and the system releases the locks of a process
+that is killed. So a temporary file that nobody has locked is a leftover, whichever process wrote it. Windows,
+which has no such locks, removes no file that is open. Blocking.
+"""
+
+import os
+import re
+import secrets
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+_OURS = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
+
+
+def name_for(name: str) -> str:
+    """A new name for the temporary file of a write to the file `name`."""
+    return f".{name}.{secrets.token_hex(4)}.tmp"
+
+
+def claim(handle: int) -> bool:
+    """Lock a temporary file that was just created. Returns False if it has been removed as a leftover."""
+    if sys.platform != "win32":
+        with suppress(OSError):  # a mount without locks: there nothing is removed either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    return os.fstat(handle).st_nlink > 0 or os.name == "nt"
+
+
+def sweep(folders: Iterable[Path]) -> tuple[int, list[str]]:
+    """Remove the leftovers in these folders. Returns how many there were, and which stay and why."""
+    removed, left = 0, list[str]()
+    for folder in folders:
+        try:
+            names = [name for name in os.listdir(folder) if _OURS.fullmatch(name)]
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            left.append(f"{folder}: {error.strerror or error}")
+            continue
+        for path in (folder / name for name in names):
+            try:
+                removed += _remove_unlocked(path)
+            except OSError as error:
+                left.append(f"{path}: {error.strerror or error}")
+    return removed, left
+
+
+def _remove_unlocked(path: Path) -> bool:
+    """Remove a temporary file unless its writer is alive. Returns whether it was removed. Raises OSError."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    if sys.platform == "win32":  # pragma: no cover - there the system refuses to remove an open file
+        path.unlink(missing_ok=True)
+        return True
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:  # its writer was quicker
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
