@@ -43,12 +43,14 @@ class Items:
 
     `redacted` counts the entries from which a secret was removed. A time of 0 means that none was given.
     `skips_known`: entries that are known already, by id, key or text, are skipped without a question.
+    `notes` are sentences about what is missing in the file.
     """
 
     items: tuple[Item, ...]
     rejected: tuple[str, ...] = ()
     redacted: int = 0
     skips_known: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

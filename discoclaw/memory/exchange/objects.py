@@ -4,7 +4,7 @@ Every id and every hash is verified. A folder gives back the identical records, 
 branches have to agree with what its records make, so that no missing file goes unnoticed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
@@ -169,12 +169,12 @@ def read_objects(tree: Tree, base: str) -> Records:
     if missing := [name for name in (REFS, BRANCHES, HEAD) if base + name not in tree.names]:
         raise Refused(f"{said}{missing[0]} is missing, which tells of the branches; export it anew")
     events: dict[str, tuple[Any, int]] = {}
-    for key, _, content in _objects(tree, base, EVENTS):
+    for key, _, content in objects(tree, base, EVENTS):
         events[key] = parse_json(f"{said}{EVENTS}/{key}.json", content), len(content)
     used: set[str] = set()
     left = MOST_UNPACKED  # a small event in a million commits is a large history
     entries: list[tuple[str, Record]] = []
-    for _, name, content in _objects(tree, base, COMMITS):
+    for _, name, content in objects(tree, base, COMMITS):
         value = parse_json(name, content)
         keys = value.get("events") if isinstance(value, dict) else None
         if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):
@@ -183,7 +183,7 @@ def read_objects(tree: Tree, base: str) -> Records:
             raise Refused(f"{name} names the event {lost[0][:60]!r}, which is not there; export it anew")
         left -= sum(events[one][1] for one in keys)
         if left < 0:
-            raise Refused(f"{tree.name} holds a history of more than {MOST_UNPACKED // MIB} MiB; import less")
+            raise Refused(too_long(tree))
         entries.append((name, verified(name, {**value, "events": [events[one][0] for one in keys]})))
         used.update(keys)
     unused = len(events.keys() - used)
@@ -199,14 +199,18 @@ def read_objects(tree: Tree, base: str) -> Records:
     return records
 
 
-def _objects(tree: Tree, base: str, part: str) -> list[tuple[str, str, bytes]]:
+def too_long(tree: Tree) -> str:
+    """What is said of a history that is too large."""
+    return f"{tree.name} holds a history of more than {MOST_UNPACKED // MIB} MiB; import less"
+
+
+def objects(tree: Tree, base: str, part: str) -> Iterator[tuple[str, str, bytes]]:
     """Key, name for objections, and content of the files in events/ or commits/."""
     prefix = f"{base}{part}/"
-    return [
-        (full.removeprefix(prefix).removesuffix(".json"), f"{tree.name}: {full}", tree.read(full))
-        for full in sorted(tree.names)
-        if full.startswith(prefix) and full.endswith(".json")
-    ]
+    for full in sorted(tree.names):
+        if full.startswith(prefix) and full.endswith(".json"):
+            key = full.removeprefix(prefix).removesuffix(".json")
+            yield key, f"{tree.name}: {full}", tree.read(full)
 
 
 def _refs(name: str, value: Any) -> list[tuple[str, Record]]:

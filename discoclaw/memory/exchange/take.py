@@ -272,6 +272,7 @@ def _one_commit(
         erased=len(dated) - len(wanted),
         redacted=content.redacted,
         rejected=tuple(rejected),
+        notes=content.notes,
     )
     return ([commit] if commit is not None else []), report
 

@@ -1,0 +1,250 @@
+"""Histories and memories in the layout of the ledger design, as a program other than ours writes them."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discoclaw.core.errors import Refused
+from discoclaw.memory.exchange import Items, load_bytes, load_file
+from tests.cli.shell import Shell
+from tests.memory.kit import NOW
+from tests.memory.replicas import Replica
+
+KEY = "sk-ant-abcdefghijklmnopqrstuvwxyz0123456789"
+DAY = 86_400_000
+AT = "2026-02-03T16:29:35"
+MAIN_HEAD, PYTHON = "7e466c726d7e0892", "61e5bc31ef9f91b0"
+"""The golden ids of the design for the first commit and the first event below."""
+
+
+def id_of(**fields: Any) -> str:
+    """An id as the design defines it, without the code under test."""
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def event(object_: str, predicate: str = "prefers backend", **more: Any) -> dict[str, Any]:
+    hashed = {
+        "event_type": "add",
+        "subject": "user",
+        "predicate": predicate,
+        "object": object_,
+        "scope": "work/technical",
+        "timestamp": AT,
+    }
+    rest = {"confidence": 0.9, "source": "conversation", "evidence": "said so", "sensitivity": "normal"}
+    return {**hashed, **rest, "parent_id": None, **more, "id": id_of(**hashed)}
+
+
+def commit(branch: str, parent: str | None, *events: Mapping[str, Any]) -> dict[str, Any]:
+    ids = sorted(one["id"] for one in events)
+    hashed = {"branch": branch, "events": ids, "parent_id": parent, "timestamp": AT}
+    return {**hashed, "message": "learned", "metadata": {"session": "s1"}, "id": id_of(**hashed)}
+
+
+FIRST, SECOND = event("Python"), event("Rust", "learns")
+ROOT = commit("main", None, FIRST)
+LEAF = commit("coding", ROOT["id"], SECOND)
+BRANCHES = {
+    "main": {"name": "main", "head": ROOT["id"], "persona": "", "created_at": AT, "metadata": {}},
+    "coding": {
+        "name": "coding",
+        "head": LEAF["id"],
+        "persona": "Terse",
+        "created_at": AT,
+        "metadata": {"topic": "code"},
+    },
+}
+
+
+def folder(root: Path, **changed: str | None) -> Path:
+    """The sample on disk; files may be replaced, or left out (None)."""
+    files: dict[str, str | None] = {
+        **{f"events/{one['id']}.json": json.dumps(one) for one in (FIRST, SECOND)},
+        **{f"commits/{one['id']}.json": json.dumps(one) for one in (ROOT, LEAF)},
+        "branches.json": json.dumps(BRANCHES),
+        "HEAD": "coding",
+        "MEMORY.md": "# Memory\n",
+        **changed,
+    }
+    for name, content in files.items():
+        if content is not None:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(content)
+    return root
+
+
+def exported(shell: Shell) -> dict[str, tuple[str, float]]:
+    """Scope and confidence by text, on all branches."""
+    shell.says("export", "123", "--output", str(shell.folder / "out.json"))
+    entries = json.loads((shell.folder / "out.json").read_bytes())["memories"]
+    (shell.folder / "out.json").unlink()
+    return {one["text"]: (one["scope"], one["confidence"]) for one in entries}
+
+
+def read(root: Path) -> tuple[Replica, tuple[str, ...]]:
+    here = Replica(NOW + DAY)
+    return here, here.take_in(load_file(root)).notes
+
+
+class TestAFolder:
+    def test_of_the_design_is_imported_with_its_branches(self, tmp_path: Path) -> None:
+        assert (ROOT["id"], FIRST["id"]) == (MAIN_HEAD, PYTHON)
+        source = folder(tmp_path / "foreign")
+        shell = Shell(tmp_path)
+        result = shell.run("import", str(source), "--as", "123")
+        assert result.exit_code == 0, result.output
+        assert result.stderr == (
+            "note: user-123: there is no refs.json, so earlier moves between branches are not known\n"
+        )
+        assert "2 commits" in result.stdout
+        assert shell.says("branches", "123").splitlines() == [
+            f"  main      1 item  {MAIN_HEAD}",
+            f"* coding   2 items  {LEAF['id']}  “Terse”",
+        ]
+        (one,) = shell.json("view", "123", "--branch", "main")["items"]
+        assert (one["text"], one["kind"]) == ("User prefers backend Python", "fact")
+        assert exported(shell)["User prefers backend Python"] == ("work/technical", 0.9)
+        listed = shell.json("branches", "123")["branches"]
+        assert [one["metadata"] for one in listed] == [{}, {"topic": "code"}]
+        assert [found["id"] for found in shell.json("log", "123")] == [LEAF["id"], MAIN_HEAD]
+        ledger = (shell.memory_folder / "ledger" / "user-123.jsonl").read_bytes()
+        assert shell.run("import", str(source), "--as", "123").exit_code == 0
+        assert (shell.memory_folder / "ledger" / "user-123.jsonl").read_bytes() == ledger
+        assert shell.says("verify")
+
+    def test_comes_in_beside_what_is_remembered_already(self, tmp_path: Path) -> None:
+        shell = Shell(tmp_path)
+        known = {"kind": "fact", "text": "Annie has a cat."}
+        ours = {"format": "discoclaw-memory", "version": 1, "memories": [known]}
+        (tmp_path / "ours.json").write_text(json.dumps(ours))
+        shell.says("import", str(tmp_path / "ours.json"), "--as", "123")
+        assert shell.run("import", str(folder(tmp_path / "foreign")), "--as", "123").exit_code == 0
+        texts = {one["text"] for one in shell.json("view", "123", "--branch", "main")["items"]}
+        assert texts == {"Annie has a cat.", "User prefers backend Python"}
+
+    def test_without_its_lists_is_read_and_that_is_said(self, tmp_path: Path) -> None:
+        here, notes = read(folder(tmp_path, **{"branches.json": None, "HEAD": None}))
+        assert {name: branch.head for name, branch in here.history.branches.all.items()} == {
+            "main": ROOT["id"],
+            "coding": LEAF["id"],
+        }
+        assert here.history.branches.current == "main"
+        assert notes[1:] == (
+            "there is no branches.json, so branches have no descriptions",
+            "there is no HEAD, so main is current",
+        )
+
+    def test_without_an_event_is_read_without_its_commit(self, tmp_path: Path) -> None:
+        here, notes = read(folder(tmp_path, **{f"events/{FIRST['id']}.json": None}))
+        view = here.history.view(here.history.branch("coding").head)
+        assert [item.text for item in view.items.values()] == ["User learns Rust"]
+        assert notes[1:3] == (
+            "commits of which an event is missing were left out: 1",
+            "commits that others follow are missing: 1",
+        )
+
+    def test_may_list_branches_in_another_form_and_a_head_as_git_does(self, tmp_path: Path) -> None:
+        changed = {"branches.json": json.dumps([*BRANCHES.values()]), "HEAD": "ref: refs/heads/coding\n"}
+        here, notes = read(folder(tmp_path, **changed))
+        assert (here.history.branches.current, len(notes)) == ("coding", 1)
+
+    @pytest.mark.parametrize(
+        ("name", "content", "why"),
+        [
+            (f"events/{PYTHON}.json", {**FIRST, "object": "Perl"}, "does not verify"),
+            (f"events/{PYTHON}.json", {**FIRST, "id": "0" * 16}, "does not verify"),
+            (f"events/{PYTHON}.json", {**FIRST, "event_type": "explode"}, "unknown event type"),
+            (f"events/{PYTHON}.json", {**FIRST, "confidence": 2}, "between 0 and 1"),
+            (f"events/{PYTHON}.json", {**FIRST, "confidence": "high"}, "'confidence' is no number"),
+            (f"events/{PYTHON}.json", {**FIRST, "timestamp": "soon"}, "is no event"),
+            (f"events/{PYTHON}.json", {**FIRST, "source": 5}, "'source' is no text"),
+            (f"events/{PYTHON}.json", {**FIRST, "ext": {}}, "refs.json is missing; export it anew"),
+            (f"events/{PYTHON}.json", {"id": PYTHON}, "has no text as 'event_type'"),
+            (f"events/{PYTHON}.json", [], "is no JSON object"),
+            (f"commits/{MAIN_HEAD}.json", {**ROOT, "branch": "coding"}, "does not verify"),
+            (f"commits/{MAIN_HEAD}.json", {**ROOT, "events": "all"}, "has no list of events' ids"),
+            (f"commits/{MAIN_HEAD}.json", {**ROOT, "metadata": 5}, '"metadata" that is no JSON object'),
+            (f"commits/{MAIN_HEAD}.json", {**ROOT, "timestamp": "1969-01-01"}, "is no commit"),
+            ("branches.json", 5, "is no object of branches by name"),
+            ("branches.json", {"../x": {}}, "which cannot be a name here"),
+            ("branches.json", {"x": {"persona": "y" * 501}}, "persona that is too long"),
+        ],
+    )
+    def test_that_is_hostile_or_damaged_is_refused(
+        self, tmp_path: Path, name: str, content: Any, why: str
+    ) -> None:
+        with pytest.raises(Refused, match=why):
+            load_file(folder(tmp_path, **{name: json.dumps(content)}))
+
+    def test_with_a_large_event_in_many_commits_is_refused(self, tmp_path: Path) -> None:
+        large = event("x" * 20_000_000)
+        (tmp_path / "events").mkdir()
+        (tmp_path / "commits").mkdir()
+        (tmp_path / "events" / f"{large['id']}.json").write_text(json.dumps(large))
+        for number in range(14):
+            one = commit(f"b{number}", None, large)
+            (tmp_path / "commits" / f"{one['id']}.json").write_text(json.dumps(one))
+        with pytest.raises(Refused, match="holds a history of more than 256 MiB; import less"):
+            load_file(tmp_path)
+
+
+MEMORIES = {
+    "exported_at": AT,
+    "branches": [{"name": "main", "head": MAIN_HEAD}],
+    "memories": [
+        {
+            "subject": "user",
+            "predicate": "prefers backend",
+            "object": "Python",
+            "scope": "work/technical",
+            "confidence": 0.9,
+            "timestamp": AT,
+        },
+        {"subject": "Acme", "predicate": "is in", "object": "Oslo", "source": "conversation"},
+        {"subject": "user", "predicate": "likes"},
+    ],
+}
+
+
+class TestMemoriesJson:
+    def test_of_the_design_is_imported_as_far_as_it_goes(self, tmp_path: Path) -> None:
+        (tmp_path / "memories.json").write_text(json.dumps(MEMORIES))
+        shell = Shell(tmp_path)
+        result = shell.run("import", str(tmp_path / "memories.json"), "--as", "123")
+        assert result.exit_code == 0, result.output
+        assert "the file has no kinds and no sources" in result.stderr
+        assert 'memory 3: an item needs a "kind" and a "text"' in result.stderr
+        found = {one["text"]: one for one in shell.json("show", "123")["items"]}
+        assert set(found) == {"User prefers backend Python", "Acme is in Oslo"}
+        one = found["User prefers backend Python"]
+        assert one["kind"] == "fact"
+        assert exported(shell)["User prefers backend Python"] == ("work/technical", 0.9)
+        assert one["updatedAt"] == 1770136175000
+
+    @pytest.mark.parametrize(
+        ("entry", "why"),
+        [
+            ({"confidence": "high"}, "wrong type of 'confidence'"),
+            ({"timestamp": 5}, "wrong type of 'timestamp'"),
+            ({"tags": [5]}, "'tags' that are no texts"),
+        ],
+    )
+    def test_with_a_wrong_type_is_refused(self, entry: dict[str, Any], why: str) -> None:
+        value = {"memories": [{**MEMORIES["memories"][0], **entry}]}  # type: ignore[dict-item]
+        with pytest.raises(Refused, match=why):
+            load_bytes("memories.json", json.dumps(value).encode())
+
+    def test_a_secret_is_taken_out(self) -> None:
+        triple = {
+            "subject": "user",
+            "predicate": "uses",
+            "object": KEY,
+        }
+        found = load_bytes("memories.json", json.dumps({"memories": [triple]}).encode()).content()
+        assert isinstance(found, Items)
+        assert [item.text for item in found.items] == ["User uses [REDACTED Anthropic key]"]
+        assert (found.redacted, found.items[0].facets.triple) == (1, None)
