@@ -99,6 +99,7 @@ class TestScopes:
     ) -> None:
         model = Scripted()
         async with LyingRelay() as relay, start(model, **mirrored(relay), **OWNED) as world:
+            relay.lies.ignores_filters = True  # so that other authors' events arrive at all
             other = Owner(world, relay)
             for by in (Keys.generate(), BOT):
                 await other.signs(f"{CONFIG}global", {"respond_mode": "none"}, by=by)

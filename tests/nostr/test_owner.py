@@ -114,6 +114,7 @@ class TestConfiguration:
         assert bot.config.policy(HOME, "7") == Policy("all", 7, 7)
         assert bot.config.policy(HOME, "8") == Policy("mention", 7, 7)
 
+    @pytest.mark.design(49)
     async def test_of_anybody_else_has_no_effect_and_is_not_even_an_error(
         self, bot: Bot, caplog: pytest.LogCaptureFixture
     ) -> None:
