@@ -588,9 +588,9 @@ class TestFilesOfTheTypeScriptBot:
         [
             ("durable/123.json", b"{", "durable/123.json is not JSON"),
             ("durable/123.json", b'{"version": 9, "items": []}', "is of a newer version"),
-            ("durable/123.json", b'{"items": []}', 'is no durable file: it has no numeric "version"'),
+            ("durable/123.json", b'{"items": []}', 'is not a durable file: it has no numeric "version"'),
             ("durable/a b.json", b'{"version": 1, "items": []}', "is not named after a person; rename it"),
-            ("rolling/x.json", b'{"summary": 5}', "rolling/x.json is no rolling summary; correct it"),
+            ("rolling/x.json", b'{"summary": 5}', "rolling/x.json is not a rolling summary; correct it"),
             (f"rolling/{'x' * 201}.json", b'{"summary": ""}', "is not named after a conversation; move it"),
             ("rolling/a b.json", b'{"summary": ""}', "is not named after a conversation; move it"),
             ("ledger/user-1.jsonl", b"{}\n", "ledger/user-1.jsonl, line 1: .*; repair it where"),
@@ -621,7 +621,7 @@ class TestAFolderOfObjectsThatWasTouched:
     def test_every_single_file_counts(self, files: dict[str, bytes]) -> None:
         for name in files:
             if name != "MEMORY.md":  # that one is for people
-                self.refused({key: value for key, value in files.items() if key != name}, "export it anew")
+                self.refused({key: value for key, value in files.items() if key != name}, "export it again")
 
     def test_every_changed_field_is_found(self, files: dict[str, bytes]) -> None:
         for name in [name for name in files if name.startswith(("events/", "commits/"))]:
@@ -695,7 +695,7 @@ class TestHostileZips:
         ],
     )
     def test_names_that_lead_out_are_refused(self, name: str) -> None:
-        with pytest.raises(Refused, match=r"points out of the zip file; make it anew with relative names"):
+        with pytest.raises(Refused, match=r"points out of the zip file; make it again with relative names"):
             load_bytes("evil.zip", self.entry(name))
 
     def test_a_name_with_a_nul_is_refused(self) -> None:
@@ -850,17 +850,17 @@ class TestHostileJson:
             ),
             (document(version="1"), 'has no numeric "version"'),
             (document(version=0), 'has no numeric "version"'),
-            (document(subject=5), '"subject" that is no text'),
+            (document(subject=5), '"subject" that is not a text'),
             (document(subject="user-../x"), "is not named after a person"),
             (document(), 'has no list of "memories"'),
             (document(memories={}), 'has no list of "memories"'),
-            (document(history={}), '"history" that is no list'),
-            (document(memories=[], branches=5), '"branches" that are no list'),
-            (document(memories=[], branches=["main"]), '"branches" that are no list'),
-            (memories(5), "memory 1 is no JSON object; correct it or leave it out"),
+            (document(history={}), '"history" that is not a list'),
+            (document(memories=[], branches=5), '"branches" that are not a list'),
+            (document(memories=[], branches=["main"]), '"branches" that are not a list'),
+            (memories(5), "memory 1 is not a JSON object; correct it or leave it out"),
             (memories(noted("x"), noted("x", tags="y")), "memory 2 has a wrong type of 'tags'"),
-            (memories(noted("x", tags=[5])), "memory 1 has 'tags' that are no texts"),
-            (memories(noted("x", links=[{}])), "memory 1 has 'links' that are no texts"),
+            (memories(noted("x", tags=[5])), "memory 1 has 'tags' that are not texts"),
+            (memories(noted("x", links=[{}])), "memory 1 has 'links' that are not texts"),
             (memories(noted("x", confidence="high")), "wrong type of 'confidence'"),
             (memories(noted("x", confidence=True)), "wrong type of 'confidence'"),
             (memories(noted("x", createdAt=1.5)), "wrong type of 'createdAt'"),
@@ -922,7 +922,7 @@ class TestHostileHistories:
             (sealed({"branch": "x" * 500}), "on a branch named 'x{60}',"),
             (sealed({"timestamp": "1969-12-31T00:00:00Z"}), "which is before 1970"),
             (sealed({"metadata": {"x": nested(100)}}), "is nested more than 40 deep"),
-            (sealed({}, {"ext": {"item": {"id": "a\nb"}}}), "names its item 'a\\\\nb', which is no id"),
+            (sealed({}, {"ext": {"item": {"id": "a\nb"}}}), "names its item 'a\\\\nb', which is not an id"),
             (sealed({}, {"ext": {"x": nested(100)}}), "is nested more than 40 deep"),
             (
                 sealed({}, {"timestamp": "0001-01-01"}),

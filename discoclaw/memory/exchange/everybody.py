@@ -139,17 +139,17 @@ def load_everybody(folder: Path) -> Everybody:
         _refuse_links(folder)
         head = parse_json(LIST, (folder / LIST).read_bytes())
         if not isinstance(head, dict) or head.get("format") != FORMAT:
-            raise Refused(f"{LIST} is not of the format {FORMAT!r}; export it anew")
+            raise Refused(f"{LIST} is not of the format {FORMAT!r}; export it again")
         check_version(LIST, head.get("version"))
         names, when = head.get("subjects"), head.get("exported_at")
         if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-            raise Refused(f"{LIST} has no list of subjects; export it anew")
+            raise Refused(f"{LIST} has no list of subjects; export it again")
         try:
             at = ms_of_iso(when) if isinstance(when, str) else -1
         except ValueError:
             at = -1
         if at < 0:
-            raise Refused(f"{LIST} does not say when it was exported; export it anew")
+            raise Refused(f"{LIST} does not say when it was exported; export it again")
         subjects = {safe_id(name): _content(folder / PEOPLE, name) for name in names}
         for part in (ROLLING, CURSORS):
             _check_texts(FileDocuments(folder / part), _summary if part == ROLLING else _cursor)

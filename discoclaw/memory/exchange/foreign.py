@@ -1,8 +1,8 @@
 """Histories and memories in the layout of the ledger design, as programs other than ours write them.
 
 A folder has events and commits with the fields of the design, but no hashes over all of a record and no
-`refs.json`. Every id is verified. Branches come from `branches.json` and `HEAD`; what is missing there, or a
-commit that is missing, is left out and said. A `memories.json` has triples without a kind or a source.
+`refs.json`. Every id is verified. Branches come from `branches.json` and `HEAD`; what is missing, there or of
+the commits, is left out and reported. A `memories.json` has triples without a kind or a source.
 Independent of what an import does to a memory.
 """
 
@@ -97,7 +97,7 @@ def _event(name: str, key: str, value: Any) -> Event:
         )
         _check_time(event.timestamp)
     except (TypeError, ValueError, Refused) as error:
-        raise Refused(f"{name} is no event: {error}; correct it at its source") from error
+        raise Refused(f"{name} is not an event: {error}; correct it at its source") from error
     _verify(name, key, fields, event.id)
     return event
 
@@ -112,7 +112,7 @@ def _keys(name: str, fields: Mapping[str, Any]) -> list[str]:
 def _commit(name: str, key: str, fields: Mapping[str, Any], events: tuple[Event, ...]) -> Commit:
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise Refused(f'{name} has "metadata" that is no JSON object; correct it at its source')
+        raise Refused(f'{name} has "metadata" that is not a JSON object; correct it at its source')
     try:
         commit = Commit(
             branch=fields["branch"],
@@ -124,7 +124,7 @@ def _commit(name: str, key: str, fields: Mapping[str, Any], events: tuple[Event,
         )
         _check_time(commit.timestamp)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused(f"{name} is no commit: {error}; correct it at its source") from error
+        raise Refused(f"{name} is not a commit: {error}; correct it at its source") from error
     _verify(name, key, fields, commit.id)
     return commit
 
@@ -136,9 +136,9 @@ def _verify(name: str, key: str, fields: Mapping[str, Any], made: str) -> None:
 
 def _fields(name: str, value: Any, texts: Sequence[str]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise Refused(f"{name} is no JSON object; correct it at its source")
+        raise Refused(f"{name} is not a JSON object; correct it at its source")
     if "hash" in value or "ext" in value:
-        raise Refused(f"{name} is of DiscoClaw, and {REFS} is missing; export it anew")
+        raise Refused(f"{name} was written by DiscoClaw, but {REFS} is missing; export it again")
     if wrong := [one for one in texts if not isinstance(value.get(one), str)]:
         raise Refused(f"{name} has no text as {wrong[0]!r}; correct it at its source")
     return value
@@ -147,7 +147,7 @@ def _fields(name: str, value: Any, texts: Sequence[str]) -> Mapping[str, Any]:
 def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name!r} is no text")
+        raise TypeError(f"{name!r} is not a text")
     return default if value is None else value
 
 
@@ -158,13 +158,13 @@ def _text_or_none(fields: Mapping[str, Any], name: str, default: str | None) -> 
 def _number(fields: Mapping[str, Any]) -> float:
     value = fields.get("confidence", 1.0)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("'confidence' is no number")
+        raise TypeError("'confidence' is not a number")
     return value
 
 
 def _check_time(timestamp: str) -> None:
     if not valid_ms(ms_of_iso(timestamp)):
-        raise ValueError(f"{timestamp[:40]!r} is no time")
+        raise ValueError(f"{timestamp[:40]!r} is not a time")
 
 
 def _mends(commits: Sequence[Commit]) -> list[Ref]:
@@ -211,7 +211,7 @@ def _listed(tree: Tree, base: str, notes: list[str]) -> dict[str, Mapping[str, A
     if isinstance(value, list) and all(isinstance(one, dict) for one in value):
         value = {str(one.get("name")): one for one in value}
     if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
-        raise Refused(f"{name} is no object of branches by name; correct it at its source")
+        raise Refused(f"{name} is not an object of branches by name; correct it at its source")
     return value
 
 

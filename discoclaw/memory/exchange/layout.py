@@ -123,6 +123,6 @@ def parse_json(name: str, content: bytes) -> Any:
         text = content.decode("utf-8-sig")
         return json.loads(text, object_pairs_hook=unique, parse_float=number, parse_constant=constant)
     except RecursionError as error:
-        raise Refused(f"{name} is nested too deep to be a memory; export it anew") from error
+        raise Refused(f"{name} is nested too deep to be a memory; export it again") from error
     except ValueError as error:
-        raise Refused(f"{name} is not JSON ({error}); correct it or export it anew") from error
+        raise Refused(f"{name} is not JSON ({error}); correct it or export it again") from error

@@ -1,8 +1,7 @@
 """Recognises what a file or folder is, and reads it: our exports, objects, files of other programs.
 
-Everything is checked here, before anybody thinks of writing. Where a whole file cannot be trusted it is
-Refused; where only single memories are no good they are rejected by name. Blocking.
-Knows nothing about the memory that an import goes into.
+Everything is checked here, before anything is written. A file that cannot be trusted as a whole is Refused;
+single bad memories are rejected by name. Blocking. Independent of the memory that they are imported into.
 """
 
 import re
@@ -45,7 +44,7 @@ _LONGEST_SUMMARY = 20_000
 
 
 def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
-    """What a file or folder holds, without secrets as far as it has no history, which cannot be changed.
+    """Return the content of a file or folder. Secrets are removed, but not from a history: it cannot change.
 
     Raises Refused, naming what is wrong, and MemoryFault.
     """
@@ -61,7 +60,7 @@ def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
 
 
 def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Imported:
-    """What a file of this name and content holds, as `load_file`. Raises Refused, naming what is wrong."""
+    """Return the content of a file given by its name and bytes, like `load_file`. Raises Refused."""
     if len(content) > MOST_BYTES:
         raise Refused(too_large(name))
     if content.startswith(b"PK"):
@@ -116,7 +115,7 @@ def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
 
 
 def _base(tree: Tree) -> str:
-    """Where in a tree the known folders and files are: at the top, or below its only folder."""
+    """The folder in a tree that has the known folders and files: the top, or its only folder."""
     tops = {name.partition("/")[0] for name in tree.names}
     roots = ["", *(f"{top}/" for top in tops if len(tops) == 1 and top not in _FOLDERS)]
     for root in roots:
@@ -137,7 +136,7 @@ def _user(name: str, user: str) -> str:
 def _ledger(name: str, content: bytes) -> Records:
     loaded = ledger.decode(content)
     if loaded.damage:
-        raise Refused(f"{name}, {loaded.damage[0]}; repair it where it comes from, or export it anew")
+        raise Refused(f"{name}, {loaded.damage[0]}; repair it where it comes from, or export it again")
     notes = [f"{name}: an unfinished last line was left out"] if loaded.torn else []
     entries = [(f"{name}, record {number}", one) for number, one in enumerate(loaded.records, start=1)]
     return records_of(entries, tuple(notes))
@@ -147,7 +146,7 @@ def _summary(name: str, content: bytes, redactor: Redactor) -> str:
     value = parse_json(name, content)
     text = value.get("summary") if isinstance(value, Mapping) else None
     if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY:
-        raise Refused(f"{name} is no rolling summary; correct it, or move it out of the folder")
+        raise Refused(f"{name} is not a rolling summary; correct it, or move it out of the folder")
     return redactor.clean(scrub(text))
 
 
@@ -165,12 +164,12 @@ def _ours(name: str, value: Mapping[str, Any], redactor: Redactor) -> Imported:
     check_version(name, value.get("version"))
     subject = value.get("subject")
     if subject is not None and not isinstance(subject, str):
-        raise Refused(f'{name} has a "subject" that is no text; export it anew')
+        raise Refused(f'{name} has a "subject" that is not a text; export it again')
     user = _user(name, told) if (told := user_of(subject or "")) is not None else None
     if "history" in value:
         history = value["history"]
         if not isinstance(history, list):
-            raise Refused(f'{name} has a "history" that is no list; export it anew')
+            raise Refused(f'{name} has a "history" that is not a list; export it again')
         places = [(f"{name}, history record {number}", one) for number, one in enumerate(history, start=1)]
         return Imported(
             f"the history in {name}",
@@ -178,14 +177,14 @@ def _ours(name: str, value: Mapping[str, Any], redactor: Redactor) -> Imported:
         )
     memories = value.get("memories")
     if not isinstance(memories, list):
-        raise Refused(f'{name} has no list of "memories"; export it anew')
+        raise Refused(f'{name} has no list of "memories"; export it again')
     found = read_memories(name, memories, _current(name, value), redactor)
     return Imported(f"the memories in {name}", {user: found})
 
 
 def _current(name: str, value: Mapping[str, Any]) -> str | None:
-    """The branch on which the person was, whose word counts where branches differ."""
+    """The person's current branch, which decides where branches differ."""
     branches = value.get("branches", [])
     if not isinstance(branches, list) or not all(isinstance(one, Mapping) for one in branches):
-        raise Refused(f'{name} has "branches" that are no list of objects; export it anew')
+        raise Refused(f'{name} has "branches" that are not a list of objects; export it again')
     return next((str(one.get("name")) for one in branches if one.get("current") is True), None)

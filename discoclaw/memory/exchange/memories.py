@@ -1,7 +1,7 @@
 """Reads single memories: the entries of a `memories.json`, and durable files. Each is checked by itself.
 
-Where a whole file cannot be trusted it is Refused; where only single memories are no good they are rejected
-by name. Secrets are taken out. Knows nothing about where a file comes from.
+A file that cannot be trusted as a whole is Refused; single bad memories are rejected by name. Secrets are
+removed. Independent of where a file comes from.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ def read_durable(name: str, content: bytes, value: Any, redactor: Redactor) -> I
     except NewerSchema as error:
         raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
     except Refused as error:
-        raise Refused(f"{name} is no durable file: {error}; correct it, or move it away") from error
+        raise Refused(f"{name} is not a durable file: {error}; correct it, or move it away") from error
     found = Items(file.items, tuple(f"{name}, {why}" for why in file.rejected))
     return without_secrets(name, found, redactor)
 
@@ -105,15 +105,15 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _check_types(where: str, entry: Any) -> None:
-    """Raises Refused when an entry is not of the shape we write: then nobody knows what else is wrong."""
+    """Raise Refused if an entry doesn't have the shape we write: other things may be wrong, too."""
     if not isinstance(entry, dict):
-        raise Refused(f"{where} is no JSON object; correct it or leave it out")
+        raise Refused(f"{where} is not a JSON object; correct it or leave it out")
     for name, types in _TYPES.items():
         if name in entry and (isinstance(entry[name], bool) or not isinstance(entry[name], types)):
             raise Refused(f"{where} has a wrong type of {name!r}; correct it or leave it out")
     for name in ("tags", "links"):
         if not all(isinstance(one, str) for one in entry.get(name, ())):
-            raise Refused(f"{where} has {name!r} that are no texts; correct them or leave them out")
+            raise Refused(f"{where} has {name!r} that are not texts; correct them or leave them out")
 
 
 def _named(where: str, entry: Mapping[str, Any], redactor: Redactor) -> str:
@@ -122,7 +122,7 @@ def _named(where: str, entry: Mapping[str, Any], redactor: Redactor) -> str:
 
 
 def _item(entry: Mapping[str, Any]) -> Item:
-    """The item of an entry. Raises Refused when no item can be made of it."""
+    """Return an entry as an item. Raises Refused if that is impossible."""
     author, marked = entry.get("author", "stated"), entry.get("sensitivity")
     confidence = entry.get("confidence", 1.0)
     if author not in get_args(Author):
@@ -150,11 +150,11 @@ def _item(entry: Mapping[str, Any]) -> Item:
 
 
 def _time(timestamp: str | None) -> int:
-    """When an item that names no other time is from; 0 when nobody knows."""
+    """The time (ms) of an item that names no other one; 0 if unknown."""
     try:
         when = ms_of_iso(timestamp) if timestamp is not None else 0
     except ValueError as error:
-        raise Refused(f'"timestamp" is no time: {timestamp!r:.60}') from error
+        raise Refused(f'"timestamp" is not a time: {timestamp!r:.60}') from error
     return when if valid_ms(when) else 0
 
 
@@ -166,7 +166,7 @@ def _word(name: str, value: str | None) -> str | None:
 
 
 def _triple(entry: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """The triple of an item that came as one; others are exported as what the user is to a kind."""
+    """The triple of an item that was stored as one; other items are exported with their kind as predicate."""
     given = [entry.get(name) for name in ("subject", "predicate", "object")]
     if given == ["user", entry.get("kind"), entry.get("text")] or not all(given):
         return None
@@ -175,7 +175,7 @@ def _triple(entry: Mapping[str, Any]) -> tuple[str, str, str] | None:
 
 
 def _redacted(item: Item, redactor: Redactor) -> tuple[Item, bool]:
-    """The item without secrets, and whether there were none. Raises Refused when it cannot be one."""
+    """The item without secrets, and whether there were none. Raises Refused if nothing valid is left."""
     if len(item.id) > _LONGEST_WORD:
         raise Refused(f"its id is longer than {_LONGEST_WORD} characters")
     facets, clean = item.facets, redactor.clean

@@ -1,7 +1,7 @@
-"""Records from outside, checked for what a ledger may hold; and a folder of objects as records.
+"""Verifies records from untrusted sources, and reads a folder of objects as records.
 
-Every id and every hash is verified. A folder gives back the identical records, or is refused: its lists of
-branches have to agree with what its records make, so that no missing file goes unnoticed.
+Every id and every hash is verified. A folder yields the identical records, or is refused: its lists of
+branches have to agree with its records, so that no missing file goes unnoticed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from discoclaw.memory.exchange.tree import Tree
 
 
 def records_of(entries: Sequence[tuple[str, Record]], notes: tuple[str, ...] = ()) -> Records:
-    """Records with their names for objections, checked for what a ledger may hold, in order.
+    """Return named records in order, after checking that a ledger may have them.
 
     Raises Refused, naming the record.
     """
@@ -55,19 +55,19 @@ def records_of(entries: Sequence[tuple[str, Record]], notes: tuple[str, ...] = (
 
 
 def verified(name: str, value: Any) -> Record:
-    """The record of a JSON value. Raises Refused when it does not verify."""
+    """Return a JSON value as a record. Raises Refused if it does not verify."""
     try:
         return record_of_json(value)
     except NewerSchema as error:
         raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
     except LedgerDamaged as error:
-        raise Refused(f"{name} does not verify: {error}; it was changed or cut, so export it anew") from error
+        raise Refused(f"{name} does not verify: {error}; it was changed or cut; export it again") from error
 
 
 def check_version(name: str, version: object) -> None:
-    """Raises Refused when a file is not of our version."""
+    """Raise Refused for a file of another version."""
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise Refused(f'{name} has no numeric "version"; export it anew')
+        raise Refused(f'{name} has no numeric "version"; export it again')
     if version > VERSION:
         raise Refused(
             f"{name} is of version {version}, and this discoclaw knows up to {VERSION}; "
@@ -76,7 +76,7 @@ def check_version(name: str, version: object) -> None:
 
 
 def _check(name: str, record: Record) -> None:
-    """Refuse what verifies and still would do harm: no ledger of ours has it."""
+    """Refuse records that verify but would do harm; none of our ledgers has such."""
     whole = isinstance(record, Ref) and record.action in ("union", "mend")
     if not (whole and record.branch == "") and not _names_branch(record.branch):
         raise Refused(
@@ -95,7 +95,7 @@ def _check(name: str, record: Record) -> None:
         _check_depth(where, event.ext)
         given = event.ext.get("item", {}).get("id", "-")
         if not given or given != collapse(scrub(given)):
-            raise Refused(f"{where} names its item {given[:60]!r}, which is no id; export it anew")
+            raise Refused(f"{where} names its item {given[:60]!r}, which is not an id; export it again")
 
 
 def _names_branch(name: str) -> bool:
@@ -111,12 +111,12 @@ def _check_time(name: str, timestamp: str) -> None:
 
 
 def _check_depth(name: str, value: object) -> None:
-    """Depth of free JSON; walked by hand, since its depth is what is in question."""
+    """Refuse JSON that is nested too deeply. Not recursive, since the depth is what may be too large."""
     waiting: list[tuple[object, int]] = [(value, 1)]
     while waiting:
         one, depth = waiting.pop()
         if depth > DEEPEST:
-            raise Refused(f"{name} is nested more than {DEEPEST} deep; export it anew")
+            raise Refused(f"{name} is nested more than {DEEPEST} deep; export it again")
         if isinstance(one, Mapping):
             waiting += [(part, depth + 1) for part in one.values()]
         elif isinstance(one, list):
@@ -124,7 +124,7 @@ def _check_depth(name: str, value: object) -> None:
 
 
 def _check_cost(records: Sequence[Record]) -> None:
-    """Refuse what would take hours to read, now and at every start: no use of a memory comes near it.
+    """Refuse histories that would take hours to read, now and at every start; no real memory comes near.
 
     A branch copies what it starts from, a ref the refs before it; an event may look at every open question,
     and one that forgets at every memory.
@@ -167,7 +167,7 @@ def read_objects(tree: Tree, base: str) -> Records:
     """The records of a folder of objects whose files lie below `base` ("" or ending in "/")."""
     said = f"{tree.name}: {base}"
     if missing := [name for name in (REFS, BRANCHES, HEAD) if base + name not in tree.names]:
-        raise Refused(f"{said}{missing[0]} is missing, which tells of the branches; export it anew")
+        raise Refused(f"{said}{missing[0]} is missing, which tells of the branches; export it again")
     events: dict[str, tuple[Any, int]] = {}
     for key, _, content in objects(tree, base, EVENTS):
         events[key] = parse_json(f"{said}{EVENTS}/{key}.json", content), len(content)
@@ -178,9 +178,9 @@ def read_objects(tree: Tree, base: str) -> Records:
         value = parse_json(name, content)
         keys = value.get("events") if isinstance(value, dict) else None
         if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):
-            raise Refused(f"{name} has no list of events' ids; export it anew")
+            raise Refused(f"{name} has no list of events' ids; export it again")
         if lost := [one for one in keys if one not in events]:
-            raise Refused(f"{name} names the event {lost[0][:60]!r}, which is not there; export it anew")
+            raise Refused(f"{name} names the event {lost[0][:60]!r}, which is not there; export it again")
         left -= sum(events[one][1] for one in keys)
         if left < 0:
             raise Refused(too_long(tree))
@@ -193,19 +193,19 @@ def read_objects(tree: Tree, base: str) -> Records:
     history = History(records.records)
     for commit, parent in history.orphans().items():
         raise Refused(
-            f"{said}{COMMITS}/{parent[:60]}.json is missing, which {commit} follows; export it anew"
+            f"{said}{COMMITS}/{parent[:60]}.json is missing, which {commit} follows; export it again"
         )
     _check_branches(tree, base, history)
     return records
 
 
 def too_long(tree: Tree) -> str:
-    """What is said of a history that is too large."""
+    """The error for a history that is too large."""
     return f"{tree.name} holds a history of more than {MOST_UNPACKED // MIB} MiB; import less"
 
 
 def objects(tree: Tree, base: str, part: str) -> Iterator[tuple[str, str, bytes]]:
-    """Key, name for objections, and content of the files in events/ or commits/."""
+    """The files in events/ or commits/: key, name for errors, and content."""
     prefix = f"{base}{part}/"
     for full in sorted(tree.names):
         if full.startswith(prefix) and full.endswith(".json"):
@@ -215,17 +215,17 @@ def objects(tree: Tree, base: str, part: str) -> Iterator[tuple[str, str, bytes]
 
 def _refs(name: str, value: Any) -> list[tuple[str, Record]]:
     if not isinstance(value, dict) or value.get("format") != OBJECTS_FORMAT:
-        raise Refused(f"{name} is not of the format {OBJECTS_FORMAT!r}; export it anew")
+        raise Refused(f"{name} is not of the format {OBJECTS_FORMAT!r}; export it again")
     check_version(name, value.get("version"))
     refs = value.get("refs")
     if not isinstance(refs, list):
-        raise Refused(f'{name} has no list of "refs"; export it anew')
+        raise Refused(f'{name} has no list of "refs"; export it again')
     places = [(f"{name}, ref {number}", ref) for number, ref in enumerate(refs, start=1)]
     return [(where, verified(where, ref)) for where, ref in places]
 
 
 def _check_branches(tree: Tree, base: str, history: History) -> None:
-    """The lists and the records have to agree: else files are missing, and nothing else would tell."""
+    """Refuse lists that disagree with the records: files are missing then, and nothing else would show it."""
     said, branches = f"{tree.name}: {base}", history.branches
     listed = parse_json(said + BRANCHES, tree.read(base + BRANCHES))
     made = {name: branch.head for name, branch in branches.all.items()}
@@ -233,7 +233,7 @@ def _check_branches(tree: Tree, base: str, history: History) -> None:
         name: one.get("head") if isinstance(one, dict) else "" for name, one in listed.items()
     }:
         raise Refused(
-            f"{said}{BRANCHES} and the records disagree: files were changed or are missing, so export it anew"
+            f"{said}{BRANCHES} and the records disagree: files were changed or are missing; export it again"
         )
     if tree.read(base + HEAD).strip() != branches.current.encode():
-        raise Refused(f"{said}{HEAD} and {REFS} disagree about the current branch; export it anew")
+        raise Refused(f"{said}{HEAD} and {REFS} disagree about the current branch; export it again")

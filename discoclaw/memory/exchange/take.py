@@ -101,7 +101,7 @@ def united(
         if when > now_ms + MOST_AHEAD_MS:
             raise Refused(
                 f"the record {record.id} is dated {record.timestamp}, which is in the future; "
-                "set the clock right, here or where it comes from, and export it anew"
+                "set the clock right, here or where it comes from, and export it again"
             )
         if when <= erased_at or _repeats(record, gone, erased_at):
             erased.add(record.id)
@@ -111,7 +111,7 @@ def united(
         elif isinstance(record, Commit) and held.hash != record.hash:
             raise Refused(
                 f"the commit {record.id} is here already with different content; "
-                "one of the two was changed, so nothing is imported: export it anew"
+                "one of the two was changed, so nothing is imported: export it again"
             )
     report = Report(
         known=len(content.records) - len(erased) - len(fresh), erased=len(erased), notes=content.notes
@@ -124,7 +124,7 @@ def united(
     if len(after) > max(MOST_BRANCHES, len(before)):
         raise Refused(
             f"together that would be {len(after)} branches, and {MOST_BRANCHES} are the most; "
-            "delete some here or there, and export it anew"
+            "delete some here or there, and export it again"
         )
     _refuse_crowds(history, whole, max_items)
     now_ms = whole.branches.next_ms(now_ms)
@@ -188,7 +188,7 @@ def _refuse_crowds(history: History, whole: History, max_items: int) -> None:
         if count > max(most, held):
             raise Refused(
                 f"the branch {name!r} would have {count:,} memories, and a branch has at most {max_items}; "
-                "forget some where it comes from, and export it anew"
+                "forget some where it comes from, and export it again"
             )
 
 
@@ -199,7 +199,7 @@ def _lost(history: History, whole: History, erased: set[str]) -> list[str]:
         if parent not in erased:
             raise Refused(
                 f"the commit {key} follows {parent}, which is neither in the file nor here; "
-                "the file was cut, so export it anew"
+                "the file was cut, so export it again"
             )
     return sorted(set(orphans.values()))
 

@@ -169,7 +169,7 @@ class Zip:
             if entry.filename.endswith("/"):
                 continue
             if entry.filename in self._entries:
-                raise Refused(f"{said} is there twice; make the zip file anew")
+                raise Refused(f"{said} is there twice; make the zip file again")
             declared.take(said, entry.file_size)
             self._entries[entry.filename] = entry
         self.names: Mapping[str, zipfile.ZipInfo] = self._entries
@@ -180,9 +180,9 @@ class Zip:
             with self._archive.open(entry) as file:
                 content = file.read(entry.file_size + 1)
         except _BROKEN as error:
-            raise Refused(f"{said} cannot be unpacked ({error}); make the zip file anew") from error
+            raise Refused(f"{said} cannot be unpacked ({error}); make the zip file again") from error
         if len(content) != entry.file_size:
-            raise Refused(f"{said} does not have the size it declares; make the zip file anew")
+            raise Refused(f"{said} does not have the size it declares; make the zip file again")
         self._budget.take(said, len(content))
         return content
 
@@ -192,14 +192,14 @@ def _check_name(archive: str, entry: zipfile.ZipInfo) -> str:
     given = entry.orig_filename
     said = f"{archive}: {given[:200]!r}"
     if "\0" in given:
-        raise Refused(f"{said} has a NUL in its name; make the zip file anew")
+        raise Refused(f"{said} has a NUL in its name; make the zip file again")
     parts = entry.filename.removesuffix("/").split("/")
     if "\\" in given or _DRIVE.match(given) or any(part in ("", ".", "..") for part in parts):
-        raise Refused(f"{said} points out of the zip file; make it anew with relative names")
+        raise Refused(f"{said} points out of the zip file; make it again with relative names")
     if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise Refused(f"{said} is a link or device; put a copy of the file in its place")
     if entry.flag_bits & 1:
-        raise Refused(f"{said} is encrypted; make the zip file anew without a password")
+        raise Refused(f"{said} is encrypted; make the zip file again without a password")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Refused(f"{said} is packed in an unusual way; make the zip file anew")
+        raise Refused(f"{said} is packed in an unusual way; make the zip file again")
     return said
