@@ -166,6 +166,17 @@ class TestFiles:
             assert await texts("remember four boats") == ["four boats", "one boat", "two boats"]
             assert await texts("remember five boats") == ["five boats", "four boats", "two boats"]
 
+    @pytest.mark.design(228, 248)
+    async def test_the_limit_is_two_hundred(self, start: Start) -> None:
+        async with start(Scripted(), **QUIET) as world:
+            boats = (("fact", f"boat {number}", {"updatedAt": MAY + number}) for number in range(200))
+            first, *others = stored(world, *boats)
+            await world.ann.send(world.general, "!memory show")
+            assert len(items(world)) == 200
+            await world.ann.send(world.general, "!memory remember I like tea")
+            assert len(items(world)) == 200
+            assert {*others} - items(world).keys() == set() and first not in items(world)
+
 
 class TestExtraction:
     @pytest.mark.design(200, 219, 221, 222, 223, 224, 226, 227)
@@ -288,7 +299,7 @@ class TestExtraction:
 
 
 class TestTheSummary:
-    @pytest.mark.design(215, 216, 218)
+    @pytest.mark.design(215, 216, 218, 240)
     async def test_is_made_every_five_turns_after_the_answer_and_is_cut(self, start: Start) -> None:
         model = Summing("s" * 5000)
         async with start(model, summary_every=5, extraction_enabled=False) as world:
@@ -371,7 +382,7 @@ class TestTheSummary:
 
 
 class TestThePinnedMessage:
-    @pytest.mark.design(235, 236, 237)
+    @pytest.mark.design(235, 236, 237, 249)
     async def test_has_memory_and_summary_with_their_times_and_counts_the_rest(
         self, start: Start, monkeypatch: pytest.MonkeyPatch
     ) -> None:
