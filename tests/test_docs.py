@@ -103,6 +103,7 @@ class TestSettings:
     def test_that_are_named_exist(self, page: Path) -> None:
         assert set(VARIABLE.findall(text_of(page))) - set(settings.names()) == set()
 
+    @pytest.mark.design(262)
     def test_are_all_in_the_example(self) -> None:
         assert set(settings.names()) - set(VARIABLE.findall(text_of(ROOT / ".env.example"))) == set()
 

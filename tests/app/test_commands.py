@@ -179,12 +179,14 @@ class TestTextCommands:
             await world.ann.send(world.general, "!memoryless is a word")
             assert "!memoryless is a word" in model.prompt
 
+    @pytest.mark.design(234)
     async def test_commands_can_be_switched_off(self, start: Start) -> None:
         model = Scripted()
         async with start(model, commands_enabled=False) as world:
             await world.ann.send(world.general, "!memory show")
             assert "!memory show" in model.prompt
 
+    @pytest.mark.design(233)
     async def test_a_command_waits_for_the_turn_before_it(self, start: Start) -> None:
         model = Scripted("one answer")
         async with start(model) as world:

@@ -10,6 +10,7 @@ from tests.app.models import Scripted
 
 
 class TestTheAllowlist:
+    @pytest.mark.design(251)
     async def test_with_nobody_on_it_nobody_is_answered(self, start: Start) -> None:
         model = Scripted()
         async with start(model, allow_roles=frozenset()) as world:

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from discoclaw.memory.subjects.inspect import held
 from tests.app.conftest import Start, World
 
@@ -12,6 +14,7 @@ def texts(world: World, person: object, status: str = "active") -> list[str]:
 
 
 class TestTheWholeStory:
+    @pytest.mark.design(258)
     async def test_a_preference_is_used_elsewhere_and_after_a_restart_corrected_forgotten_and_told(
         self, start: Start
     ) -> None:
@@ -69,6 +72,7 @@ class TestTheWholeStory:
             assert history.commits[-1].message == "edited by hand"
             assert history.commits[-1].events[0].source == "manual"
 
+    @pytest.mark.design(192)
     async def test_memory_follows_its_person_and_nobody_else(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I use zsh")
@@ -77,6 +81,7 @@ class TestTheWholeStory:
             await world.ann.send(world.dev, "What do you remember about me?")
             assert "zsh" in world.answer(world.dev)
 
+    @pytest.mark.design(233)
     async def test_many_talk_at_once_and_no_update_is_lost(self, start: Start) -> None:
         async with start() as world:
             for number in range(10):
@@ -114,6 +119,7 @@ class TestTheSummary:
 
 
 class TestPhasesWorkAlone:
+    @pytest.mark.design(260)
     async def test_summaries_without_durable_memory(self, start: Start) -> None:
         async with start(durable_enabled=False) as world:
             await world.ann.send(world.general, "I prefer tea")
@@ -124,6 +130,7 @@ class TestPhasesWorkAlone:
             await world.ann.send(world.general, "!memory remember tea")
             assert "switched off" in world.answer(world.general)
 
+    @pytest.mark.design(260)
     async def test_durable_memory_by_command_without_loops(self, start: Start) -> None:
         async with start(summary_enabled=False, extraction_enabled=False) as world:
             await world.ann.send(world.general, "I prefer tea")

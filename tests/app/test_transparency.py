@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.app.conftest import Start, World
 
 
@@ -12,6 +14,7 @@ async def mirrored(world: World) -> World:
 
 
 class TestTheMirror:
+    @pytest.mark.design(235)
     async def test_one_pinned_message_for_each_person_edited_in_place(self, start: Start) -> None:
         async with start() as world:
             await mirrored(world)
@@ -81,6 +84,7 @@ class TestTheMirror:
             assert "**Summary of the conversation** (#general" in text
             assert "garden" in text
 
+    @pytest.mark.design(237)
     async def test_what_does_not_fit_is_counted_and_never_split(self, start: Start) -> None:
         async with start() as world:
             await mirrored(world)
@@ -118,6 +122,7 @@ class TestTheMirror:
             (text,) = [message.content for message in world.dev.pinned_messages()]
             assert "cake" in text
 
+    @pytest.mark.design(256)
     async def test_a_failing_mirror_delays_nobody_and_is_tried_again(self, start: Start) -> None:
         async with start() as world:
             await mirrored(world)

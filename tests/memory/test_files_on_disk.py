@@ -25,6 +25,7 @@ from tests.memory.kit import REPOSITORY, STAMP, Doomed, run_child
 
 
 class TestAWriteIsWholeOrNotAtAll:
+    @pytest.mark.design(204)
     def test_a_killed_process_leaves_one_of_the_whole_versions(self, tmp_path: Path) -> None:
         target = tmp_path / "file"
         dice = random.Random(1)
@@ -93,6 +94,7 @@ class TestWhatIsKeptAsideIsNeverOverwritten:
 
 
 class TestNoNameLeavesItsFolder:
+    @pytest.mark.design(205)
     @pytest.mark.parametrize(
         "name", ["", ".", "..", "../x", "a/b", "a\\b", "a\0b", "a\n", "a.b", "é", "a" * 65, "discord:dm:1"]
     )
@@ -106,6 +108,7 @@ class TestNoNameLeavesItsFolder:
         with contextlib.suppress(MemoryFault):
             assert Path("/folder", safe_id(name)).relative_to("/folder").parts == (name,)
 
+    @pytest.mark.design(205)
     @given(key=st.text(st.one_of(st.characters(), st.sampled_from("./\\:-\0")), max_size=80))
     @MODEST
     def test_any_session_key_names_a_file_in_the_folder(self, key: str) -> None:

@@ -32,6 +32,7 @@ class TestStructuredAnswers:
         server.script(api.json_answer({"steps": ["rest", "more rest"], "days": 7}))
         assert await planned(model) == Plan(steps=["rest", "more rest"], days=7)
 
+    @pytest.mark.design(214)
     async def test_the_schema_is_sent_as_parameter_and_to_other_servers_in_words(
         self, server: MessagesServer, model: AnthropicModel
     ) -> None:
@@ -43,6 +44,7 @@ class TestStructuredAnswers:
         assert "exactly one JSON object" in sent.system and '"steps"' in sent.system
         assert "tools" not in sent.body
 
+    @pytest.mark.design(220)
     @pytest.mark.parametrize(
         ("what", "answer"),
         [
@@ -101,6 +103,7 @@ class TestStructuredAnswers:
         with pytest.raises(ModelBadOutput):
             await planned(model)
 
+    @pytest.mark.design(214)
     async def test_one_time_limit_covers_the_whole_call(
         self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:

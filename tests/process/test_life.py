@@ -59,6 +59,7 @@ class TestARestart:
 
 
 class TestKill:
+    @pytest.mark.design(204, 257)
     async def test_in_the_middle_of_a_turn_leaves_whole_files_and_the_next_start_answers(
         self, house: House
     ) -> None:
@@ -79,6 +80,7 @@ class TestKill:
         await house.answered(mill, "ok")
         assert "User prefers oat milk" in house.request("what do I pour").prompt
 
+    @pytest.mark.design(257)
     async def test_in_the_middle_of_many_changes_loses_nothing_that_was_acknowledged(
         self, house: House
     ) -> None:

@@ -115,6 +115,7 @@ class TestTheFolder:
 
 
 class TestClosedDoors:
+    @pytest.mark.design(251)
     async def test_without_an_allowlist_the_log_warns_and_nobody_is_answered(self, house: House) -> None:
         bot = await house.running(**CLOSED)
         gate, private = house.discord.add_channel("gate"), house.discord.dm(house.ann)

@@ -49,22 +49,27 @@ class TestKeyWeightedOverlap:
 
 
 class TestTokens:
+    @pytest.mark.design(206)
     def test_they_are_lower_case_and_at_least_three_long(self) -> None:
         assert tokens("My Dog is in an Old Oak") == {"dog", "old", "oak"}
 
+    @pytest.mark.design(206)
     def test_stop_words_are_dropped(self) -> None:
         assert tokens("What would you have with the coffee?") == {"coffee"}
 
+    @pytest.mark.design(207)
     def test_an_items_are_those_of_text_tags_and_kind(self) -> None:
         one = item("Deploys the shop", "tool", tags=["k8s", "kube"])
         assert item_tokens(one) == {"deploys", "shop", "k8s", "kube", "tool"}
 
 
 class TestOverlap:
+    @pytest.mark.design(207)
     def test_it_is_the_number_of_shared_tokens(self) -> None:
         one = item("User drinks green tea", updated_at=LONG_AGO)
         assert overlap("green tea or green coffee?", one, now_ms=NOW) == 2
 
+    @pytest.mark.design(208)
     @pytest.mark.parametrize("term", ["repo", "build", "deploy"])
     def test_a_project_gets_two_more_when_the_query_has_a_project_term(self, term: str) -> None:
         project = item("Heron", "project", updated_at=LONG_AGO)
@@ -72,6 +77,7 @@ class TestOverlap:
         assert overlap("heron", project, now_ms=NOW) == 1
         assert overlap(f"{term} heron", item("Heron", updated_at=LONG_AGO), now_ms=NOW) == 1
 
+    @pytest.mark.design(209)
     @pytest.mark.parametrize(("age", "score"), [(0, 2), (RECENT_MS, 2), (RECENT_MS + 1, 1)])
     def test_what_changed_within_seven_days_gets_one_more(self, age: int, score: int) -> None:
         assert overlap("tea", item("tea", updated_at=NOW - age), now_ms=NOW) == score
@@ -102,6 +108,7 @@ class TestTheOrder:
 
 
 class TestWhatIsInjected:
+    @pytest.mark.design(210)
     def test_it_is_twelve_at_most(self) -> None:
         items = [item(f"tea number {number}", updated_at=LONG_AGO) for number in range(30)]
         assert best("tea", items, now_ms=NOW) == ranked("tea", items, now_ms=NOW)[:12]
