@@ -239,6 +239,8 @@ class TestThousands:
             assert await keys("zebra") == ["barn", "zoo"]
             assert (await keys("giraffe or x zebra"))[0] == "zoo"
             assert await keys("猫") == ["cat"]
+            assert await keys("好き") == ["cat"]
+            assert await keys("iraff") == []
             assert await keys("girafe") == ["zoo"]
             await call(
                 world,
