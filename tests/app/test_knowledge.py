@@ -1,9 +1,6 @@
 """Memories as the knowledge design has them, through the whole bot: stored, found, linked, shown, expired."""
 
 import json
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +8,7 @@ from typer.testing import CliRunner
 
 from discoclaw.cli.main import cli
 from discoclaw.core import titles
-from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.item import Facets
 from discoclaw.core.model import UserTurn
-from discoclaw.core.subject import user_subject
 from discoclaw.loops.hygiene import Expired
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
@@ -204,71 +198,6 @@ class TestNeighbours:
                 assert sorted(line[2:].split(":")[0] for line in text.splitlines()[1:-1]) == keys
             _, text = await call(world, model, ("memory_recall", {"query": "cat", "depth": 1, "limit": 1}))
             assert len(text.splitlines()) == 2 + 1 + 1
-
-
-class TestThousands:
-    """Somebody of whom so much is remembered that SQLite's full-text search finds it."""
-
-    MANY = 2_100
-
-    async def fill(self, world: World) -> None:
-        def add(draft: Draft) -> None:
-            for number in range(self.MANY):
-                draft.upsert("fact", f"Likes tea of sort number{number}.", Origin("stated"))
-            for key, text in (
-                ("barn", "Keeps a zebra there."),
-                ("zoo", "Saw the zebra and the giraffe."),
-                ("cat", "私は猫が好きです"),
-            ):
-                draft.upsert("fact", text, Origin("inferred", said_at=1), facets=Facets(key=key))
-
-        await world.memory.change(user_subject(str(world.ann.id)), "a test", add)
-
-    @pytest.mark.design(111, 112, 113, 115)
-    async def test_finds_the_right_ones_and_stays_consistent(self, start: Start) -> None:
-        model = ScriptedModel()
-        async with start(model, max_items=10_000, extraction_enabled=False) as world:
-            await self.fill(world)
-
-            async def keys(query: str) -> list[str]:
-                given = ("memory_recall", {"query": query, "limit": 3})
-                await call(world, model, given)  # the index may be late for the first one
-                _, text = await call(world, model, given)
-                return [line[2:].split(":")[0] for line in text.splitlines()[1:-1]]
-
-            assert await keys("zebra") == ["barn", "zoo"]
-            assert (await keys("giraffe or x zebra"))[0] == "zoo"
-            assert await keys("猫") == ["cat"]
-            assert await keys("好き") == ["cat"]
-            assert await keys("iraff") == []
-            assert await keys("girafe") == ["zoo"]
-            await call(
-                world,
-                model,
-                ("memory_store", {"text": "Saw no animals.", "key": "zoo"}),
-                ("memory_forget", {"key": "cat"}),
-                ("memory_store", {"text": "Owns a llama.", "key": "farm", "links": ["barn"]}),
-            )
-            assert await keys("zebra") == ["barn"]
-            assert await keys("llama") == ["farm"]
-            await world.settle()
-            (path,) = (world.folder / "data" / "cache" / "items").glob("*.sqlite")
-            check(path)
-
-
-def check(path: Path) -> None:
-    """The file has its tables and triggers, and the full-text index fits its rows."""
-    with closing(sqlite3.connect(path)) as db:
-        made = dict(db.execute("SELECT name, type FROM sqlite_master"))
-        assert {"memories", "memories_fts", "memory_links"} <= made.keys()
-        assert list(made.values()).count("trigger") == 3
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        db.execute("INSERT INTO memories_fts(memories_fts, rank) VALUES ('integrity-check', 1)")
-        columns = [name for _, name, *_ in db.execute("PRAGMA table_info(memories)")]
-        assert {"id", "key", "content", "category", "timestamp"} <= set(columns)
-        (found,) = db.execute("SELECT id FROM memories WHERE key = 'farm'")
-        assert db.execute("SELECT count(*) FROM memory_links WHERE from_id = ?", found).fetchone() == (1,)
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 class TestWhatATextFinds:
