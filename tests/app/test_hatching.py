@@ -144,6 +144,7 @@ class TestTheInterview:
             assert "old cat" not in model.prompt
             assert "And who are you?" not in model.prompt
 
+    @pytest.mark.design(130)
     async def test_gets_nothing_from_memory(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:

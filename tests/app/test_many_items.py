@@ -1,13 +1,20 @@
 """Somebody of whom thousands of things are remembered talks to the whole bot: it finds the one meant."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.item import Facets
 from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.app.test_model_tools import call
 from tests.memory.leftovers import traces
+from tests.session.scene import ScriptedModel
 
 MANY = 2_100
 
@@ -76,3 +83,66 @@ class TestManyItems:
             assert erased.left == ()
             assert files(world) == []
             assert traces(world.folder / "data", "barn") == []
+
+
+class TestTheIndex:
+    """SQLite's full-text search, asked by a model."""
+
+    async def fill(self, world: World) -> None:
+        def add(draft: Draft) -> None:
+            for number in range(MANY):
+                draft.upsert("fact", f"Likes tea of sort number{number}.", Origin("stated"))
+            for key, text in (
+                ("barn", "Keeps a zebra there."),
+                ("zoo", "Saw the zebra and the giraffe."),
+                ("cat", "私は猫が好きです"),
+            ):
+                draft.upsert("fact", text, Origin("inferred", said_at=1), facets=Facets(key=key))
+
+        await world.memory.change(user_subject(str(world.ann.id)), "a test", add)
+
+    @pytest.mark.design(111, 112, 113, 115)
+    async def test_finds_the_right_ones_and_stays_consistent(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, max_items=10_000, extraction_enabled=False) as world:
+            await self.fill(world)
+
+            async def keys(query: str) -> list[str]:
+                given = ("memory_recall", {"query": query, "limit": 3})
+                await call(world, model, given)  # the index may be late for the first one
+                _, text = await call(world, model, given)
+                return [line[2:].split(":")[0] for line in text.splitlines()[1:-1]]
+
+            assert await keys("zebra") == ["barn", "zoo"]
+            assert (await keys("giraffe or x zebra"))[0] == "zoo"
+            assert await keys("猫") == ["cat"]
+            assert await keys("好き") == ["cat"]
+            assert await keys("iraff") == []
+            assert await keys("girafe") == ["zoo"]
+            await call(
+                world,
+                model,
+                ("memory_store", {"text": "Saw no animals.", "key": "zoo"}),
+                ("memory_forget", {"key": "cat"}),
+                ("memory_store", {"text": "Owns a llama.", "key": "farm", "links": ["barn"]}),
+            )
+            assert await keys("zebra") == ["barn"]
+            assert await keys("llama") == ["farm"]
+            await world.settle()
+            (path,) = (world.folder / "data" / "cache" / "items").glob("*.sqlite")
+            check(path)
+
+
+def check(path: Path) -> None:
+    """The file has its tables and triggers, and the full-text index fits its rows."""
+    with closing(sqlite3.connect(path)) as db:
+        made = dict(db.execute("SELECT name, type FROM sqlite_master"))
+        assert {"memories", "memories_fts", "memory_links"} <= made.keys()
+        assert list(made.values()).count("trigger") == 3
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        db.execute("INSERT INTO memories_fts(memories_fts, rank) VALUES ('integrity-check', 1)")
+        columns = [name for _, name, *_ in db.execute("PRAGMA table_info(memories)")]
+        assert {"id", "key", "content", "category", "timestamp"} <= set(columns)
+        (found,) = db.execute("SELECT id FROM memories WHERE key = 'farm'")
+        assert db.execute("SELECT count(*) FROM memory_links WHERE from_id = ?", found).fetchone() == (1,)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)

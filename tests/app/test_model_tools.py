@@ -40,6 +40,7 @@ async def linked(world: World) -> bool:
 
 
 class TestLinks:
+    @pytest.mark.design(105, 106, 122)
     async def test_go_by_id_key_text_or_most_of_it(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:
@@ -64,6 +65,7 @@ class TestLinks:
                     assert text.endswith(f": {done}.")
                     assert await linked(world) is (action == "link")
 
+    @pytest.mark.design(105, 106)
     async def test_again_they_change_nothing_and_say_so(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:
@@ -77,6 +79,7 @@ class TestLinks:
             )
             assert await linked(world)
 
+    @pytest.mark.design(105, 122, 123)
     async def test_what_is_wrong_with_a_call_is_said(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:
@@ -104,6 +107,7 @@ class TestLinks:
 
 
 class TestLinksOfWhatIsStored:
+    @pytest.mark.design(119)
     async def test_go_by_the_same_names_and_an_unknown_one_does_not_cost_the_memory(
         self, start: Start
     ) -> None:
@@ -167,6 +171,7 @@ TEAS = ("green", "black", "white", "iced", "mint", "chai", "bubble")
 
 
 class TestRecall:
+    @pytest.mark.design(119, 120, 128)
     async def test_is_offered_and_answers_with_a_block(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:
@@ -194,6 +199,7 @@ class TestRecall:
     @pytest.mark.parametrize(
         ("settings", "given", "shown"), [({}, {}, 5), ({"recall_limit": 2}, {}, 2), ({}, {"limit": 6}, 6)]
     )
+    @pytest.mark.design(99, 120)
     async def test_the_limit_means_what_it_says(
         self, start: Start, tool: str, settings: dict[str, Any], given: dict[str, Any], shown: int
     ) -> None:

@@ -136,6 +136,7 @@ class TestEachPartOff:
             assert answers(world) == [4, 4]
 
     @pytest.mark.parametrize("switch", of())
+    @pytest.mark.design(124)
     async def test_offers_tools_only_where_there_is_something_to_use(
         self, start: Start, switch: Switch
     ) -> None:
@@ -209,6 +210,7 @@ class TestWhatIsKept:
 class TestToolsOff:
     """Nothing but the tools is gone."""
 
+    @pytest.mark.design(123)
     async def test_a_call_is_refused_and_the_person_gets_an_answer(self, start: Start) -> None:
         wanted = ("memory_store", {"text": f"User likes {WORD}."})
         model = ScriptedModel([calls(wanted), ANSWER, calls(wanted, text="One moment.")])

@@ -76,6 +76,7 @@ class TestTheDatabase:
 
 
 class TestNone:
+    @pytest.mark.design(116)
     async def test_the_bot_answers_and_nothing_of_anybody_is_written(self, start: Start) -> None:
         async with start(store="none", auto_save=AutoSave(everywhere=True)) as world:
             await talk(world)

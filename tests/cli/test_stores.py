@@ -293,6 +293,7 @@ class TestAnotherStoreIsUsed:
 
 
 class TestNone:
+    @pytest.mark.design(116)
     def test_nobody_is_there_and_nothing_is_written(self, house: Shell, tmp_path: Path) -> None:
         none, before = {"DISCOCLAW_STORE": "none"}, tree(house.memory_folder)
         assert json.loads(house.says("list", "--json", **none)) == []
@@ -304,6 +305,7 @@ class TestNone:
         assert tree(house.memory_folder) == before
 
 
+@pytest.mark.design(117)
 def test_an_unknown_store_is_named_with_what_is_allowed(shell: Shell) -> None:
     said = shell.refuses("list", DISCOCLAW_STORE="postgres")
     assert said == "DISCOCLAW_STORE=postgres: must be 'files', 'sqlite' or 'none'"

@@ -73,9 +73,12 @@ class TestConnecting:
             assert {path.stat().st_mode & 0o777 for path in file.parent.iterdir()} == {0o600}
 
     @pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 1)])
+    @pytest.mark.design(115)
     def test_what_a_power_cut_may_take(self, file: Path, durable: bool, level: int) -> None:
         with closing(connect(file, durable=durable)) as db:
             assert db.execute("PRAGMA synchronous").fetchone() == (level,)
+            assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            assert db.execute("PRAGMA temp_store").fetchone() == (2,)  # in RAM
 
     def test_looking_changes_nothing(self, db: sqlite3.Connection, file: Path) -> None:
         add(db, "tea")

@@ -314,6 +314,30 @@ class TestAtTheCommandLine:
         assert said == f"Exported 2 memories of {ANN} to {out}.\n"
         assert sorted(one["key"] for one in json.loads(out.read_bytes())) == ["drink", "pet"]
 
+    @pytest.mark.design(102, 103)
+    def test_what_is_known_stays_vectors_stay_out_and_nonsense_brings_nothing(self, tmp_path: Path) -> None:
+        shell = Shell(tmp_path)
+        path = tmp_path / "snapshot.json"
+
+        def taken(content: str) -> tuple[str, list[tuple[str, str]]]:
+            path.write_text(content, encoding="utf-8")
+            result = shell.run("import", str(path), "--as", "123")
+            found = shell.run("export", "123", "--format", "snapshot", "--output", "-")
+            entries = json.loads(found.stdout) if found.exit_code == 0 else []
+            assert all(set(one) == PLAIN for one in entries)
+            return result.output, sorted((one["key"], one["content"]) for one in entries)
+
+        tea, cat, coffee = ("drink", "likes tea"), ("pet", "has a cat"), entry("likes coffee")
+        first = {"entries": [entry(embedding=[0.1, 0.2])], "embeddings": {"drink": [0.1, 0.2]}}
+        said, held = taken(json.dumps(first))
+        assert (said, held) == ("user-123: 1 memory imported.\n", [tea])
+        said, held = taken(json.dumps([coffee, entry("has a cat", key="pet")]))
+        assert (said, held) == ("user-123: 1 memory imported; 1 already known.\n", [tea, cat])
+        for nonsense in ("", "[{", '[{"key": "dog", "content": "has a dog"}, 7]', '{"entries": 5}', "null"):
+            said, held = taken(nonsense)
+            assert said.startswith("discoclaw: ")
+            assert held == [tea, cat]
+
     def test_it_needs_to_know_whose_it_is(self, tmp_path: Path) -> None:
         path = tmp_path / "snapshot.json"
         path.write_text(json.dumps([entry()]), encoding="utf-8")

@@ -81,6 +81,7 @@ class TestKill:
         assert "User prefers oat milk" in house.request("what do I pour").prompt
 
     @pytest.mark.design(257)
+    @pytest.mark.design(108, 110)
     async def test_in_the_middle_of_many_changes_loses_nothing_that_was_acknowledged(
         self, house: House
     ) -> None:
