@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Protocol
 
+from bench.recall import overlap
 from bench.recall.data import Turn
 from bench.recall.times import NOW
 from discoclaw.core.consent import UNLIMITED
@@ -23,7 +24,6 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.item import MANUAL, Item, by_newest
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import VisibleItems
-from discoclaw.recall import overlap
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive import Archive
