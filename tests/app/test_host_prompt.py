@@ -114,8 +114,8 @@ class TestWhatIsRecalled:
         async with start(model, **QUIET) as world:
             stored(
                 world,
-                ("fact", "The heron lives by the river", {}),
-                ("project", "Heron ships next week", {}),
+                ("fact", "Heron is slow", {"updatedAt": MAY + 1}),
+                ("project", "Heron is fast", {}),
                 ("tool", "Uses kubectl", {"tags": ["k8s"]}),
                 ("workflow", "Reviews come before merging", {}),
                 ("fact", "The green kettle is in the kitchen", {}),
@@ -133,10 +133,9 @@ class TestWhatIsRecalled:
             ]
             assert await asked("how do we deploy k8s?") == ["Uses kubectl"]
             assert await asked("which workflow applies?") == ["Reviews come before merging"]
-            assert await asked("how do I build and deploy heron?") == [
-                "Heron ships next week",
-                "The heron lives by the river",
-            ]
+            assert await asked("how far does a heron travel?") == ["Heron is slow", "Heron is fast"]
+            for term in ("build", "deploy", "repo"):
+                assert await asked(f"which {term} has heron?") == ["Heron is fast", "Heron is slow"]
             assert await asked("is it in or by the of?", world.dev) == []
 
     @pytest.mark.design(209, 211)
