@@ -225,12 +225,16 @@ class TestLinks:
 class TestPersonas:
     async def test_they_are_listed_and_created_and_nothing_switches(self, tmp_path: Path) -> None:
         home = house(tmp_path)
+        await home.remember(ANN, "User has a cat.")
         failed, text = await call(home, "memory_branch", action="create", name="Coding", description="code")
         assert not failed
         assert text == "Created coding. The current persona is still main."
         _, text = await call(home, "memory_branch", action="list")
-        assert "* main" in text
-        assert "coding" in text
+        assert [line.lstrip("* ").split()[:3] for line in text.splitlines()] == [
+            ["main", "1", "item"],
+            ["coding", "1", "item"],
+        ]
+        assert text.startswith("* main")
         branches = await home.memory.branches(ANNS)
         assert (branches.current, branches.all["coding"].persona) == ("main", "code")
 

@@ -34,7 +34,10 @@ async def branch(context: ToolContext, wanted: Branch) -> str:
     speaker = context.speaker
     branches = await context.memory.branches(speaker.subject)
     if wanted.action == "list":
-        return shown.branches(branches, {}, in_private=speaker.in_dm)
+        counts = {
+            name: len((await context.memory.view(speaker.subject, name)).active()) for name in branches.all
+        }
+        return shown.branches(branches, counts, in_private=speaker.in_dm)
     name = wanted.name or ""
     if wanted.action == "create":
         start = context.branch if context.branch is None or context.branch in branches.all else MAIN
