@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discoclaw.core.item import item_id
-from discoclaw.core.patch import Consolidation, Duplicate, Outdated
+from discoclaw.core.patch import Consolidation, Duplicate, Outdated, Suggestion
 from tests.app.conftest import Start, World, settings_for
 from tests.app.models import Scripted
 from tests.app.test_model_tools import call
@@ -120,6 +120,24 @@ class TestTools:
             await says(world, "remember I use vim")
             await says(world, "checkout main")
             assert "vim" not in await says(world, "show")
+
+    @pytest.mark.design(286, 287)
+    async def test_two_objects_of_one_triple_on_two_branches_are_a_question(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False, summary_enabled=False) as world:
+            await says(world, "create-branch work")
+            await call(world, model, ("memory_add", BACKEND))
+            await says(world, "checkout work")
+            await call(world, model, ("memory_add", {**BACKEND, "object": "Rust"}))
+            await says(world, "checkout main")
+            model.summaries.append(Suggestion(how="keep_old"))  # asked for when the question is posed
+            answer = await says(world, "merge work")
+            assert "no memory changed" in answer
+            assert "ours stays: “User prefers backend Python”; theirs: “User prefers backend Rust”" in answer
+            shown, _, questions = (await says(world, "show")).partition("**To settle**")
+            assert "User prefers backend Python" in shown and "Rust" not in shown
+            assert "another persona says “User prefers backend Rust”" in questions
+            assert (await says(world, "merge work")).startswith("Nothing to do")
 
     @pytest.mark.design(297)
     async def test_tidying_needs_no_argument_and_returns_a_report(self, start: Start) -> None:
