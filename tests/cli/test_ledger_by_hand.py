@@ -233,6 +233,24 @@ class TestCommands:
         assert (found["items"]["active"], found["items"]["kinds"]["fact"], found["head"]) == (1, 1, "main")
         assert "events     add 2, forget 1, modify 1, observe 1" in told.says("stats", "123")
 
+    def test_log_branches_and_exports_say_the_same(self, told: Shell) -> None:
+        ids = [one["id"] for one in story()[::-1]]
+        assert [line.split()[0] for line in told.says("log", "123", "--oneline").splitlines()] == ids
+        assert told.says("branches", "123") == f"* main    1 item  {ids[0]}\n"
+        path = told.folder / "memories.json"
+        said = told.says("export", "123", "--output", str(path))
+        assert said == f"Exported 1 memory of user-123 to {path}.\n"
+        value = json.loads(path.read_bytes())
+        assert [(one["name"], one["head"]) for one in value["branches"]] == [("main", ids[0])]
+        (memory,) = value["memories"]
+        asked = ("subject", "predicate", "object", "scope", "confidence", "timestamp")
+        assert [memory[name] for name in asked] == [
+            *("user", "prefers backend", "Rust", "work/technical", 0.9),
+            "2026-02-03T16:31:35.000Z",
+        ]
+        page = told.says("export", "123", "--format", "markdown", "--history", "--output", "-")
+        assert "- User prefers backend Rust (" in page and "  - add user prefers backend: Python (" in page
+
 
 class TestWithoutGit:
     @pytest.mark.design(310)
