@@ -127,3 +127,10 @@ class TestCommands:
     def test_of_make_exist(self, page: Path) -> None:
         targets = set(re.findall(r"^([a-z-]+):", text_of(ROOT / "Makefile"), re.MULTILINE))
         assert set(shown(page, re.compile(r"\bmake ([a-z][a-z-]*)"))) - targets == set()
+
+
+@pytest.mark.design(311)
+def test_the_paper_behind_the_ledger_is_cited() -> None:
+    page = text_of(ROOT / "docs/decisions.md")
+    assert "“Git Context Controller: Manage the Context of LLM-based Agents like Git”" in page
+    assert "[arXiv:2508.00031](https://arxiv.org/abs/2508.00031)" in page

@@ -204,7 +204,7 @@ class TestSecretbox:
             await recovered(world, nostr_box_key=SecretStr("hex:" + "22" * 32))
             assert summary_on_disk(world, world.general) == ""
 
-    @pytest.mark.design(78, 90)
+    @pytest.mark.design(78, 90, 318)
     async def test_nothing_is_in_clear_unless_an_admin_allows_it(self, start: Start) -> None:
         async with LyingRelay() as relay, talked(start, relay, nostr_box_key=None) as world:
             assert all(tag(event, "enc") == "secretbox-v1" for event in of_kind(relay, PREFERENCE))

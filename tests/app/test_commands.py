@@ -288,6 +288,7 @@ class TestPrivateItems:
             await world.ann.send(world.general, "!memory show")
             assert "diabetes" not in world.answer(world.general)
 
+    @pytest.mark.design(318)
     async def test_a_fact_from_a_direct_message_stays_there_until_shared(self, start: Start) -> None:
         async with start() as world:
             ann = world.ann
@@ -326,6 +327,7 @@ class TestPrivateItems:
             assert "User builds the Falcon rocket." in model.prompt
 
     @pytest.mark.parametrize(("rule", "told"), [("strict", False), ("balanced", True), ("open", True)])
+    @pytest.mark.design(318)
     async def test_preferences_follow_as_the_rule_says(self, start: Start, rule: str, told: bool) -> None:
         model = Scripted()
         async with start(model, dm_privacy=rule) as world:

@@ -54,6 +54,7 @@ class TestTheModelFails:
             "a million characters",
         ],
     )
+    @pytest.mark.design(281, 321)
     async def test_a_loop_that_returns_nonsense_changes_nothing(self, start: Start, nonsense: str) -> None:
         model = Scripted()
         async with start(model) as world:
@@ -74,6 +75,7 @@ class TestTheModelFails:
 
 class TestMemoryFails:
     @pytest.mark.design(252)
+    @pytest.mark.design(321)
     async def test_corrupt_files_are_kept_aside_and_the_answer_comes(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I like tea")
@@ -86,6 +88,7 @@ class TestMemoryFails:
             assert list(path.parent.glob("*.corrupt-*"))
 
     @pytest.mark.design(252)
+    @pytest.mark.design(321)
     async def test_a_ledger_that_can_not_be_read_costs_no_answer(self, start: Start) -> None:
         model = Scripted("still here")
         async with start(model) as world:
@@ -97,6 +100,7 @@ class TestMemoryFails:
             assert "nothing has changed" in world.answer(world.general)
 
     @pytest.mark.design(253)
+    @pytest.mark.design(321)
     async def test_a_full_disk_costs_no_answer_and_the_command_says_so(self, start: Start) -> None:
         async with start(Scripted("an answer")) as world:
             await world.ann.send(world.general, "!memory remember I like tea")
@@ -178,6 +182,7 @@ class TestBusy:
 
 
 class TestTheLoopsNeverDelayAnAnswer:
+    @pytest.mark.design(281, 321)
     async def test_a_hanging_extraction_does_not_hold_up_the_next_turn(self, start: Start) -> None:
         class Hanging(Scripted):
             release = asyncio.Event()

@@ -265,6 +265,7 @@ class TestWhoSeesWhat:
             await world.bob.send(world.general, "hello")
             assert "You are Mog" in system(model)
 
+    @pytest.mark.design(319)
     async def test_a_soul_that_imitates_structure_is_data(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:

@@ -184,6 +184,7 @@ class TestViewAndDiff:
 
 
 class TestGraph:
+    @pytest.mark.design(302)
     async def test_is_a_mermaid_block_with_a_picture(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
@@ -236,6 +237,7 @@ class TestWhy:
             await world.restart()
             assert "I no longer know" in await says(world, world.ann, "why")
 
+    @pytest.mark.design(290)
     async def test_of_an_item_says_every_event_that_touched_it(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)

@@ -42,6 +42,7 @@ def prompts(model: Scripted) -> str:
 
 class TestWhatComesBack:
     @pytest.mark.parametrize("archive", [False, True])
+    @pytest.mark.design(314)
     async def test_all_that_was_said_and_until_then_people_are_told(
         self, start: Start, archive: bool
     ) -> None:

@@ -68,7 +68,7 @@ async def lived(world: World) -> None:
 
 
 class TestADiskThatBurnt:
-    @pytest.mark.design(66, 91)
+    @pytest.mark.design(66, 91, 315)
     async def test_comes_back_byte_for_byte_before_anybody_is_answered(self, start: Start) -> None:
         async with LyingRelay() as relay, start(**mirrored(relay)) as world:
             await lived(world)
@@ -87,6 +87,7 @@ class TestADiskThatBurnt:
             await world.bob.send(world.general, "!memory remember my cat is Tom")
             assert "opted out" in world.answer(world.general)
 
+    @pytest.mark.design(317)
     async def test_does_not_bring_back_what_was_erased(self, start: Start) -> None:
         async with LyingRelay() as relay, start(**mirrored(relay)) as world:
             await lived(world)
@@ -106,6 +107,7 @@ class TestADiskThatBurnt:
 
 
 class TestWhatARelaySees:
+    @pytest.mark.design(318)
     async def test_is_no_id_no_name_and_no_word_of_anybody(self, start: Start) -> None:
         async with LyingRelay() as relay, start(**mirrored(relay)) as world:
             await lived(world)
@@ -133,6 +135,7 @@ class TestWhatARelaySees:
 
 class TestAReply:
     @pytest.mark.parametrize("lies", [{"silent": True}, {"closes": "error: no"}, {"refuses": "blocked: no"}])
+    @pytest.mark.design(321)
     async def test_comes_whatever_the_relay_does(self, start: Start, lies: dict[str, object]) -> None:
         model = Scripted("Here I am.", "Here I am.")
         async with LyingRelay() as relay, start(model, **mirrored(relay, nostr_timeout_s=0.2)) as world:

@@ -85,6 +85,7 @@ class TestImport:
         await world.ann.slash(world.general, "memory data export", format="json", history=True)
         return bytes(await world.ann_dm.last_message.attachments[0].read())
 
+    @pytest.mark.design(312)
     async def test_brings_items_as_one_commit_of_the_persons_own_hand(self, start: Start) -> None:
         async with start() as world:
             await says(world, world.ann, "remember I like tea")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
@@ -16,6 +18,7 @@ async def says(world: World, person: Any, text: str, place: Any = None) -> str:
 
 
 class TestBranches:
+    @pytest.mark.design(283, 284)
     async def test_are_separate_memories_with_the_current_one_marked(self, start: Start) -> None:
         async with start() as world:
             ann = world.ann
@@ -53,6 +56,7 @@ class TestBranches:
             assert "tea" in shown
             assert "mate" not in shown
 
+    @pytest.mark.design(286, 287)
     async def test_merge_brings_the_changes_and_clashes_become_questions(self, start: Start) -> None:
         async with start() as world:
             ann = world.ann
@@ -75,6 +79,7 @@ class TestBranches:
             assert "**To settle**" in shown
             assert "Nothing to do" in await says(world, ann, "merge work")
 
+    @pytest.mark.design(288)
     async def test_one_commit_can_be_picked(self, start: Start) -> None:
         async with start() as world:
             ann = world.ann
@@ -87,6 +92,7 @@ class TestBranches:
             assert "I use tabs" in shown
             assert "vim" not in shown
 
+    @pytest.mark.design(284)
     async def test_what_is_not_possible_says_what_is(self, start: Start) -> None:
         async with start() as world:
             ann = world.ann

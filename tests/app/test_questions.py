@@ -79,6 +79,7 @@ class TestAsking:
             assert places.startswith("-# the first: from your command; the second: <https://")
             assert (await says(world, world.ann, "settle")).endswith("Which is right?")
 
+    @pytest.mark.design(289)
     async def test_the_small_model_may_give_a_hint(self, start: Start) -> None:
         hint = '{"how": "use_new", "reason": "It was said later."}'
         async with contradicted(start, hint=hint) as world:
@@ -189,6 +190,7 @@ class TestTheButtons:
             ),
         ],
     )
+    @pytest.mark.design(289)
     async def test_each_settles_in_its_way_after_a_restart_too(
         self, start: Start, label: str, outcome: str, remembered: list[str]
     ) -> None:

@@ -15,6 +15,7 @@ def texts(world: World, person: object, status: str = "active") -> list[str]:
 
 class TestTheWholeStory:
     @pytest.mark.design(258)
+    @pytest.mark.design(285, 308)
     async def test_a_preference_is_used_elsewhere_and_after_a_restart_corrected_forgotten_and_told(
         self, start: Start
     ) -> None:
@@ -59,6 +60,7 @@ class TestTheWholeStory:
                 "User prefers spaces over tabs.",
             ]
 
+    @pytest.mark.design(316)
     async def test_a_file_edited_by_hand_counts_at_once_and_becomes_history(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I use vim")

@@ -61,6 +61,7 @@ class TestTheMirror:
             await world.settle()
             assert [message.content.count("I love tea") for message in world.dev.pinned_messages()] == [1]
 
+    @pytest.mark.design(318)
     async def test_private_items_and_summaries_of_private_talk_are_left_out(self, start: Start) -> None:
         async with start() as world:
             await mirrored(world)

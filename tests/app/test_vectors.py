@@ -67,6 +67,7 @@ async def remember(world: World, *texts: str, private: bool = False, marked: str
 
 class TestRecall:
     @pytest.mark.parametrize("provider", ["openai", "ollama"])
+    @pytest.mark.design(312)
     async def test_finds_what_is_meant_though_no_word_is_the_same(
         self, start: Start, server: EmbeddingsServer, provider: str
     ) -> None:
@@ -173,6 +174,7 @@ class TestWhatIsSent:
 
 
 class TestFaults:
+    @pytest.mark.design(321)
     async def test_a_provider_that_stalls_keeps_no_reply(
         self, start: Start, server: EmbeddingsServer
     ) -> None:

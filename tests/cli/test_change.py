@@ -81,6 +81,7 @@ class TestTheFolderIsLocked:
 
 
 class TestBranches:
+    @pytest.mark.design(303, 304)
     def test_a_persona_begins_is_used_and_goes(self, shell: Shell) -> None:
         told = shell.says("create-branch", "123", "Work", "--persona", "Formal,  with footnotes.")
         assert told == (
@@ -127,6 +128,7 @@ class TestBranches:
             (["undo", "123", "--branch", "nope"], "there is no branch 'nope'"),
         ],
     )
+    @pytest.mark.design(303, 304)
     def test_what_can_not_be_is_refused_and_changes_nothing(
         self, shell: Shell, words: list[str], told: str
     ) -> None:
@@ -145,6 +147,7 @@ class TestBranches:
 
 
 class TestBringingTogether:
+    @pytest.mark.design(286, 287)
     def test_a_merge_says_what_came_and_leaves_what_clashes_to_be_settled(self, shell: Shell) -> None:
         lines = shell.says("merge", "123", "coding").splitlines()
         assert lines[0].startswith("“merge coding into main”: 1 change, commit ")
@@ -161,6 +164,7 @@ class TestBringingTogether:
         assert newest(shell)["branch"] == "coding"
         assert shell.json("branches", "123")["current"] == "main"
 
+    @pytest.mark.design(288)
     def test_one_commit_is_picked(self, shell: Shell) -> None:
         assert "+ " in shell.says("cherry-pick", "123", "coding~1")
         assert texts(shell)[-1] == "User writes Rust."
@@ -192,12 +196,14 @@ class TestBringingTogether:
         assert told.splitlines()[1].endswith("“User works at Acme.”")
         assert newest(shell)["metadata"]["reverts"] == first
 
+    @pytest.mark.design(309)
     def test_restore_says_again_what_was_said(self, shell: Shell) -> None:
         first = shell.json("log", "123")[-1]["id"]
         shell.says("restore", "123", first)
         assert texts(shell) == ["User prefers tabs over spaces."]
         assert shell.says("restore", "123", first).startswith("nothing to do")
 
+    @pytest.mark.design(286, 287)
     def test_for_programs_with_changes_and_clashes(self, shell: Shell) -> None:
         done = shell.json("merge", "123", "coding")
         assert (done["branch"], done["message"]) == ("main", "merge coding into main")

@@ -99,6 +99,7 @@ class TestForPrograms:
         texts = [changes["changed"][side]["text"] for side in ("before", "after")]
         assert texts == ["User prefers spaces over tabs.", "User prefers tabs, 8 wide."]
 
+    @pytest.mark.design(290)
     def test_provenance_has_every_event_with_its_commit(self, shell: Shell) -> None:
         found = shell.json("why", "123", ID)
         assert found["item"]["id"] == f"durable-{ID}"
@@ -135,6 +136,7 @@ class TestForPrograms:
 class TestPoints:
     """--at, FROM and TO: commits, branches and times."""
 
+    @pytest.mark.design(301, 309)
     def test_a_branch_and_a_commit_and_one_before_it(self, shell: Shell) -> None:
         assert "Rust" in shell.says("view", "123", "--at", "coding")
         head = shell.json("branches", "123")["branches"][1]["head"]
@@ -305,6 +307,7 @@ class TestTables:
 
 
 class TestGraphs:
+    @pytest.mark.design(302)
     def test_each_format_is_what_it_says(self, shell: Shell) -> None:
         assert shell.says("graph", "123").startswith("gitGraph")
         assert "2026-02-03" in shell.says("graph", "123", "--format", "timeline")

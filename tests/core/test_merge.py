@@ -270,6 +270,7 @@ class TestAMerge:
 
     @FEW
     @given(DEEDS_AND_REVERTS, st.randoms(use_true_random=False))
+    @pytest.mark.design(287)
     def test_is_the_same_for_any_order_of_the_records(self, deeds: Any, dice: random.Random) -> None:
         chronicle = live(Chronicle(), deeds)
         shuffled = list(chronicle.records)

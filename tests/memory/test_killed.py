@@ -52,6 +52,7 @@ class TestAThousandCommitsOnBranches:
 
     PEOPLE = 10
 
+    @pytest.mark.design(274)
     async def test_what_was_acknowledged_is_there_and_nothing_by_half(
         self, root: Path, store: Store, fresh: Fresh
     ) -> None:

@@ -82,6 +82,7 @@ class TestKill:
 
     @pytest.mark.design(257)
     @pytest.mark.design(108, 110)
+    @pytest.mark.design(274)
     async def test_in_the_middle_of_many_changes_loses_nothing_that_was_acknowledged(
         self, house: House
     ) -> None:
@@ -102,6 +103,25 @@ class TestKill:
         await house.discord.say(house.bea, desks[0], "!memory show")
         await house.answered(desks[0], "of many")
         assert acknowledged <= set(house.durable(house.bea))
+        assert_whole(house.data)
+
+
+class TestManyAtOnce:
+    @pytest.mark.design(320)
+    async def test_two_people_in_two_channels_lose_nothing(self, house: House) -> None:
+        await house.running()
+        channels = [house.discord.add_channel(name) for name in ("north", "south")]
+        expected = {person.id: set() for person in (house.ann, house.bea)}
+        for number in range(8):
+            for person in (house.ann, house.bea):
+                for channel in channels:
+                    fact = f"{person.name} saw {number} geese in the {channel.name}"
+                    expected[person.id].add(fact)
+                    await house.discord.say(person, channel, f"!memory remember {fact}")
+        for person in (house.ann, house.bea):
+            for fact in expected[person.id]:
+                await house.remembers(person, fact)
+            assert expected[person.id] <= set(house.durable(person))
         assert_whole(house.data)
 
 

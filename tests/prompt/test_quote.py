@@ -211,6 +211,7 @@ class TestLinesThatImitateStructure:
 
     @MODEST
     @given(HOSTILE)
+    @pytest.mark.design(319)
     def test_quoting_leaves_nothing_that_looks_like_structure(self, text: str) -> None:
         plain_text(quote(text).splitlines())
 
