@@ -31,6 +31,7 @@ def everything(folder: Path) -> bytes:
 
 
 class TestExport:
+    @pytest.mark.design(306)
     def test_without_options_it_is_memories_json_here_with_the_count(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -58,6 +59,7 @@ class TestExport:
         assert files == zipped
         assert "is not empty" in shell.refuses("export", "123", "--format", "objects", "-o", str(folder))
 
+    @pytest.mark.design(276)
     def test_branches_have_their_name_head_persona_time_and_metadata(self, shell: Shell) -> None:
         folder = exported(shell, "--format", "objects", name="objects")
         found = json.loads((folder / "branches.json").read_bytes())

@@ -233,6 +233,7 @@ class TestCommands:
         assert (found["items"]["active"], found["items"]["kinds"]["fact"], found["head"]) == (1, 1, "main")
         assert "events     add 2, forget 1, modify 1, observe 1" in told.says("stats", "123")
 
+    @pytest.mark.design(299, 300, 306, 307)
     def test_log_branches_and_exports_say_the_same(self, told: Shell) -> None:
         ids = [one["id"] for one in story()[::-1]]
         assert [line.split()[0] for line in told.says("log", "123", "--oneline").splitlines()] == ids

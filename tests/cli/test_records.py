@@ -186,6 +186,7 @@ class TestList:
         assert "user-789" in known.says("list")
 
     @pytest.mark.parametrize("verb", ["log", "branches", "show", "view", "stats"])
+    @pytest.mark.design(299, 300)
     def test_a_verb_about_one_person_lists_everybody_if_none_is_named(self, known: Shell, verb: str) -> None:
         known.says("set", "group:7", "--theme", "Boats")
         *table, then = known.says(verb).splitlines()

@@ -91,6 +91,7 @@ def read(root: Path) -> tuple[Replica, tuple[str, ...]]:
 
 
 class TestAFolder:
+    @pytest.mark.design(277)
     def test_of_the_design_is_imported_with_its_branches(self, tmp_path: Path) -> None:
         assert (ROOT["id"], FIRST["id"]) == (MAIN_HEAD, PYTHON)
         source = folder(tmp_path / "foreign")
@@ -211,6 +212,7 @@ MEMORIES = {
 
 
 class TestMemoriesJson:
+    @pytest.mark.design(307)
     def test_of_the_design_is_imported_as_far_as_it_goes(self, tmp_path: Path) -> None:
         (tmp_path / "memories.json").write_text(json.dumps(MEMORIES))
         shell = Shell(tmp_path)
