@@ -31,6 +31,7 @@ class TestTheModelFails:
             await world.ann.send(world.general, "hello")
             assert world.answer(world.general) == "I have no answer to that. Please put it another way."
 
+    @pytest.mark.design(143)
     @pytest.mark.parametrize(
         "nonsense",
         [

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
@@ -161,6 +163,7 @@ class TestBranches:
 
 
 class TestAPlaceWithAPersona:
+    @pytest.mark.design(191)
     async def test_commands_there_act_on_it_and_checkout_says_so(self, start: Start) -> None:
         async with start(personas=Personas({"dev": "coding"})) as world:
             ann, dev = world.ann, world.dev

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from discoclaw.memory.subjects.inspect import held
 from tests.app.conftest import Start, World
 
@@ -69,6 +71,7 @@ class TestTheWholeStory:
             assert history.commits[-1].message == "edited by hand"
             assert history.commits[-1].events[0].source == "manual"
 
+    @pytest.mark.design(191)
     async def test_memory_follows_its_person_and_nobody_else(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I use zsh")
