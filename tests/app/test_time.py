@@ -167,5 +167,6 @@ class TestLastUse:
             await world.restart(meanwhile=last_uses(world).unlink if lost else lambda: None)
             if not lost:
                 assert json.loads(last_uses(world).read_bytes()) == {found: begun + 10 * DAY, other: begun}
+            assert await world.hygiene.run(begun + 30 * DAY) == Expired()
             assert await world.hygiene.run(begun + 31 * DAY) == Expired(idle=2 - len(left))
             assert await texts(world) == left

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from discoclaw.app.finding import Finding
+from discoclaw.core.draft import Draft, Origin
 from tests.app.conftest import Start, World
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.session.scene import ScriptedModel, calls, until
@@ -24,8 +25,11 @@ class Placed(EmbeddingsServer):
 
 
 async def remember(world: World, *memories: str) -> None:
-    for one in memories:
-        await world.ann.send(world.general, f"!memory remember {one}")
+    def request(draft: Draft) -> None:
+        for one in memories:
+            draft.upsert("fact", one, Origin("stated"))
+
+    await world.memory.change(f"user-{world.ann.id}", "a test", request)
 
 
 async def ready(world: World) -> None:
