@@ -46,6 +46,7 @@ async def kept(world: World) -> list[str]:
 
 
 class TestOptIn:
+    @pytest.mark.design(156)
     async def test_by_default_nothing_is_kept_and_search_says_how_to_change_that(self, start: Start) -> None:
         async with start(Scripted()) as world:
             await world.ann.send(world.general, "zebras are striped")

@@ -59,6 +59,7 @@ def answered(message: dict[str, Any]) -> list[str]:
 
 
 class TestAnAnswerWithManyCalls:
+    @pytest.mark.design(149, 150, 151, 152)
     async def test_loses_its_middle_at_more_than_fifty_messages(
         self, start: Start, server: MessagesServer
     ) -> None:
@@ -82,6 +83,7 @@ class TestAnAnswerWithManyCalls:
         assert [called(one) for one in rest[::2]] == [[f"t{n}"] for n in range(20, 25)]
         assert [answered(one) for one in rest[1::2]] == [[f"t{n}"] for n in range(20, 25)]
 
+    @pytest.mark.design(149, 153)
     async def test_loses_it_where_the_provider_counts_over_96000_tokens(
         self, start: Start, server: MessagesServer
     ) -> None:
@@ -96,6 +98,7 @@ class TestAnAnswerWithManyCalls:
         # The seventh request has 13 messages and 98,000 tokens by the provider's count.
         assert lengths == [1, 3, 5, 7, 9, 11, 13, 11, 11, 13, 15]
 
+    @pytest.mark.design(149, 153)
     async def test_loses_it_at_96000_tokens_by_words_where_nobody_counts(self, start: Start) -> None:
         model = Uncounted(rounds=10, words=9_700)
         async with start(model, **QUIET) as world:
@@ -107,6 +110,18 @@ class TestAnAnswerWithManyCalls:
         assert lengths == [1, 3, 5, 7, 9, 11, 13, 15, 12, 14, 16]
         line = model.asked_with_tools[8].turns[1]
         assert isinstance(line, UserTurn) and line.text.startswith("[6 earlier messages left out: ")
+
+    @pytest.mark.design(149)
+    async def test_of_few_messages_loses_nothing_however_long(
+        self, start: Start, server: MessagesServer
+    ) -> None:
+        server.default = working(7, usage=lambda done: 100_000 if done < 6 else 20_000)
+        provider = AnthropicProvider(api_key="k", base_url=server.base_url)
+        async with start(provider.model("haiku"), **QUIET) as world:
+            await world.ann.send_dm("What do you know about my tea?")
+            await world.settle()
+            assert world.answer(world.ann_dm) == "That was long."
+        assert [len(request.body["messages"]) for request in server.requests] == [1, 3, 5, 7, 9, 11, 11, 13]
 
     async def test_ends_where_the_model_repeats_itself(self, start: Start, server: MessagesServer) -> None:
         def again(request: Received) -> Answer:
@@ -124,6 +139,7 @@ class TestAnAnswerWithManyCalls:
 
 
 class TestALongInterview:
+    @pytest.mark.design(149, 150)
     async def test_loses_its_middle_too_and_can_be_finished(self, start: Start) -> None:
         model = Scripted(then="And why?")
         async with start(model, **QUIET) as world:

@@ -49,6 +49,7 @@ def empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("variable", "value"), DEFAULTS.items())
+@pytest.mark.design(157, 158, 159, 160, 161, 162, 163, 165, 166, 167, 172)
 def test_a_setting_has_its_promised_default(variable: str, value: object) -> None:
     field = settings.names()[variable]
     found = getattr(Settings(_env_file=None), field)
@@ -63,12 +64,14 @@ def test_the_defaults_can_be_typed_as_they_are_promised(monkeypatch: pytest.Monk
     assert settings.load() == Settings(_env_file=None)
 
 
+@pytest.mark.design(180)
 def test_idle_knowledge_never_goes_with_zero_days() -> None:
     found = Settings(_env_file=None, knowledge_decay=True)
     assert (found.decay.max_idle_days, found.decay.survival_chance) == (30, 0.05)
     assert Settings(_env_file=None, knowledge_decay=True, knowledge_max_idle_days=0).decay.max_idle_days == 0
 
 
+@pytest.mark.design(155)
 def test_memories_and_summaries_lie_in_the_promised_folders() -> None:
     found = Settings(_env_file=None)
     with disks_of(found) as stores:
@@ -76,6 +79,7 @@ def test_memories_and_summaries_lie_in_the_promised_folders() -> None:
         assert stores.used.documents(ROLLING).folder == Path("data/memory/rolling")
 
 
+@pytest.mark.design(155)
 def test_the_folders_can_be_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISCOCLAW_DURABLE_DATA_DIR", "/somewhere/durable")
     monkeypatch.setenv("DISCOCLAW_SUMMARY_DATA_DIR", "/somewhere/rolling")
@@ -87,6 +91,7 @@ def test_the_folders_can_be_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("provider", "model"), [("openai", "text-embedding-3-small"), ("ollama", "nomic-embed-text")]
 )
+@pytest.mark.design(169)
 def test_an_embedding_provider_has_its_promised_model(provider: str, model: str) -> None:
     found = Settings(_env_file=None)
     embedder = open_embedder(EmbeddingConfig(provider, model=found.embedding_model, key="key"))

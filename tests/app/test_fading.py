@@ -41,7 +41,7 @@ class TestTheWholeProgram:
             assert await world.hygiene.run(now(world) + 4000 * DAY) == Expired()
             assert await texts(world, world.ann) == ["User likes tea."]
 
-    @pytest.mark.design(312)
+    @pytest.mark.design(179, 312)
     async def test_with_decay_knowledge_does_and_an_undo_brings_it_back(self, start: Start) -> None:
         async with start(knowledge_decay=True, knowledge_survival_chance=0.0) as world:
             await learned(world, world.ann, "User likes tea.")
@@ -50,6 +50,7 @@ class TestTheWholeProgram:
             await world.ann.send(world.general, "!memory undo")
             assert await texts(world, world.ann) == ["User likes tea."]
 
+    @pytest.mark.design(177)
     async def test_what_an_answer_used_is_on_disk_when_the_program_has_ended(self, start: Start) -> None:
         async with start() as world:
             item_id = await learned(world, world.ann, "User likes oolong tea.")

@@ -32,7 +32,7 @@ class TestTheModelFails:
             await world.ann.send(world.general, "hello")
             assert world.answer(world.general) == "I have no answer to that. Please put it another way."
 
-    @pytest.mark.design(220, 255)
+    @pytest.mark.design(143, 220, 255)
     @pytest.mark.parametrize(
         "nonsense",
         [
@@ -74,8 +74,7 @@ class TestTheModelFails:
 
 
 class TestMemoryFails:
-    @pytest.mark.design(252)
-    @pytest.mark.design(321)
+    @pytest.mark.design(252, 321)
     async def test_corrupt_files_are_kept_aside_and_the_answer_comes(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I like tea")
@@ -87,8 +86,7 @@ class TestMemoryFails:
             assert json.loads(path.read_text())["items"][0]["text"] == "I like tea"
             assert list(path.parent.glob("*.corrupt-*"))
 
-    @pytest.mark.design(252)
-    @pytest.mark.design(321)
+    @pytest.mark.design(252, 321)
     async def test_a_ledger_that_can_not_be_read_costs_no_answer(self, start: Start) -> None:
         model = Scripted("still here")
         async with start(model) as world:
@@ -99,8 +97,7 @@ class TestMemoryFails:
             await world.ann.send(world.general, "!memory remember tea")
             assert "nothing has changed" in world.answer(world.general)
 
-    @pytest.mark.design(253)
-    @pytest.mark.design(321)
+    @pytest.mark.design(253, 321)
     async def test_a_full_disk_costs_no_answer_and_the_command_says_so(self, start: Start) -> None:
         async with start(Scripted("an answer")) as world:
             await world.ann.send(world.general, "!memory remember I like tea")

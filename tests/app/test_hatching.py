@@ -79,6 +79,7 @@ async def items(world: World) -> dict[str, Any]:
 
 
 class TestTheInterview:
+    @pytest.mark.design(133, 134, 136, 138)
     async def test_from_the_first_question_to_a_prompt_with_the_soul(self, start: Start) -> None:
         model = Scripted()
         async with start(model, durable_every=1000) as world:
@@ -95,6 +96,7 @@ class TestTheInterview:
             interview = model.requests[-1]
             assert interview.tools == ()
             assert interview.system[0].text.startswith(titles.HATCHING)
+            assert "an assistant in a Discord server" not in str(interview.system)
             assert [type(turn) for turn in interview.turns] == [UserTurn, AssistantTurn] * 2 + [UserTurn]
             assert interview.turns[1] == AssistantTurn(OPENING)
             assert interview.turns[4] == UserTurn("I build boats. No lies, please.")
@@ -109,6 +111,7 @@ class TestTheInterview:
             assert "an assistant in a Discord server" not in told
             assert "What you must not do:" in told
 
+    @pytest.mark.design(135, 136)
     async def test_is_one_commit_of_core_items_that_somebody_stated(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:
@@ -122,6 +125,7 @@ class TestTheInterview:
             assert {item.facets.category for item in found.values()} == {"core"}
             assert {item.facets.author for item in found.values()} == {"stated"}
 
+    @pytest.mark.design(136, 141)
     async def test_what_the_person_said_of_themselves_is_learned_at_once(self, start: Start) -> None:
         model = Scripted()
         async with start(model, durable_every=1000) as world:
@@ -133,6 +137,7 @@ class TestTheInterview:
             assert "I build boats. No lies, please." in learned_from
             assert "A dry old cat called Mog." in learned_from
 
+    @pytest.mark.design(136)
     async def test_is_not_part_of_the_talk_that_follows(self, start: Start) -> None:
         model = Scripted()
         async with start(model, summary_enabled=False, extraction_enabled=False) as world:
@@ -231,6 +236,7 @@ class TestWhoSeesWhat:
             assert "You are Mog" in system(model)
             assert "boats" not in system(model)
 
+    @pytest.mark.design(139)
     async def test_five_traits_at_most_the_newest_first(self, start: Start) -> None:
         model = Scripted()
         async with start(model, durable_every=1) as world:
@@ -279,6 +285,7 @@ class TestWhoSeesWhat:
 
 
 class TestFaults:
+    @pytest.mark.design(135)
     @pytest.mark.parametrize(
         "broken",
         [
@@ -419,6 +426,7 @@ class TestEnding:
             await world.ann.send_dm("hello")
             assert messages.IDLE.strip() not in world.answer(world.ann_dm)
 
+    @pytest.mark.design(137)
     async def test_a_new_soul_takes_the_place_of_the_old_under_the_same_ids(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:
@@ -459,6 +467,7 @@ class TestEnding:
             await world.ann.send_dm("hello")
             assert "an assistant in a Discord server" in system(model)
 
+    @pytest.mark.design(133, 136)
     async def test_a_restart_in_the_middle_goes_on_where_it_was(self, start: Start) -> None:
         model = Scripted("And who are you?", f"{READY}{block()}")
         model.facts = ["{}", "{}"]
@@ -554,6 +563,7 @@ class TestWhoMay:
 
 
 class TestTheOffer:
+    @pytest.mark.design(133)
     async def test_is_made_once_ever_and_its_button_begins(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:

@@ -12,6 +12,7 @@ IDLE_S = 600
 
 
 class TestAnIdlePerson:
+    @pytest.mark.design(147, 148)
     async def test_leaves_ram_and_so_does_their_conversation(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -41,3 +42,21 @@ class TestAnIdlePerson:
             await world.bob.send(world.dev, "hello")
             await world.ann.send(world.general, "do I like tea?")
             assert "I like tea" in model.prompt and "hello" in model.prompt
+
+    @pytest.mark.design(147, 148)
+    async def test_stays_for_an_hour_since_the_last_use(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG, logger="discoclaw")
+        async with start(Scripted(), extraction_enabled=False, heartbeat_minutes=0) as world:
+            key = f"discord:channel:{world.general.id}"
+            for _ in range(3):
+                await world.ann.send(world.general, "I like tea")
+                await world.settle()
+                await world.env.advance_time(3590)
+            await world.bob.send(world.dev, "hello")
+            assert caplog.text.count(f"{key}: a window is opened") == 1
+            assert f"{key}: its window is closed, idle" not in caplog.text
+            await world.env.advance_time(11)
+            await world.bob.send(world.dev, "hello")
+            assert caplog.text.count(f"{key}: its window is closed, idle") == 1

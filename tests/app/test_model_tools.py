@@ -195,6 +195,7 @@ class TestRecall:
                     "Nothing is remembered that fits.",
                 )
 
+    @pytest.mark.design(157)
     @pytest.mark.parametrize("tool", ["memory_recall", "memory_search"])
     @pytest.mark.parametrize(
         ("settings", "given", "shown"), [({}, {}, 5), ({"recall_limit": 2}, {}, 2), ({}, {"limit": 6}, 6)]

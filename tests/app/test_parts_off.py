@@ -126,6 +126,7 @@ def test_every_switch_is_a_setting() -> None:
 
 
 class TestEachPartOff:
+    @pytest.mark.design(190)
     @pytest.mark.parametrize("switch", of())
     async def test_leaves_the_answers(self, start: Start, switch: Switch) -> None:
         async with start(scripted(), **switch.settings) as world:
@@ -135,6 +136,7 @@ class TestEachPartOff:
             await talk(world)
             assert answers(world) == [4, 4]
 
+    @pytest.mark.design(163, 190)
     @pytest.mark.parametrize("switch", of())
     @pytest.mark.design(124)
     async def test_offers_tools_only_where_there_is_something_to_use(
@@ -175,6 +177,7 @@ class TestWhatIsKept:
             await talk(world)
             assert WORD in world.durable(world.ann).read_text()
 
+    @pytest.mark.design(163)
     @pytest.mark.parametrize("switch", of(remembers=True, learns=False))
     async def test_is_only_what_was_asked_for_without_extraction(self, start: Start, switch: Switch) -> None:
         async with start(scripted(), **switch.settings) as world:
@@ -259,6 +262,7 @@ SAME: dict[str, Any] = {"response_cache": True, "history_budget": 0, "summary_en
 
 
 class TestTheCache:
+    @pytest.mark.design(146)
     async def test_answers_once_more_without_the_model_and_after_a_restart(self, start: Start) -> None:
         model = Scripted("It is blue.", then="asked again")
         async with start(model, **SAME) as world:
@@ -315,6 +319,7 @@ class TestTheCache:
             assert model.requests[-1].tools == ()
             assert files(world.folder / "data" / "cache") == []
 
+    @pytest.mark.design(159)
     async def test_is_off_unless_wanted(self, start: Start) -> None:
         model = Scripted("first", then="second")
         async with start(model, history_budget=0, summary_enabled=False) as world:

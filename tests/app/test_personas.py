@@ -167,6 +167,7 @@ class TestBranches:
 
 
 class TestAPlaceWithAPersona:
+    @pytest.mark.design(191)
     async def test_commands_there_act_on_it_and_checkout_says_so(self, start: Start) -> None:
         async with start(personas=Personas({"dev": "coding"})) as world:
             ann, dev = world.ann, world.dev

@@ -28,6 +28,7 @@ async def talk(world: World) -> None:
 
 
 class TestTheDatabase:
+    @pytest.mark.design(154)
     async def test_holds_all_that_is_remembered_in_one_file_and_outlives_a_restart(
         self, start: Start
     ) -> None:
@@ -76,7 +77,7 @@ class TestTheDatabase:
 
 
 class TestNone:
-    @pytest.mark.design(116)
+    @pytest.mark.design(116, 190)
     async def test_the_bot_answers_and_nothing_of_anybody_is_written(self, start: Start) -> None:
         async with start(store="none", auto_save=AutoSave(everywhere=True)) as world:
             await talk(world)

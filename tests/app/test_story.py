@@ -14,8 +14,7 @@ def texts(world: World, person: object, status: str = "active") -> list[str]:
 
 
 class TestTheWholeStory:
-    @pytest.mark.design(258)
-    @pytest.mark.design(285, 308)
+    @pytest.mark.design(258, 285, 308)
     async def test_a_preference_is_used_elsewhere_and_after_a_restart_corrected_forgotten_and_told(
         self, start: Start
     ) -> None:
@@ -74,7 +73,7 @@ class TestTheWholeStory:
             assert history.commits[-1].message == "edited by hand"
             assert history.commits[-1].events[0].source == "manual"
 
-    @pytest.mark.design(192)
+    @pytest.mark.design(191, 192)
     async def test_memory_follows_its_person_and_nobody_else(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I use zsh")

@@ -66,6 +66,7 @@ async def remember(world: World, *texts: str, private: bool = False, marked: str
 
 
 class TestRecall:
+    @pytest.mark.design(170, 183)
     @pytest.mark.parametrize("provider", ["openai", "ollama"])
     @pytest.mark.design(312)
     async def test_finds_what_is_meant_though_no_word_is_the_same(
@@ -84,6 +85,7 @@ class TestRecall:
             await world.ann.send(world.general, "giraffe wool?")
             assert CAT not in model.prompt
 
+    @pytest.mark.design(174, 185, 190)
     async def test_without_a_provider_it_goes_by_the_words(
         self, start: Start, server: EmbeddingsServer
     ) -> None:
@@ -174,7 +176,7 @@ class TestWhatIsSent:
 
 
 class TestFaults:
-    @pytest.mark.design(321)
+    @pytest.mark.design(188, 321)
     async def test_a_provider_that_stalls_keeps_no_reply(
         self, start: Start, server: EmbeddingsServer
     ) -> None:
@@ -194,6 +196,7 @@ class TestFaults:
             assert CAT in model.prompt  # it is found by its words
         assert not [one for one in server.texts if "question" in one]
 
+    @pytest.mark.design(188)
     @pytest.mark.parametrize("status", [401, 404, 429, 500])
     async def test_one_that_fails_neither(
         self, start: Start, server: EmbeddingsServer, status: int, caplog: pytest.LogCaptureFixture
@@ -207,6 +210,7 @@ class TestFaults:
             assert world.answer(world.general) == "ok"
         assert "sk-secret" not in caplog.text
 
+    @pytest.mark.design(185)
     async def test_another_model_is_caught_up_on_after_a_restart(
         self, start: Start, server: EmbeddingsServer
     ) -> None:
@@ -242,6 +246,7 @@ class TestErasing:
 
 
 class TestSettings:
+    @pytest.mark.design(168, 169, 171, 173, 174)
     @pytest.mark.parametrize(
         ("environment", "name"),
         [

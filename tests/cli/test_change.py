@@ -81,8 +81,7 @@ class TestTheFolderIsLocked:
 
 
 class TestBranches:
-    @pytest.mark.design(303, 304)
-    @pytest.mark.design(300)
+    @pytest.mark.design(300, 303, 304)
     def test_a_persona_begins_is_used_and_goes(self, shell: Shell) -> None:
         told = shell.says("create-branch", "123", "Work", "--persona", "Formal,  with footnotes.")
         assert told == (

@@ -276,7 +276,7 @@ class TestNamingAPerson:
         )
         assert shell.says("log", "124") == "There is no memory of user-124; did you mean user-123?\n"
 
-    @pytest.mark.design(205)
+    @pytest.mark.design(191, 205)
     @pytest.mark.parametrize("verb", ["show", "log", "view", "stats", "branches", "undo", "verify", "graph"])
     def test_what_can_be_no_person_is_refused(self, shell: Shell, verb: str) -> None:
         assert "cannot name a memory" in shell.refuses(verb, "../secrets")

@@ -68,6 +68,7 @@ ITEMS = st.lists(
 
 
 class TestRecency:
+    @pytest.mark.design(175)
     @pytest.mark.parametrize("case", VECTORS["recency_decay"])
     def test_it_halves_with_every_half_life(self, case: dict[str, float]) -> None:
         assert recency(case["age_s"], case["half_life_s"]) == pytest.approx(case["factor"], abs=1e-9)
@@ -83,6 +84,7 @@ class TestRecency:
 
 
 class TestIdleFade:
+    @pytest.mark.design(182)
     @pytest.mark.parametrize("case", VECTORS["idle_fade"]["cases"])
     def test_whole_for_half_the_window_then_in_a_line_to_nothing(self, case: dict[str, float]) -> None:
         factor = idle_fade(case["idle_days"], VECTORS["idle_fade"]["window_days"])

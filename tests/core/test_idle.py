@@ -1,5 +1,6 @@
 """A map that lets go of what nobody uses."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ class TestIdleEntriesAreLetGo:
         assert rooms.use("ab", 5) is first
         assert told == ["ab"]
 
+    @pytest.mark.design(148)
     def test_only_what_is_idle_longer_than_the_limit_goes_and_is_told_of_before(self) -> None:
         gone: list[tuple[str, str, bool]] = []
         rooms: IdleMap[str] = IdleMap(

@@ -259,6 +259,7 @@ class TestErasing:
 
 
 class TestManyAtOnce:
+    @pytest.mark.design(146)
     def test_lose_nothing_and_end_with_whole_files(self, tmp_path: Path, clock: Clock) -> None:
         responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, most=1000)
 

@@ -91,6 +91,7 @@ class TestOut:
             }
         ]
 
+    @pytest.mark.design(178)
     async def test_the_last_access_is_there_only_where_there_was_one(self, home: Home) -> None:
         one, other = await home.put("likes tea"), await home.put("has a cat")
         entries, _ = await home.snapshot(**{one.id: NOW + 5000, other.id: 0})
@@ -111,6 +112,7 @@ class TestOut:
         await home.memory.change(ANN, "a test", lambda draft: draft.deprecate(gone, STATED))
         assert await home.snapshot() == ([], 0)
 
+    @pytest.mark.design(178)
     async def test_the_command_knows_when_items_were_used(self, tmp_path: Path) -> None:
         shell = Shell(tmp_path)
         clock = Clock()
@@ -337,6 +339,17 @@ class TestAtTheCommandLine:
             said, held = taken(nonsense)
             assert said.startswith("discoclaw: ")
             assert held == [tea, cat]
+
+    @pytest.mark.design(189)
+    def test_a_list_and_an_object_are_read_and_vectors_are_never_written(self, tmp_path: Path) -> None:
+        shell, path = Shell(tmp_path), tmp_path / "snapshot.json"
+        with_vectors = {"entries": [entry("has a cat", key="pet")], "embeddings": {"pet": [0.1, 0.2]}}
+        for form in ([entry()], with_vectors):
+            path.write_text(json.dumps(form), encoding="utf-8")
+            assert "1 memory imported" in shell.says("import", str(path), "--as", "123")
+        out = shell.says("export", "123", "--format", "snapshot", "--output", "-")
+        assert sorted(one["content"] for one in json.loads(out)) == ["has a cat", "likes tea"]
+        assert "embedding" not in out
 
     def test_it_needs_to_know_whose_it_is(self, tmp_path: Path) -> None:
         path = tmp_path / "snapshot.json"

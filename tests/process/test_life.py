@@ -80,9 +80,7 @@ class TestKill:
         await house.answered(mill, "ok")
         assert "User prefers oat milk" in house.request("what do I pour").prompt
 
-    @pytest.mark.design(257)
-    @pytest.mark.design(108, 110)
-    @pytest.mark.design(274)
+    @pytest.mark.design(108, 110, 257, 274)
     async def test_in_the_middle_of_many_changes_loses_nothing_that_was_acknowledged(
         self, house: House
     ) -> None:

@@ -39,6 +39,7 @@ class TestCosine:
 
 
 class TestHybrid:
+    @pytest.mark.design(184)
     @pytest.mark.parametrize("case", GOLDEN["hybrid"]["cases"], ids=str)
     def test_golden_values(self, case: dict[str, Any]) -> None:
         weights = GOLDEN["hybrid"]["text_weight"], GOLDEN["hybrid"]["vector_weight"]

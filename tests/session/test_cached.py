@@ -202,6 +202,7 @@ class TestAnotherQuestion:
 
 
 class TestTheKey:
+    @pytest.mark.design(144)
     @pytest.mark.parametrize("case", GOLDEN["cache_keys"]["cases"][:3], ids=lambda case: case["hex"])
     def test_is_of_model_context_and_message(self, case: dict[str, str]) -> None:
         user = f"{titles.SEPARATOR}{titles.MESSAGE}\n{case['user']}"

@@ -1,0 +1,80 @@
+"""When and from what the bot learns: the beat, what forces it, what the small model reads, and links."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from discoclaw.models.anthropic.provider import AnthropicProvider
+from tests.app.conftest import Start
+from tests.app.models import Scripted
+from tests.servers import messages_api as api
+from tests.servers.messages_api import MessagesServer
+
+QUIET = {"summary_enabled": False}
+PASTED = "[Memory context]\n- pet: User has a red dog. [links: vet]\n[/Memory context]\n\n"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[MessagesServer]:
+    async with MessagesServer() as running:
+        yield running
+
+
+class TestTheBeat:
+    @pytest.mark.design(140, 164)
+    @pytest.mark.parametrize("every", [5, 10])
+    async def test_is_so_many_messages_of_a_person(self, start: Start, every: int) -> None:
+        model = Scripted()
+        async with start(model, durable_every=every, **QUIET) as world:
+            for number in range(1, 2 * every + 1):
+                await world.ann.send(world.general, f"message {number}")
+                await world.settle()
+                assert len(model.structured_prompts) == number // every
+
+    @pytest.mark.design(141)
+    async def test_does_not_count_where_something_leaves_the_window(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, durable_every=1000, context_history=4, **QUIET) as world:
+            for number in range(2):
+                await world.ann.send(world.general, f"message {number}")
+                await world.settle()
+            assert model.structured_prompts == []
+            await world.ann.send(world.general, "message 2")
+            await world.settle()
+            (prompt,) = model.structured_prompts
+            assert "message 0" in prompt
+
+
+class TestWhatIsLearned:
+    @pytest.mark.design(142)
+    async def test_is_from_both_sides_without_pasted_memory(
+        self, start: Start, server: MessagesServer
+    ) -> None:
+        server.script(api.text("It is green."), api.text("{}"))
+        provider = AnthropicProvider(api_key="k", base_url=server.base_url)
+        async with start(provider.model("haiku"), durable_every=1, **QUIET) as world:
+            await world.ann.send(world.general, f"{PASTED}What colour is tea?")
+            await world.settle()
+        learning = server.requests[-1].body
+        read = str(learning["messages"])
+        assert "What colour is tea?" in read and "It is green." in read
+        assert "red dog" not in read and "[Memory context]" not in read
+        assert "temperature" not in learning
+
+    @pytest.mark.design(143)
+    async def test_has_its_links_both_ways(self, start: Start) -> None:
+        model = Scripted()
+        notes = [
+            {"kind": "fact", "text": "User has a vet called Moe.", "key": "vet"},
+            {"kind": "fact", "text": "User has a cat called Miso.", "key": "pet", "links": ["vet"]},
+        ]
+        model.facts = [json.dumps({"upserts": notes})]
+        async with start(model, **QUIET) as world:
+            await world.ann.send(world.general, "My cat Miso sees Moe, the vet.")
+            await world.settle()
+            items = (await world.memory.view(f"user-{world.ann.id}")).active()
+            found = {str(item.facets.key): item for item in items}
+            assert set(found) == {"vet", "pet"}
+            assert found["pet"].facets.links == {found["vet"].id}
+            assert found["vet"].facets.links == {found["pet"].id}
