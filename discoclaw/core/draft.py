@@ -324,13 +324,16 @@ class Draft(EventDraft):
         return current.active or origin.said_at <= current.updated_at
 
     def _enforce_limit(self) -> None:
-        """Remove items until there are at most `max_items`."""
+        """Remove items until there are at most `max_items`: forgotten ones first, those added just now last.
+
+        A clock that was wrong once may have dated the others in the future.
+        """
         over = len(self.items) - self._max_items
         if over <= 0:
             return
         others = [item for item in self.items.values() if not (item.active and is_bot_key(item.facets.key))]
         oldest_first = sorted(others, key=by_newest, reverse=True)
-        by_worth = sorted(oldest_first, key=lambda item: item.active)  # stable: deprecated ones come first
+        by_worth = sorted(oldest_first, key=lambda item: (item.active, item.id not in self._view.items))
         origin = Origin("inferred", evidence=f"more than {self._max_items} items")
         for item in by_worth[:over]:
             self.remove(item, origin)

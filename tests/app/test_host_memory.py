@@ -166,6 +166,15 @@ class TestFiles:
             assert await texts("remember four boats") == ["four boats", "one boat", "two boats"]
             assert await texts("remember five boats") == ["five boats", "four boats", "two boats"]
 
+    @pytest.mark.design(228)
+    async def test_what_is_added_stays_though_the_others_are_dated_in_the_future(self, start: Start) -> None:
+        async with start(Scripted(), max_items=2, **QUIET) as world:
+            stored(world, *(("fact", f"boat {number}", {"updatedAt": 2 * MAY}) for number in range(2)))
+            await world.ann.send(world.general, "!memory show")
+            await world.ann.send(world.general, "!memory remember I like tea")
+            texts = {item["text"] for item in items(world).values()}
+            assert len(texts) == 2 and "I like tea" in texts
+
     @pytest.mark.design(228, 248)
     async def test_the_limit_is_two_hundred(self, start: Start) -> None:
         async with start(Scripted(), **QUIET) as world:

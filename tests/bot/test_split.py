@@ -65,13 +65,13 @@ def documents(draw: st.DrawFn) -> str:
 
 class TestNothingIsLost:
     @given(MESSY | ANY_TEXT | documents())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100, deadline=None)
     def test_the_pieces_joined_are_the_text(self, text: str) -> None:
         for limit in (200, 2000):
             assert join(split(text, limit, file_over=600)) == (text if split(text, limit) else "")
 
     @given(MESSY | ANY_TEXT)
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=75, deadline=None)
     def test_only_white_space_that_does_not_fit_is_left_out_of_the_messages(self, text: str) -> None:
         for piece in split(text, 200):
             assert not (piece.lead + piece.trail).strip(" \t\r\n")
@@ -96,7 +96,7 @@ class TestNothingIsLost:
 
 class TestEachMessageIsAccepted:
     @given(MESSY | ANY_TEXT | documents())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100, deadline=None)
     def test_it_is_neither_too_long_nor_blank(self, text: str) -> None:
         for limit in (200, 2000):
             for piece in split(text, limit, file_over=600):
@@ -104,14 +104,14 @@ class TestEachMessageIsAccepted:
                 assert piece.text.strip()
 
     @given(MESSY | ANY_TEXT | documents())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100, deadline=None)
     def test_no_code_fence_is_left_open(self, text: str) -> None:
         for limit in (200, 2000):
             for piece in split(text, limit, file_over=600):
                 assert not read(piece.text).open
 
     @given(documents())
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=75, deadline=None)
     def test_code_stays_code_and_words_stay_words(self, text: str) -> None:
         shown = [line for piece in split(text, 250, file_over=10**6) for line in read(piece.text).code]
         assert shown == read(text).code
@@ -294,7 +294,7 @@ def letter_by_letter(text: str) -> list[Piece]:
 
 class TestATextThatIsStillBeingWritten:
     @given(MESSY | documents(), st.lists(st.integers(1, 400), min_size=1, max_size=40))
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100, deadline=None)
     def test_settled_pieces_are_those_of_the_finished_text(self, text: str, steps: list[int]) -> None:
         splitter, at, turn, pieces = Splitter(200, file_over=500), 0, 0, []
         while at < len(text):
@@ -310,7 +310,7 @@ class TestATextThatIsStillBeingWritten:
         assert pieces == split(text, 200, file_over=500)
 
     @given(MESSY | documents())
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=75, deadline=None)
     def test_every_draft_is_a_message_discord_takes(self, text: str) -> None:
         splitter = Splitter(200, file_over=500)
         for at in range(0, len(text), 37):

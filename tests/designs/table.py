@@ -12,6 +12,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
@@ -61,6 +62,7 @@ def designs() -> list[Design]:
     ]
 
 
+@cache
 def marked() -> Tests:
     """Which tests carry the marker, in the order of their names."""
     found: dict[int, list[str]] = defaultdict(list)
