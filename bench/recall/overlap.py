@@ -1,6 +1,7 @@
-"""DNAM's rule of what to inject, exactly as the design says: a baseline of `bench.recall`.
+"""The scorers of the designs, exactly as they say: baselines of `bench.recall`.
 
-The bot does not use it. Pure.
+`overlap` and `best` are DNAM's rule of what to inject; `key_weighted_overlap` is PtrClaw's rule without an
+index. The bot does not use them. Pure.
 """
 
 import re
@@ -69,6 +70,19 @@ def best(query: str, items: Sequence[Item], *, now_ms: int, max_chars: int = MAX
             break
         chosen.append(item)
     return chosen
+
+
+def key_weighted_overlap(query: str, key: str, content: str) -> float:
+    """How well an entry fits: for each token of the query 2 if its key has it, else 1 if its content has it.
+
+    The sum is divided by the number of the query's tokens, so it lies in 0…2; without a token it is 0. Tokens
+    are runs of letters and digits, lower-case, whole: "test" is not in "testing".
+    """
+    wanted = _RUN.findall(query.lower())
+    if not wanted:
+        return 0.0
+    in_key, in_content = set(_RUN.findall(key.lower())), set(_RUN.findall(content.lower()))
+    return sum(2 if run in in_key else 1 if run in in_content else 0 for run in wanted) / len(wanted)
 
 
 def _score(wanted: frozenset[str], item: Item, now_ms: int | None) -> int:

@@ -67,6 +67,24 @@ class Overlap:
         return [item.id for item in found[:limit]]
 
 
+class KeyOverlap:
+    """PtrClaw's ranking without an index: words shared, those of a key twice. Ties are newer first."""
+
+    def __init__(self) -> None:
+        self._items: Sequence[Item] = ()
+
+    def load(self, items: Sequence[Item]) -> None:
+        self._items = items
+
+    def search(self, query: str, limit: int) -> list[str]:
+        scored = []
+        for item in self._items:
+            score = overlap.key_weighted_overlap(query, item.facets.key or "", item.text)
+            if score:
+                scored.append((-score, *by_newest(item)))
+        return [item_id for *_, item_id in sorted(scored)[:limit]]
+
+
 class Bm25:
     """BM25 as in its textbook: k1 1.2, b 0.75, no stop words, no stems. Ties are newer first, then by id."""
 
@@ -161,6 +179,7 @@ class OverTurns:
 PLAIN: dict[str, Callable[[], ItemSystem]] = {
     "token overlap": lambda: Overlap(recency=True),
     "token overlap, no recency": lambda: Overlap(recency=False),
+    "words, keys twice": KeyOverlap,
     "BM25, plain": Bm25,
     "SQLite FTS5, porter": FullText,
 }

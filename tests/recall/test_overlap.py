@@ -1,6 +1,8 @@
 """The older scorers keep their values."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from bench.recall.overlap import (
     RECENT_MS,
     best,
     item_tokens,
+    key_weighted_overlap,
     overlap,
     ranked,
     tokens,
@@ -18,7 +21,31 @@ from discoclaw.core.item import Item, durable_line
 from discoclaw.core.text import utf16_length
 from tests.core.builders import DAY, MODEST, NOW, item
 
+GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text(encoding="utf-8"))
 LONG_AGO = NOW - 100 * DAY
+
+
+class TestKeyWeightedOverlap:
+    @pytest.mark.parametrize("case", GOLDEN["key_weighted_overlap"]["cases"])
+    def test_the_golden_values_hold(self, case: dict[str, object]) -> None:
+        score = key_weighted_overlap(str(case["query"]), str(case["key"]), str(case["content"]))
+        assert score == pytest.approx(case["score"], abs=1e-6)
+
+    @pytest.mark.parametrize("query", ["", "   ", "!?", "++"])
+    def test_a_query_without_a_token_scores_nothing(self, query: str) -> None:
+        assert key_weighted_overlap(query, "key", "content") == 0
+
+    def test_the_key_counts_once_where_key_and_content_have_the_token(self) -> None:
+        assert key_weighted_overlap("tea", "tea", "tea") == 2
+
+    def test_letters_of_every_script_are_letters(self) -> None:
+        assert key_weighted_overlap("Größe", "größe", "") == 2
+        assert key_weighted_overlap("東京", "ort", "東京") == 1
+
+    @MODEST
+    @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
+    def test_it_lies_between_nothing_and_two(self, query: str, key: str, content: str) -> None:
+        assert 0 <= key_weighted_overlap(query, key, content) <= 2
 
 
 class TestTokens:
