@@ -100,7 +100,7 @@ async def recovered(world: World, **settings: Any) -> None:
 
 
 class TestWhatAnotherProgramReads:
-    @pytest.mark.design(70, 71, 72, 73, 74, 75, 77, 84, 85)
+    @pytest.mark.design(70, 71, 72, 73, 74, 75, 77, 84, 85, 334)
     async def test_every_event_has_its_kind_tags_and_address(self, start: Start) -> None:
         async with LyingRelay() as relay, talked(start, relay) as world:
             await world.ann.send(world.general, "!memory reset rolling")
@@ -204,7 +204,7 @@ class TestSecretbox:
             await recovered(world, nostr_box_key=SecretStr("hex:" + "22" * 32))
             assert summary_on_disk(world, world.general) == ""
 
-    @pytest.mark.design(78, 90, 318)
+    @pytest.mark.design(78, 90, 318, 332)
     async def test_nothing_is_in_clear_unless_an_admin_allows_it(self, start: Start) -> None:
         async with LyingRelay() as relay, talked(start, relay, nostr_box_key=None) as world:
             assert all(tag(event, "enc") == "secretbox-v1" for event in of_kind(relay, PREFERENCE))
@@ -256,7 +256,7 @@ class TestWhatIsReadBack:
             await recovered(world)
             assert len(calls_on_disk(world)) == 1
 
-    @pytest.mark.design(86, 87)
+    @pytest.mark.design(86, 87, 325)
     async def test_the_newest_version_counts_and_of_a_tie_the_lowest_id(self, start: Start) -> None:
         async with LyingRelay() as relay, talked(start, relay) as world:
             summary = next(one for one in of_kind(relay, SUMMARY) if tag(one, "hk").startswith("group:"))
@@ -279,7 +279,7 @@ class TestWhatIsReadBack:
             (left,) = of_kind(relay, PREFERENCE)
             assert len(seen(left)["preference"].splitlines()) == 3
 
-    @pytest.mark.design(72, 73, 88)
+    @pytest.mark.design(72, 73, 88, 324)
     async def test_the_same_call_and_the_same_clear_are_one_row(self, start: Start) -> None:
         async with LyingRelay() as relay, talked(start, relay) as world:
             await world.ann.send(world.general, "!memory reset rolling")

@@ -58,7 +58,7 @@ def shown_of(world: World, person: Any) -> list[str]:
 
 
 class TestTheFiles:
-    @pytest.mark.design(317)
+    @pytest.mark.design(317, 327)
     async def test_no_byte_is_left_and_nobody_elses_goes(self, start: Start) -> None:
         async with start() as world:
             await mirrored(world)

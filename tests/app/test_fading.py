@@ -41,7 +41,7 @@ class TestTheWholeProgram:
             assert await world.hygiene.run(now(world) + 4000 * DAY) == Expired()
             assert await texts(world, world.ann) == ["User likes tea."]
 
-    @pytest.mark.design(179, 312)
+    @pytest.mark.design(179, 312, 335)
     async def test_with_decay_knowledge_does_and_an_undo_brings_it_back(self, start: Start) -> None:
         async with start(knowledge_decay=True, knowledge_survival_chance=0.0) as world:
             await learned(world, world.ann, "User likes tea.")

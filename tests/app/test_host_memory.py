@@ -84,7 +84,7 @@ def now(world: World) -> int:
 
 
 class TestFiles:
-    @pytest.mark.design(192, 197)
+    @pytest.mark.design(192, 197, 334)
     async def test_a_person_has_one_memory_and_each_conversation_its_summary(self, start: Start) -> None:
         async with start(Scripted(), summary_every=1) as world:
             parent = world.env.bot.get_channel(world.general.id)
@@ -109,7 +109,7 @@ class TestFiles:
                 f"discord:dm:{world.ann.id}.json": summary,
             }
 
-    @pytest.mark.design(198, 199, 201, 202, 203, 230, 231)
+    @pytest.mark.design(198, 199, 201, 202, 203, 230, 231, 323, 327)
     async def test_the_durable_file_has_this_shape_and_keeps_what_was_forgotten(self, start: Start) -> None:
         model = Scripted()
         async with start(model, **QUIET) as world:
@@ -148,6 +148,16 @@ class TestFiles:
             assert items(world)["durable-2ed36192"] == gone
             await world.ann.send(world.dev, "which Rust?")
             assert "Rust" not in model.prompt.partition("User message:")[0]
+
+    @pytest.mark.design(339)
+    async def test_what_was_forgotten_and_is_said_again_is_the_same_item(self, start: Start) -> None:
+        async with start(Scripted(), **QUIET) as world:
+            await world.ann.send(world.general, "!memory remember I like tea")
+            (before,) = items(world).values()
+            for command in ("forget I like tea", "remember I like tea"):
+                await world.env.advance_time(60)
+                await world.ann.send(world.general, f"!memory {command}")
+            assert [*items(world).values()] == [{**before, "updatedAt": now(world)}]
 
     @pytest.mark.design(228)
     async def test_over_the_limit_the_oldest_forgotten_go_first_and_then_the_oldest(
@@ -188,7 +198,7 @@ class TestFiles:
 
 
 class TestExtraction:
-    @pytest.mark.design(200, 219, 221, 222, 223, 224, 226, 227)
+    @pytest.mark.design(200, 219, 221, 222, 223, 224, 226, 227, 338)
     async def test_adds_changes_and_sets_aside_in_the_promised_shape(self, start: Start) -> None:
         model = Summing()
         async with start(model, **LEARNING) as world:

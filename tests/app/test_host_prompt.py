@@ -95,7 +95,7 @@ class TestThePrompt:
             ):
                 assert rule in request.system[0].text
 
-    @pytest.mark.design(196)
+    @pytest.mark.design(196, 333)
     async def test_has_as_much_of_the_talk_as_the_budget_allows(self, start: Start) -> None:
         model = Scripted()
         async with start(model, history_budget=200, respond_mode="mention", **QUIET) as world:
@@ -108,7 +108,7 @@ class TestThePrompt:
 
 
 class TestWhatIsRecalled:
-    @pytest.mark.design(206, 207, 208, 211)
+    @pytest.mark.design(206, 207, 208, 211, 330)
     async def test_shares_words_with_the_message_and_the_most_come_first(self, start: Start) -> None:
         model = Scripted()
         async with start(model, **QUIET) as world:
@@ -182,7 +182,7 @@ class TestWhatIsRecalled:
             await world.ann.send(world.general, "and now?")
             assert durable(model.prompt) == ["The kettle is copper"]
 
-    @pytest.mark.design(213)
+    @pytest.mark.design(213, 329)
     async def test_needs_no_embeddings_and_no_search_by_discord(
         self, start: Start, monkeypatch: pytest.MonkeyPatch
     ) -> None:

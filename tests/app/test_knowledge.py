@@ -98,7 +98,7 @@ class TestEntries:
                 == 2
             )
 
-    @pytest.mark.design(101, 121)
+    @pytest.mark.design(101, 121, 328)
     async def test_are_forgotten_with_the_links_to_them(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:
@@ -125,7 +125,7 @@ class TestEntries:
             assert text.count("Forgotten: Lena works at ") == 2
             assert [one["key"] for one in snapshot(world)] == ["pet"]
 
-    @pytest.mark.design(109)
+    @pytest.mark.design(109, 330)
     async def test_are_found_by_whole_words_of_their_key_too(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:

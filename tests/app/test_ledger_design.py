@@ -72,7 +72,7 @@ class TestTools:
                 assert all(one["id"] in text for one in ledger(world))
                 assert text.count(f"discord:{place}/") >= 2
 
-    @pytest.mark.design(264, 265, 271, 294)
+    @pytest.mark.design(264, 265, 271, 294, 328)
     @pytest.mark.parametrize("scope", ["permanent", "session", "temporary", "work/technical"])
     async def test_forgetting_goes_by_triple_in_any_scope_and_keeps_history(
         self, start: Start, scope: str
@@ -174,7 +174,7 @@ class TestTheHeartbeat:
 
 
 class TestLearningFromTalk:
-    @pytest.mark.design(280, 289)
+    @pytest.mark.design(280, 289, 338)
     async def test_takes_out_facts_checks_them_against_what_is_known_and_commits(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:

@@ -68,7 +68,7 @@ async def lived(world: World) -> None:
 
 
 class TestADiskThatBurnt:
-    @pytest.mark.design(66, 91, 315)
+    @pytest.mark.design(66, 91, 315, 322)
     async def test_comes_back_byte_for_byte_before_anybody_is_answered(self, start: Start) -> None:
         async with LyingRelay() as relay, start(**mirrored(relay)) as world:
             await lived(world)
@@ -107,7 +107,7 @@ class TestADiskThatBurnt:
 
 
 class TestWhatARelaySees:
-    @pytest.mark.design(318)
+    @pytest.mark.design(318, 332)
     async def test_is_no_id_no_name_and_no_word_of_anybody(self, start: Start) -> None:
         async with LyingRelay() as relay, start(**mirrored(relay)) as world:
             await lived(world)

@@ -56,7 +56,7 @@ class TestBranches:
             assert "tea" in shown
             assert "mate" not in shown
 
-    @pytest.mark.design(286, 287)
+    @pytest.mark.design(286, 287, 326)
     async def test_merge_brings_the_changes_and_clashes_become_questions(self, start: Start) -> None:
         async with start() as world:
             ann = world.ann

@@ -31,7 +31,7 @@ def whole(request: ModelRequest) -> str:
 
 
 class TestTheWindow:
-    @pytest.mark.design(23, 24, 26, 48)
+    @pytest.mark.design(23, 24, 26, 48, 333)
     async def test_has_the_last_twenty_messages_answered_or_not(self, start: Start) -> None:
         model = Scripted()
         async with start(model, respond_mode="owner") as world:
@@ -84,7 +84,7 @@ class TestTheWindow:
 
 
 class TestTheContext:
-    @pytest.mark.design(22, 30, 31, 32, 33, 34, 35, 41)
+    @pytest.mark.design(22, 30, 31, 32, 33, 34, 35, 41, 331, 341)
     async def test_is_identity_place_sender_talk_and_message_in_this_order(self, start: Start) -> None:
         model = Agreeing(themes=["tea"], decisions=["We drink tea."])
         async with start(model) as world:

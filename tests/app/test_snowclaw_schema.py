@@ -64,7 +64,7 @@ class Owner:
 
 
 class TestPeople:
-    @pytest.mark.design(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15)
+    @pytest.mark.design(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 340)
     async def test_a_record_is_made_with_the_first_message_and_published(self, start: Start) -> None:
         model = Scripted()
         prefers = {"kind": "preference", "text": "User prefers tabs."}
@@ -118,7 +118,7 @@ class TestPeople:
             assert record["first_seen"] == first["first_seen"]
             assert file(world, "groups", world.general)["members"] == [[str(world.ann.id), "Annie"]]
 
-    @pytest.mark.design(14, 66)
+    @pytest.mark.design(14, 66, 337)
     async def test_a_note_that_the_owner_posts_is_part_of_the_record_also_after_a_recovery(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -141,7 +141,7 @@ class TestPeople:
             assert "Leads the core team." in world.answer(world.general)
             assert "contains a secret" not in caplog.text
 
-    @pytest.mark.design(14, 15, 49)
+    @pytest.mark.design(14, 15, 49, 337)
     async def test_what_anybody_else_signs_counts_for_nothing(self, start: Start) -> None:
         async with LyingRelay() as relay, start(Scripted(), **mirrored(relay), **OWNED) as world:
             await world.ann.send(world.general, "hello")

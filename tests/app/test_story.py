@@ -59,7 +59,7 @@ class TestTheWholeStory:
                 "User prefers spaces over tabs.",
             ]
 
-    @pytest.mark.design(316)
+    @pytest.mark.design(316, 323)
     async def test_a_file_edited_by_hand_counts_at_once_and_becomes_history(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I use vim")
@@ -73,7 +73,7 @@ class TestTheWholeStory:
             assert history.commits[-1].message == "edited by hand"
             assert history.commits[-1].events[0].source == "manual"
 
-    @pytest.mark.design(191, 192)
+    @pytest.mark.design(191, 192, 331)
     async def test_memory_follows_its_person_and_nobody_else(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I use zsh")

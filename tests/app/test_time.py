@@ -89,7 +89,7 @@ class TestIdleKnowledge:
             found = await recalled(world, model, "red boat")
             assert (found[0] == OLD if OLD in found else None) is first
 
-    @pytest.mark.design(166, 167, 179, 180)
+    @pytest.mark.design(166, 167, 179, 180, 335)
     @pytest.mark.parametrize(
         ("days", "chance", "left"), [(30, 0.0, 0), (30, 1.0, 40), (0, 0.0, 40), (40, 0.0, 40)]
     )
@@ -151,7 +151,7 @@ class TestShortLived:
 
 
 class TestLastUse:
-    @pytest.mark.design(177, 178)
+    @pytest.mark.design(177, 178, 336)
     @pytest.mark.parametrize(("lost", "left"), [(False, {OLD}), (True, set())])
     async def test_is_that_of_storing_or_finding_and_where_it_is_lost_that_of_storing(
         self, start: Start, lost: bool, left: set[str]

@@ -85,7 +85,7 @@ class TestRecall:
             await world.ann.send(world.general, "giraffe wool?")
             assert CAT not in model.prompt
 
-    @pytest.mark.design(174, 185, 190)
+    @pytest.mark.design(174, 185, 190, 329)
     async def test_without_a_provider_it_goes_by_the_words(
         self, start: Start, server: EmbeddingsServer
     ) -> None:

@@ -202,7 +202,7 @@ class TestMarkdown:
 
 
 class TestObjects:
-    @pytest.mark.design(277)
+    @pytest.mark.design(277, 342)
     def test_a_folder_has_events_commits_branches_head_summary_and_refs(self, tmp_path: Path) -> None:
         history = story().history
         assert write_objects(history, tmp_path / "out") == 5

@@ -105,6 +105,7 @@ class TestConfiguration:
         await bot.take(signed({}, at=2))
         assert bot.config.policy(HOME, "8") == Policy("mention", 30, 30)
 
+    @pytest.mark.design(340)
     @pytest.mark.parametrize("length", [16, 32, 64])
     async def test_names_people_and_channels_by_pseudonym(self, bot: Bot, length: int) -> None:
         await bot.take(signed({"respond_mode": "all"}, f"snowclaw:config:npub:{NAMES.user('7')[:length]}"))
