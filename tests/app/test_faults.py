@@ -171,6 +171,7 @@ class TestBusy:
             for number in range(4):
                 with pytest.raises(Exception, match="did not settle"):
                     await world.ann.send(world.general, f"question {number}")
+            await until(lambda: "still working on earlier messages" in world.answer(world.general))
             model.hold.set()
             world.env.settle_timeout = 20
             await world.settle()

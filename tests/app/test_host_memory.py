@@ -15,6 +15,7 @@ from discoclaw.core.ports import Shape
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_host_prompt import MAY, durable, stored
+from tests.session.scene import until
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "durable.json").read_text(encoding="utf-8"))
 FIELDS = ["id", "kind", "text", "tags", "status", "source", "createdAt", "updatedAt"]
@@ -307,9 +308,10 @@ class TestExtraction:
             world.env.settle_timeout = 0.2
             with pytest.raises(Exception, match="did not settle"):
                 await world.ann.send(world.general, "I like boats")
+            await until(lambda: len(model.learned) == 1)
             with pytest.raises(Exception, match="did not settle"):
                 await world.ann.send(world.dev, "!memory remember I like tea")
-            assert world.answer(world.dev) == "Remembered: I like tea"
+            await until(lambda: world.answer(world.dev) == "Remembered: I like tea")
             assert [item["text"] for item in items(world).values()] == ["I like tea"]
             model.wait.set()
             world.env.settle_timeout = 20
