@@ -252,6 +252,9 @@ class Groups(PersonalData, Listener):
 
     def forget(self, erasure: Erasure) -> None:
         self._erasings += 1
+        self._forget_in_ram(erasure)
+
+    def _forget_in_ram(self, erasure: Erasure) -> None:
         if (group_id := group_of(erasure.subject)) is not None:
             self._entries.drop(group_id)
         elif (user_id := user_of(erasure.subject)) is not None:
@@ -263,6 +266,7 @@ class Groups(PersonalData, Listener):
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Keep everybody from writing a group's file meanwhile; afterwards the files are read again."""
         async with self._writing:
+            self._forget_in_ram(erasure)  # a file that was being read may have brought the person back
             try:
                 yield
             finally:

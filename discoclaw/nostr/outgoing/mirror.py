@@ -98,6 +98,7 @@ class Mirror(PersonalData, Listener):
         self._is_ready = False
         self._stop = threading.Event()
         self._full: set[str] = set()
+        self._asked: set[str] = set()  # subjects whose files are still to follow an urgent commit
         self._sessions: dict[str, frozenset[str]] = {}
 
     # ------------------------------------------------------------------ what is to be done
@@ -163,10 +164,13 @@ class Mirror(PersonalData, Listener):
         # Only what a person asked for is urgent; what the loops learn can wait for the next flush.
         by = str(commit.metadata.get("by"))
         if by in _BY_HAND or by.startswith(_BY_TOOL):
+            self._asked.add(subject)
             self.touch(subject, urgent=True)
 
     def written(self, unit: str) -> None:
-        self.touch(unit)
+        # A profile is written after the commit that it shows, and perhaps after that was mirrored.
+        self.touch(unit, urgent=unit in self._asked)
+        self._asked.discard(unit)
 
     def chosen(self, user_id: str) -> None:
         self.touch(CHOSEN, urgent=True)
