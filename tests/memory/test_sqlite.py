@@ -221,6 +221,7 @@ class TestAFileThatIsGone:
         closed.write_bytes(b"")
         later = restart()
         later.open()
+        assert later.ledgers.by_age() == []
         later.close()
 
 

@@ -257,8 +257,9 @@ class TestMemoryThatFails:
         file = home.rolling.folder / f"{KEY}.json"
         file.parent.mkdir(parents=True)
         file.write_text(r'{"summary": "half \ud83d", "updatedAt": 1}', encoding="utf-8")
-        await ask(home)
-        home.model.user_turn().encode("utf-8")
+        reply = await ask(home)
+        assert (reply.text, reply.failed) == ("All right.", [])
+        assert "half" in home.model.user_turn().encode("utf-8").decode("utf-8")
 
     async def test_an_author_whose_id_can_name_no_file(self, tmp_path: Path) -> None:
         home = house(tmp_path)
