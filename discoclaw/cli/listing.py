@@ -32,7 +32,7 @@ AnySubjectArg = Annotated[
     str | None,
     typer.Argument(
         metavar="WHO",
-        help="A Discord user id, or a subject as `memory list` shows it; without one, who there is.",
+        help="A Discord user id, or a subject as `memory list` shows it; without one, everybody is listed.",
     ),
 ]
 

@@ -178,7 +178,7 @@ class TestImport:
             }
             for name, content, why in (
                 ("a.json", b"nonsense", "is not JSON"),
-                ("a.json", b"{}", "nothing that can be imported"),
+                ("a.json", b"{}", "can't be imported; import a memories.json"),
                 ("big.json", b" " * (8 * 1024 * 1024 + 1), "too large"),
                 ("a.zip", b"PK\x03\x04broken", "is a damaged zip file"),
                 ("a.json", json.dumps(many).encode(), "1 too many"),

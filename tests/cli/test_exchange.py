@@ -229,7 +229,7 @@ class TestImport:
         [
             (b"", "is not JSON"),
             (b"{ oops", "is not JSON"),
-            (b"[]", "is nothing that can be imported"),
+            (b"[]", "cannot be imported"),
             (b'{"format": "discoclaw-memory", "version": 99, "memories": []}', "version"),
             (b"PK\x03\x04 no zip", "zip"),
             (b"[" * 100_000, "nested too deep"),

@@ -78,7 +78,7 @@ def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Importe
         stem = PurePosixPath(name).stem
         user = stem if stem.isascii() and stem.isdigit() else None
         return Imported(f"the durable file {name}", {user: read_durable(name, content, value, redactor)})
-    raise Refused(f"{name} is nothing that can be imported; that can be {_KNOWN}")
+    raise Refused(f"{name} cannot be imported; import {_KNOWN}")
 
 
 # ---------------------------------------------------------------------- folders and zip files
