@@ -103,6 +103,23 @@ async def test_many_events_of_one_second_survive_a_forgetting(tmp_path: Path) ->
     await embedded.stop()
 
 
+async def test_a_connection_that_is_being_opened_is_cut_by_a_forgetting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library doesn't tell such a connection that it shuts down, and serves it from the old database."""
+    embedded = EmbeddedRelay(tmp_path / "relay")
+    await embedded.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(embedded.url.rpartition(":")[2]))
+    writer.write(b"GET / HTTP/1.1\r\n")
+    await writer.drain()
+    await embedded.purge([])
+    async with asyncio.timeout(10):
+        assert await reader.read() == b""
+    assert "did not close" not in caplog.text
+    writer.close()
+    await embedded.stop()
+
+
 async def test_a_copying_that_was_killed_changes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "relay"
     embedded = EmbeddedRelay(folder)

@@ -9,8 +9,9 @@ new one is in use, and the next start removes the other.
 What the library needs of us:
 - Its relay calls the database through this program's event loop.
 - It ends the whole process when an LMDB file is cut short, or when the process ends while the library's
-  threads
-  still hold the database. So a short file is padded before it is opened, and `stop` waits for the threads.
+  threads still hold the database. So a short file is padded before it is opened, and `stop` waits for them.
+- A connection that is just being opened misses a shutdown, and goes on reading from the old database. So
+  people connect to a port of ours, which passes them on, and we cut their connections ourselves.
 - It ignores deletions by address (`a`) when the identifier contains a colon, as all of ours do.
 - It answers an older version of an event with "error: unknown".
 """
@@ -31,6 +32,7 @@ import nostr_sdk
 
 from discoclaw.core.errors import NostrError, SettingsError
 from discoclaw.memory.disk.files import sync_folder
+from discoclaw.nostr.relays.port_forward import PortForward
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +63,8 @@ class EmbeddedRelay:
         self._port = port
         self._number = 0
         self._relay: nostr_sdk.LocalRelay | None = None
+        self._relay_port = 0
+        self._forward = PortForward()
         # Weak, so that only the library holds the database and we can see when it lets go of it.
         self._database_ref: Callable[[], object] = lambda: None
         self._lock = asyncio.Lock()
@@ -79,18 +83,23 @@ class EmbeddedRelay:
                     f"NOSTR_RELAYS=embedded: cannot use the relay's folder {self._folder}: "
                     f"{_error_text(error)}; move it away, and a new one is made"
                 ) from None
-            failed = await self._listen(database, self._port)
+            failed = await self._serve(database)
             del database
-            if failed:
-                self._relay = None
-                await self._stop_listening()
-                where = f"port {self._port} of this machine"
-                raise SettingsError(f"NOSTR_RELAYS=embedded: cannot listen on {where}: {failed}")
+            if not failed:
+                try:
+                    self.url = f"ws://127.0.0.1:{await self._forward.open(self._port)}"
+                    return
+                except OSError as error:
+                    failed = _error_text(error)
+            await self._stop_serving()
+            where = f"port {self._port} of this machine"
+            raise SettingsError(f"NOSTR_RELAYS=embedded: cannot listen on {where}: {failed}")
 
     async def stop(self) -> None:
         """Stop listening, and wait until the files are closed."""
         async with self._lock:
-            await self._stop_listening()
+            await self._forward.close()
+            await self._stop_serving()
 
     async def purge(self, ids: Collection[str]) -> None:
         """Destroy the events with these ids, and every byte of what was deleted or replaced before.
@@ -102,7 +111,7 @@ class EmbeddedRelay:
         async with self._lock:
             if self._relay is None:
                 raise NostrError("the embedded relay does not run, so nothing can be purged from it")
-            await self._stop_listening()
+            await self._stop_serving()
             failed = ""
             try:
                 database = await self._open(self._number)
@@ -114,18 +123,18 @@ class EmbeddedRelay:
                 database = await self._copied(database, frozenset(ids))
             except _ERRORS as error:
                 failed = f"the embedded relay cannot purge: {_error_text(error)}"
-            failed = await self._listen_again(database) or failed
+            failed = await self._serve(database) or failed
             if failed:
                 raise NostrError(failed)
             await asyncio.to_thread(self._prepare)
 
-    async def _listen(self, database: nostr_sdk.NostrLmdb, port: int) -> str:
-        """Listen.
+    async def _serve(self, database: nostr_sdk.NostrLmdb) -> str:
+        """Serve this database.
 
         Returns why it failed, or "". An exception would keep the database open in its traceback.
         """
         self._database_ref = weakref.ref(database)
-        builder = (
+        self._relay = (
             nostr_sdk.LocalRelayBuilder()
             .addr("127.0.0.1")
             .database(database)
@@ -133,36 +142,29 @@ class EmbeddedRelay:
             .rate_limit(nostr_sdk.RateLimit(max_reqs=1_000, notes_per_minute=1_000_000))
             .default_filter_limit(_MAX_EVENTS)
             .max_filter_limit(_MAX_EVENTS)
+            .build()
         )
-        self._relay = (builder.port(port) if port else builder).build()
         try:
             await self._relay.run()
-            self.url = str(await self._relay.url())
+            self._relay_port = int(str(await self._relay.url()).rpartition(":")[2])
         except _ERRORS as error:
+            self._relay = None
             return _error_text(error)
+        self._forward.lead_to(self._relay_port)
         return ""
 
-    async def _listen_again(self, database: nostr_sdk.NostrLmdb) -> str:
-        """Listen on the same port as before, which the system frees only after a moment."""
-        port = int(self.url.rpartition(":")[2])
-        for _ in range(_MAX_STEPS):
-            if not (failed := await self._listen(database, port)):
-                return ""
-            await asyncio.sleep(_STEP_S)
-        self._relay = None
-        return f"the embedded relay cannot listen on port {port} again: {failed}"
-
-    async def _stop_listening(self) -> None:
-        """Stop listening, and wait until the library has closed the database.
+    async def _stop_serving(self) -> None:
+        """Cut all connections, and wait until the library has closed the database.
 
         The library sometimes misses a shutdown, so it is repeated until nobody accepts connections.
         """
+        self._forward.cut()
         for _ in range(_MAX_STEPS):
             if self._relay is None and self._database_ref() is None:
                 return
             if self._relay is not None:
                 self._relay.shutdown()
-                if not await _listens(self.url):
+                if not await _listens(self._relay_port):
                     self._relay = None
             await asyncio.sleep(_STEP_S)
         self._relay = None
@@ -209,10 +211,10 @@ class EmbeddedRelay:
         return chosen
 
 
-async def _listens(url: str) -> bool:
-    """Whether anybody accepts connections there."""
+async def _listens(port: int) -> bool:
+    """Whether anybody accepts connections on this port."""
     try:
-        _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
         return False
     writer.close()
