@@ -7,18 +7,18 @@ in allowed channels only; a thread goes by its parent.
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Self, cast
+from typing import cast
 
 import discord
 from discord.ext import commands
 
 from discoclaw.bot import buttons, wire
 from discoclaw.bot.access import Access
-from discoclaw.bot.deliver import DiscordReply
+from discoclaw.bot.answer import Answer
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
-from discoclaw.core.errors import ChatError, ChatForbidden
+from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.session.talk import Talk
@@ -27,7 +27,6 @@ from discoclaw.settings import Settings
 log = logging.getLogger(__name__)
 
 _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
-NO_RIGHT = "I have an answer for you, but I'm not allowed to write in {place}. An admin can change that."
 
 
 class DiscoClaw(commands.Bot):
@@ -95,7 +94,7 @@ class DiscoClaw(commands.Bot):
             if may_talk:
                 await self.process_commands(message)
             return
-        await self.talk.receive(heard, lambda: Answer(self, message).started())
+        await self.talk.receive(heard, lambda: Answer(message, self.settings.edit_interval_s).started())
 
     # Raw events: the others come only for messages discord.py still has in its cache.
 
@@ -141,42 +140,3 @@ def _prefix(_client: commands.Bot, message: discord.Message) -> str:
     """`!` and all before it, which is our mention at most: `wire.is_command` has made sure of that."""
     found = _COMMAND.search(message.content)
     return message.content[: found.start() + 1] if found is not None else "!"
-
-
-class Answer(DiscordReply):
-    """A reply that, when we may not write where we were asked, says so in a DM: nobody is ignored."""
-
-    def __init__(self, client: DiscoClaw, message: discord.Message) -> None:
-        super().__init__(message.channel, message, edit_every_s=client.settings.edit_interval_s)
-        self._asked = message
-        self._told = False
-
-    def started(self) -> Self:
-        """The same reply, with the typing indicator on."""
-        self.start()
-        return self
-
-    async def finish(self) -> str | None:
-        try:
-            return await super().finish()
-        except ChatForbidden:
-            await self._tell_privately()
-            raise
-
-    async def fail(self, text: str) -> None:
-        try:
-            await super().fail(text)
-        except ChatForbidden:
-            await self._tell_privately()
-            raise
-
-    async def _tell_privately(self) -> None:
-        if self._asked.guild is None or self._told:
-            return
-        self._told = True
-        place = getattr(self._asked.channel, "mention", "there")
-        try:
-            with discord_errors():
-                await self._asked.author.send(NO_RIGHT.format(place=place))
-        except ChatError as error:
-            log.info("the person could not be told either: %s", error)
