@@ -41,7 +41,8 @@ async def _conversations() -> Figure:
                     inbound = message(session, 2 * number, text, sent_at=now_ms())
                     arrival = talk.arrivals.under(inbound, POLICY)
                     talk.listener.hear(arrival)
-                talk.answer(arrival, Listener([], (2 * WINDOW - 1) * 1_000_000 + session))
+                reply = Listener([], (2 * WINDOW - 1) * 1_000_000 + session)
+                talk.answer(arrival, lambda shown, reply=reply: reply)
                 said += len(text)  # the answer says it again
                 if session % 100 == 99:
                     await talk.desk.settle()

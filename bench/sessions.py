@@ -9,6 +9,7 @@ with no memory at all.
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from bench.discord_payloads import connect
@@ -57,8 +58,8 @@ class Listener:
 class NoPast:
     """The port `History` of conversations that have just begun."""
 
-    async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
-        return []
+    async def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
+        yield []
 
 
 async def measure() -> list[Figure]:
@@ -94,7 +95,8 @@ async def converse(talk: Talk, said: list[list[Inbound]]) -> Answers:
             inbound = said[session][number]
             arrival = talk.arrivals.under(inbound, POLICY)
             talk.listener.hear(arrival)
-            talk.answer(arrival, Listener(answers[session], (2 * number + 1) * 1_000_000 + session))
+            reply = Listener(answers[session], (2 * number + 1) * 1_000_000 + session)
+            talk.answer(arrival, lambda shown, reply=reply: reply)
         await asyncio.sleep(0)
     await talk.desk.settle()
     return answers

@@ -84,6 +84,8 @@ class Settings(BaseSettings):
     discord_api: Address = _env("DISCORD_API_BASE", None)
     discord_gateway: Gateway = _env("DISCORD_GATEWAY", None)
     respond_mode: RespondMode = _env("DISCOCLAW_RESPOND_MODE", "mention")
+    catch_up_hours: int = _env("DISCOCLAW_CATCH_UP_HOURS", 72, ge=0, le=720)
+    catch_up_messages: int = _env("DISCOCLAW_CATCH_UP_MESSAGES", 500, ge=1, le=5000)
     edit_interval_s: float = _env("DISCOCLAW_EDIT_INTERVAL_S", 1.25, ge=0, le=30)
 
     # Model

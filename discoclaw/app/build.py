@@ -1,6 +1,7 @@
 """The composition root: every part is built here once, in the order in which it starts.
 
     settings → disk, mirror, people → models → archive, finding, learning → hearing, talk → chat, commands
+    talk → catching up
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -11,6 +12,7 @@ import time
 from discoclaw.app.app import App
 from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
+from discoclaw.app.catching_up import CatchingUp
 from discoclaw.app.chat import Chat
 from discoclaw.app.commanding import Commanding
 from discoclaw.app.disk import OnDisk
@@ -69,6 +71,8 @@ def build(
     client.talk = talk.talk
     chat = Chat(basics, client, disk, models, learning)
     commanding = Commanding(basics, client, disk, mirror, archive, learning, hearing, catalogue)
+    missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    features = [disk, mirror, people, models, archive, finding, chat, learning, hearing, talk, commanding]
+    features = [disk, mirror, people, models, archive, finding, chat, learning, hearing]
+    features += [talk, commanding, missed]
     return App(settings, client, features)

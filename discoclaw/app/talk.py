@@ -92,6 +92,7 @@ class Talking(Feature):
         self.talk = Talk(
             Arrivals(storage.live, storage.consent, hearing.windows, settings.personas),
             hearing.listener,
+            hearing.inboxes,
             turns,
             desk,
             hatchery=hearing.hatchery,

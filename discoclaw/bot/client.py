@@ -6,7 +6,8 @@ in allowed channels only; a thread goes by its parent.
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import cast
 
 import discord
@@ -79,10 +80,21 @@ class DiscoClaw(commands.Bot):
     async def on_message(self, message: discord.Message) -> None:
         """Hear a message of a channel we listen to; a text command goes to the commands instead."""
         assert self.user is not None
+        heard = await self.heard(message)
+        if heard is None or not self.talk.first_time(heard):
+            return
+        if self.is_command(heard):
+            await self.carry_out(message, heard)
+        else:
+            await self.talk.receive(heard, partial(self.answer, message))
+
+    async def heard(self, message: discord.Message) -> Inbound | None:
+        """A message as the parts inside know it. None if it is ours, or no talk that we listen to."""
+        assert self.user is not None
         if message.author.id == self.user.id or not wire.is_talk(message):
-            return
-        if not self._listens(message.channel):
-            return
+            return None
+        if not self.listens(message.channel):
+            return None
         may_talk = await self.access.may_talk(message.author, message.guild)
         heard = wire.inbound(
             message, self.user, owners=self.settings.owners, may_talk=may_talk, redactor=self.redactor
@@ -90,11 +102,22 @@ class DiscoClaw(commands.Bot):
         if may_talk:
             for hook in self.heard_hooks:
                 hook(heard)
-        if self.settings.commands_enabled and wire.is_command(heard.text):
-            if may_talk:
-                await self.process_commands(message)
-            return
-        await self.talk.receive(heard, lambda: Answer(message, self.settings.edit_interval_s).started())
+        return heard
+
+    def is_command(self, heard: Inbound) -> bool:
+        """Whether a message is a text command."""
+        return self.settings.commands_enabled and wire.is_command(heard.text)
+
+    async def carry_out(self, message: discord.Message, heard: Inbound) -> None:
+        """Carry out a text command, if its author may talk to us."""
+        if heard.author.allowed:
+            await self.process_commands(message)
+
+    def answer(
+        self, message: discord.Message, shown: Callable[[str], None], half: Sequence[str] = ()
+    ) -> Answer:
+        """Begin the answer to a message; see `Answer`."""
+        return Answer(message, self.settings.edit_interval_s, shown, half).started()
 
     # Raw events: the others come only for messages discord.py still has in its cache.
 
@@ -102,10 +125,14 @@ class DiscoClaw(commands.Bot):
         message = payload.message
         if self.user is None or message.author.id == self.user.id or not wire.is_talk(message):
             return
-        if self._listens(message.channel):
-            owners, clean = self.settings.owners, self.redactor
-            said = wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
-            self.talk.listener.amend(said.id, said.author_id, said.text, wire.session_key(message))
+        if self.listens(message.channel):
+            self.amend(message)
+
+    def amend(self, message: discord.Message) -> None:
+        """Take over an edit."""
+        owners, clean = self.settings.owners, self.redactor
+        said = wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
+        self.talk.listener.amend(said.id, said.author_id, said.text, wire.session_key(message))
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         self._gone(payload.channel_id, {payload.message_id})
@@ -124,14 +151,15 @@ class DiscoClaw(commands.Bot):
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Join threads of channels we listen to: without that, Discord tells us little of private ones."""
-        if self._listens(thread):
+        if self.listens(thread):
             try:
                 with discord_errors():
                     await thread.join()
             except ChatError as error:
                 log.info("the thread %s could not be joined: %s", thread.id, error)
 
-    def _listens(self, channel: "wire.Channel | discord.Thread") -> bool:
+    def listens(self, channel: "wire.Channel | discord.Thread") -> bool:
+        """Whether we hear what is said in a channel."""
         place = wire.place_of(channel)
         return self.access.allowlist.channel(place.group_id, place.channel_id)
 

@@ -23,7 +23,7 @@ import discord
 
 from discoclaw.bot.buttons import hatch_view, switch_view
 from discoclaw.bot.pages import file_of
-from discoclaw.bot.sending import Sender, stop
+from discoclaw.bot.sending import Sender, Sent, stop
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
 from discoclaw.bot.texts import offers
 from discoclaw.core.errors import ChatError, ChatGone
@@ -37,7 +37,11 @@ _SENTENCE_END = re.compile(r"[.!?…:]\s|\n|[。！？]")
 
 
 class DiscordReply:
-    """The port `Reply` for one message. A context manager; or call `start` first and `close` last."""
+    """The port `Reply` for one message. A context manager; or call `start` first and `close` last.
+
+    `shown` is called with the id of each message that is sent. `onto` is a message that the answer replaces,
+    because it shows half of one.
+    """
 
     def __init__(
         self,
@@ -47,13 +51,15 @@ class DiscordReply:
         edit_every_s: float = 1.25,
         now: Callable[[], float] = time.monotonic,
         retry_after_s: Sequence[float] = (0.5, 2.0),
+        shown: Callable[[str], None] = lambda message_id: None,
+        onto: Sent | None = None,
     ) -> None:
-        self._sender = Sender(channel, to, retry_after_s)
+        self._sender = Sender(channel, to, retry_after_s, shown)
         self._edit_every_s = edit_every_s
         self._now = now
         self._text = Splitter()
         self._arrived: list[str] = []
-        self._live: discord.Message | None = None
+        self._live = onto
         self._shown: Piece | None = None
         self._streaming = True
         self._news = False

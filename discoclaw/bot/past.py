@@ -1,8 +1,9 @@
 """A conversation's past, read from Discord's history: the port `History`."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final, cast
 
 import discord
 
@@ -13,6 +14,9 @@ from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
+
+PAGE: Final = 100
+"""Messages read at once, the most that Discord gives."""
 
 
 class Past:
@@ -32,23 +36,28 @@ class Past:
         self._access = access
         self._redactor = redactor
 
-    async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
-        """At most `limit` messages before `message_id`, oldest first, without commands and their answers.
+    async def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
+        """The messages before `message_id`, newest page first, without commands and their answers.
 
-        Our receipts and questions are no talk either.
-
-        A thread that grew out of a message begins with that message. Raises ChatError.
+        Our receipts and questions are no talk either. A thread that grew out of a message begins with that
+        message. Raises ChatError.
         """
-        with discord_errors():
-            channel = self._client.get_channel(int(place.channel_id))
-            if channel is None:
-                channel = await self._client.fetch_channel(int(place.channel_id))
-            if not isinstance(channel, discord.abc.Messageable):
-                raise ChatGone(f"{place.channel_id} holds no messages")
-            before = discord.Object(int(message_id))
-            messages = [message async for message in channel.history(limit=limit, before=before)][::-1]
-            if isinstance(channel, discord.Thread) and len(messages) < limit:
-                messages = [*await _starter(channel), *messages]
+        channel = await channel_of(self._client, place.channel_id)
+        before = discord.Object(int(message_id))
+        while True:
+            with discord_errors():
+                messages = [message async for message in channel.history(limit=PAGE, before=before)][::-1]
+            last = len(messages) < PAGE
+            before = discord.Object(messages[0].id) if messages else before
+            if last and isinstance(channel, discord.Thread):
+                with discord_errors():
+                    messages = [*await _starter(channel), *messages]
+            yield await self._talk(messages)
+            if last:
+                return
+
+    async def _talk(self, messages: Sequence[discord.Message]) -> list[Said]:
+        """What is talk among these messages."""
         me, clean = self._me(), self._redactor
         commands = {message.id for message in messages if wire.is_command(wire.text_of(message, me))}
         talk = [
@@ -66,6 +75,15 @@ class Past:
             wire.said(message, me, owners=self._owners, guest=not may_talk[message.author.id], redactor=clean)
             for message in talk
         )
+
+
+async def channel_of(client: discord.Client, channel_id: str) -> discord.abc.MessageableChannel:
+    """A channel in which messages are, asked for if it is not known. Raises ChatError."""
+    with discord_errors():
+        channel = client.get_channel(int(channel_id)) or await client.fetch_channel(int(channel_id))
+    if not isinstance(channel, discord.abc.Messageable):
+        raise ChatGone(f"{channel_id} holds no messages")
+    return cast("discord.abc.MessageableChannel", channel)
 
 
 def _with_addressees(talk: Iterable[Said]) -> list[Said]:

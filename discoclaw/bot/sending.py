@@ -9,7 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import discord
 
@@ -31,6 +31,9 @@ async def stop(task: asyncio.Task[None] | None) -> None:
     if task is not None and not task.done():
         task.cancel()
         await asyncio.wait([task])
+
+
+Sent: TypeAlias = discord.Message | discord.PartialMessage
 
 
 class Typing:
@@ -67,12 +70,14 @@ class Sender:
         channel: discord.abc.Messageable,
         to: discord.Message | discord.PartialMessage | None,
         retry_after_s: Sequence[float],
+        shown: Callable[[str], None] = lambda message_id: None,
     ) -> None:
         self._channel = channel
         self._to = to
         self._retry_after_s = tuple(retry_after_s)
+        self._shown = shown
         self.typing = Typing(channel)
-        self.first: discord.Message | None = None
+        self.first: Sent | None = None
         """The first message that is still there."""
 
     async def send(self, piece: Piece, *, whole: bool = True) -> discord.Message:
@@ -102,6 +107,7 @@ class Sender:
                 raise
             message = await self.repeated(call)
         self.first = self.first or message
+        self._shown(str(message.id))
         return message
 
     async def send_view(self, text: str, view: discord.ui.View) -> None:
@@ -112,15 +118,16 @@ class Sender:
 
         await self.repeated(call)
 
-    async def edit(self, message: discord.Message, text: str, file: discord.File | None = None) -> None:
+    async def edit(self, message: Sent, text: str, file: discord.File | None = None) -> None:
         """Give a message another text, and a file if there is one. Tried once."""
         with discord_errors():
             if file is None:
                 await message.edit(content=text, allowed_mentions=SILENT)
             else:
                 await message.edit(content=text, attachments=[file], allowed_mentions=SILENT)
+        self.first = self.first or message
 
-    def forget(self, message: discord.Message | None) -> None:
+    def forget(self, message: Sent | None) -> None:
         """A message was deleted; if it was the first one, the next one is."""
         if self.first is message:
             self.first = None

@@ -194,9 +194,20 @@ class Reply(Protocol):
         ...
 
 
+class MakeReply(Protocol):
+    """Begins the answer to one message; it is called only if there will be one."""
+
+    def __call__(self, shown: Callable[[str], None]) -> Reply:
+        """The answer. `shown` is called with the id of each message that it sends."""
+        ...
+
+
 class History(Protocol):
     """Reads earlier messages of a conversation from the chat."""
 
-    async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
-        """At most `limit` messages before `message_id`, oldest first; empty if the chat cannot be read."""
+    def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
+        """The messages before `message_id`, newest page first, and oldest first in each page.
+
+        A page may be empty although others follow. Raises ChatError.
+        """
         ...

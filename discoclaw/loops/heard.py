@@ -12,7 +12,7 @@ from discoclaw.core.errors import ModelBadOutput, ModelBadRequest, ModelRefused,
 from discoclaw.core.message import Place, Said
 from discoclaw.core.text import utf16_length
 
-BACKLOG = 200
+BACKLOG = 500
 """The most messages stored for a loop that keeps failing; beyond that the oldest stay unseen."""
 GIVE_UP = 5
 """How often the model may fail on a single message before it is left out."""

@@ -24,7 +24,7 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.loops.cadence import Cadence, Track, leaving
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
-from discoclaw.loops.heard import BACKLOG, SPOILED, Backlog, Heard
+from discoclaw.loops.heard import SPOILED, Backlog, Heard
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.work import GRACE_S, Worker
@@ -97,35 +97,59 @@ class Loops:
         for message_id, author_id in leaving(track.inside, said, window):
             self._slip(track, str(message_id), author_id)
 
-    async def look_back(self, session_key: str, *, window: int) -> int:
-        """How many earlier messages a conversation needs after a start: more if its summary was lost."""
-        return BACKLOG if (await self._restored(session_key)).forced else window
+    async def miss_more(self, session_key: str, said: Sequence[Said]) -> bool:
+        """Whether a loop has not seen everything before the oldest of these messages, read after a start.
+
+        Only the loops of conversations and people with whom the bot talks count.
+        """
+        oldest = int(said[0].id) if said else 0
+        seen = (await self._restored(session_key)).backlog.taken[session_key]
+        takes_part = seen > 0 or any(one.by_us for one in said)
+        if takes_part and seen < oldest:
+            return True
+        for user_id in {one.to_id for one in said if one.by_us and one.to_id}:
+            if (await self._facts.seen_up_to(user_id)).get(session_key, 0) < oldest:
+                return True
+        return False
 
     async def summary_lost(self, session_key: str) -> bool:
         """Whether a conversation's summary is gone, and is made again when the bot next answers there."""
         return await self._summary.lost(session_key)
 
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
-        """Take in a conversation's history after a start: messages that a loop has not seen wait again.
-
-        Those before the newest `window` ones wait only for a summary.
-        """
+        """Take in a conversation's history after a start: messages that a loop has not seen wait again."""
         track = await self._restored(session_key)
         if place.kind == "dm":  # answers to somebody who was not to be remembered are dropped too
             until = max((self._consent.cutoff(one.author_id) for one in said if not one.by_us), default=NEVER)
             said = [one for one in said if one.sent_at > until]
-        for author in {one.author_id for one in said if not one.by_us and not one.guest}:
-            person = self._people.use(author, self._clock())
+        said = list(filter(self._may_hear, said))
+        for user_id in {one.to_id or one.author_id for one in said if not one.guest}:
+            person = self._people.use(user_id, self._clock())
             if not person.cursor_known:
-                person.backlog.seen(await self._facts.seen_up_to(author))
+                person.backlog.seen(await self._facts.seen_up_to(user_id))
                 person.cursor_known = True
-        for one in filter(self._may_hear, said[:-window]):
-            if self._summary.hears(one):
-                track.backlog.hear(Heard(one, place, session_key))
-        for one in filter(self._may_hear, said[-window:]):
+        self._count(said, track, session_key)
+        for one in said:
             self.hear(one, place, session_key, window=window)
-        if track.forced:
+        if self._cadence.summary_is_due(track):
             self._summarise(session_key, track)
+        for user_id in {one.to_id for one in said if one.to_id}:
+            person = self._people.use(user_id, self._clock())
+            if self._cadence.facts_are_due(person):
+                self._extract(user_id, person)
+
+    def _count(self, said: Sequence[Said], track: Track, session_key: str) -> None:
+        """Count the turns that no loop has seen: counters do not survive a restart, but answers do."""
+        answers = [one for one in said if one.by_us]
+        track.takes_part = track.takes_part or bool(answers)
+        seen = track.backlog.taken.get(session_key, 0)
+        track.turns = max(track.turns, sum(int(one.id) > seen for one in answers))
+        for user_id in {one.to_id for one in answers if one.to_id}:
+            person = self._people.use(user_id, self._clock())
+            person.takes_part = True
+            seen = person.backlog.taken.get(session_key, 0)
+            turns = sum(one.to_id == user_id and int(one.id) > seen for one in answers)
+            person.turns = max(person.turns, turns)
 
     def nudge(self, session_key: str, user_id: str) -> None:
         """Count a turn whose answer was sent. Never blocks."""

@@ -1,17 +1,23 @@
-"""Fills a conversation's window from the chat's history, once after a start.
+"""Reads a conversation's history from the chat, once after a start: for its window, and for the loops.
 
-A reply does not wait long for that; late messages are there for the next reply.
+It pages back until the window is full and the loops have everything they have not seen. A reply does not
+wait long for that; late messages are there for the next reply.
 """
 
 import asyncio
 import logging
+from contextlib import aclosing
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError
+from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock, History
+from discoclaw.core.subject import person_of
+from discoclaw.loops.heard import BACKLOG
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.window import Window
 
 log = logging.getLogger(__name__)
 
@@ -37,31 +43,47 @@ class Refill:
         window = arrival.window
         if window.refilled or self._clock() < window.refill_after:
             return
-        if window.refill is None:
-            window.refill = asyncio.create_task(self._fill(arrival))
-        await asyncio.wait([window.refill], timeout=HISTORY_WAIT_S)
+        reading = self.read(arrival.place, arrival.session_key, window, before=arrival.message.id)
+        await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
 
-    async def _fill(self, arrival: Arrival) -> None:
-        message, place, window = arrival.message, arrival.place, arrival.window
+    def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
+        """Read what was said before a message, in a task; the one that runs, if there is one."""
+        if window.refill is None:
+            window.refill = asyncio.create_task(self._read(place, session_key, window, before))
+        return window.refill
+
+    async def _read(self, place: Place, session_key: str, window: Window, before: str) -> None:
         try:
-            wanted = await self._loops.look_back(arrival.session_key, window=window.capacity)
-            past = await self._history.before(place, message.id, wanted)
-            # In a DM the bot's answers were addressed to the person too, so they count as theirs.
-            dm_of = message.author.id if arrival.in_dm else None
-            past = [
-                said for said in past if not self._consent.ask(dm_of or said.author_id, said.sent_at).erased
-            ]
+            past = await self._past(place, session_key, window.capacity, before)
             recent = past[-window.capacity :]
             for said in recent:
                 window.remember(said)
-            self._archive.catch_up(recent, place, arrival.session_key)
-            await self._loops.catch_up(past, place, arrival.session_key, window=window.capacity)
+            self._archive.catch_up(recent, place, session_key)
+            await self._loops.catch_up(past, place, session_key, window=window.capacity)
             window.refilled = True
         except ChatError as error:
             window.refill_after = self._clock() + HISTORY_PAUSE_MS
-            log.warning("%s: no history: %s", arrival.session_key, error)
+            log.warning("%s: no history: %s", session_key, error)
         except Exception:  # deliberately broad: nobody awaits this task, and the turn goes on without it
             window.refill_after = self._clock() + HISTORY_PAUSE_MS
-            log.exception("%s: no history", arrival.session_key)
+            log.exception("%s: no history", session_key)
         finally:
             window.refill = None
+
+    async def _past(self, place: Place, session_key: str, window: int, before: str) -> list[Said]:
+        """The messages before one, oldest first, back to what the loops have seen. Raises ChatError."""
+        # In a DM the bot's answers were addressed to the person too, so they count as theirs.
+        dm_of = person_of(session_key)
+        past: list[Said] = []
+        async with aclosing(self._history.pages(place, before)) as pages:
+            async for page in pages:
+                past = [*page, *past]
+                if len(past) >= BACKLOG:
+                    break
+                if len(past) >= window and not await self._loops.miss_more(session_key, past):
+                    break
+        return [
+            said
+            for said in past[-BACKLOG:]
+            if not self._consent.ask(dm_of or said.author_id, said.sent_at).erased
+        ]

@@ -6,21 +6,23 @@ Core makes the rules, the queue keeps the order, the turn does the work. Indepen
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError
-from discoclaw.core.message import Inbound
+from discoclaw.core.message import Inbound, Place
 from discoclaw.core.policy import Personas, Policy, should_respond
-from discoclaw.core.ports import Reply
+from discoclaw.core.ports import MakeReply
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
 from discoclaw.session.refill import Refill
-from discoclaw.session.turn import STOPPED, Turns
-from discoclaw.session.window import Windows
+from discoclaw.session.turn import STOPPED, Turns, tell
+from discoclaw.session.window import Window, Windows
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,10 @@ class Arrivals:
         await self._live.look()
         return self.under(message, self._live.policy(message.place, message.author.id))
 
+    def window(self, session_key: str) -> Window:
+        """The window of a conversation."""
+        return self._windows.use(session_key)
+
     def under(self, message: Inbound, policy: Policy) -> Arrival:
         """The arrival of a message under a policy."""
         return Arrival.of(
@@ -59,6 +65,7 @@ class Talk:
         self,
         arrivals: Arrivals,
         listener: Listener,
+        inboxes: Inboxes,
         turns: Turns,
         desk: Desk,
         *,
@@ -68,23 +75,36 @@ class Talk:
     ) -> None:
         self.arrivals = arrivals
         self.listener = listener
+        self.inboxes = inboxes
+        self.turns = turns
         self.desk = desk
-        self._turns = turns
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops
         self._sayings: set[asyncio.Task[None]] = set()
         self._told_busy: set[str] = set()
 
-    async def receive(self, message: Inbound, reply: Callable[[], Reply]) -> None:
-        """Take in a message of an allowed channel, and answer it if the policy says so.
+    def first_time(self, message: Inbound) -> bool:
+        """Whether a message was never handled before; Discord repeats some after a lost connection."""
+        return self.inboxes.take(message.place, message.session_key, message.id)
 
-        `reply` creates the output for the answer; it is called only if there will be one.
-        """
+    async def receive(self, message: Inbound, reply: MakeReply) -> None:
+        """Take in a message of an allowed channel, and answer it if the policy says so."""
+        arrival = await self.hear(message)
+        if arrival is not None:
+            self.answer(arrival, reply)
+
+    async def hear(self, message: Inbound) -> Arrival | None:
+        """Take in a message of an allowed channel. Returns it if it is to be answered."""
         arrival = await self.arrivals.of(message)
         self.listener.hear(arrival)
-        if message.author.allowed and await self.wants_answer(arrival):
-            self.answer(arrival, reply())
+        return arrival if message.author.allowed and await self.wants_answer(arrival) else None
+
+    async def restore(self, place: Place, session_key: str, before: str) -> None:
+        """After a start: let the loops have what was said before a message, as far as they missed it."""
+        window = self.arrivals.window(session_key)
+        if not window.refilled:
+            await asyncio.wait([self._refill.read(place, session_key, window, before=before)])
 
     async def wants_answer(self, arrival: Arrival) -> bool:
         """Whether the policy says to answer an allowed person's message.
@@ -107,17 +127,25 @@ class Talk:
             in_our_thread=ours,
         )
 
-    def answer(self, arrival: Arrival, reply: Reply) -> None:
+    def answer(self, arrival: Arrival, make: MakeReply) -> None:
         """Answer when the conversation's queue reaches the message. Reports a full queue at once."""
-        key = arrival.session_key
-        job = Job(lambda: self._turns.take(arrival, reply), lambda: reply.fail(STOPPED))
-        if self.desk.submit(key, job):
+        key, message_id = arrival.session_key, arrival.message.id
+        self.inboxes.begin(key, message_id)
+        reply = make(partial(self.inboxes.show, key, message_id))
+        ended = partial(self.inboxes.end, key, [message_id])
+
+        async def dropped() -> None:
+            ended(await tell(reply, STOPPED, key))
+
+        if self.desk.submit(key, Job(lambda: self.turns.take(arrival, reply, ended), dropped)):
             self._told_busy.discard(key)
         elif key not in self._told_busy:  # once, until the queue has room again
             self._told_busy.add(key)
             self._say(reply.fail(STOPPED if self.desk.closed else BUSY))
+            ended(True)
         else:
             self._say(reply.drop())
+            ended(True)
 
     def run(
         self, session_key: str, work: Callable[[], Awaitable[None]], dropped: Callable[[], Awaitable[None]]

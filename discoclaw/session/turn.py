@@ -6,9 +6,9 @@ by two seconds at most. Only the model and the chat can prevent it, and then the
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from discoclaw.core.errors import ChatError, ModelError
+from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
 from discoclaw.core.ports import HatchOffer, Offer, Reply
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
@@ -50,22 +50,29 @@ class Turns:
         self._record = record
         self._loops = loops
 
-    async def take(self, arrival: Arrival, reply: Reply) -> None:
-        """Answer one message. Every failure ends with a sentence to the person, or in the log."""
-        key = arrival.session_key
+    async def take(self, arrival: Arrival, reply: Reply, ended: Callable[[bool], None]) -> None:
+        """Answer one message. Every failure ends with a sentence to the person, or in the log.
+
+        At the end `ended` is told whether that was all: not if the chat was out of reach.
+        """
+        key, done = arrival.session_key, False
         try:
             await self._answer(arrival, reply)
+            done = True
         except ModelError as error:
             log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
-            await _tell(reply, error.user_message, key)
+            done = await tell(reply, error.user_message, key)
         except ChatError as error:
             log.warning("%s: the answer could not be delivered: %s", key, error)
+            done = not isinstance(error, ChatUnavailable)
         except asyncio.CancelledError:
-            await _tell(reply, STOPPED, key)
+            done = await tell(reply, STOPPED, key)
             raise
         except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
             log.exception("%s: a turn failed", key)
-            await _tell(reply, ModelError.user_message, key)
+            done = await tell(reply, ModelError.user_message, key)
+        finally:
+            ended(done)
 
     async def _answer(self, arrival: Arrival, reply: Reply) -> None:
         # 0 an interview about the bot's personality takes no turn
@@ -111,8 +118,11 @@ async def _offer(offers: Sequence[Offer | HatchOffer], reply: Reply, session_key
             log.warning("%s: a proposal could not be shown: %s", session_key, error)
 
 
-async def _tell(reply: Reply, text: str, session_key: str) -> None:
+async def tell(reply: Reply, text: str, session_key: str) -> bool:
+    """Tell a person why there is no answer. Returns False if the chat is out of reach for now."""
     try:
         await reply.fail(text)
     except ChatError as error:
         log.warning("%s: not even the failure could be said: %s", session_key, error)
+        return not isinstance(error, ChatUnavailable)
+    return True

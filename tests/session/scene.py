@@ -35,6 +35,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
+from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import FileDocuments
@@ -278,15 +279,17 @@ class Past:
         self.said = list(said)
         self.fails = deque(fails)
         self.gate: asyncio.Event | None = None
-        self.asked: list[tuple[str, str, int]] = []
+        self.asked: list[tuple[str, str]] = []
 
-    async def before(self, place: Place, message_id: str, limit: int) -> list[Said]:
-        self.asked.append((place.channel_id, message_id, limit))
+    async def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
+        self.asked.append((place.channel_id, message_id))
         if self.gate is not None:
             await self.gate.wait()
         if self.fails:
             raise self.fails.popleft()
-        return [one for one in self.said if int(one.id) < int(message_id)][-limit:]
+        past = [one for one in self.said if int(one.id) < int(message_id)]
+        for end in range(len(past), 0, -10):
+            yield past[max(0, end - 10) : end]
 
 
 @dataclass
@@ -338,7 +341,7 @@ class House:
 
     def answer(self, message: Inbound, reply: Any, policy: Policy = DEFAULT) -> None:
         """Have a message answered in its turn."""
-        self.talk.answer(self.arrival(message, policy), reply)
+        self.talk.answer(self.arrival(message, policy), lambda shown: reply)
 
     async def settle(self) -> None:
         await self.desk.settle()
@@ -457,6 +460,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     talk = Talk(
         Arrivals(live, consent, windows, personas),
         listener,
+        Inboxes(cursors, consent, catches_up=False),
         turns,
         desk,
         hatchery=hatchery,

@@ -195,7 +195,7 @@ class TestFillingTheWindow:
             "[DiscoClaw]: Indeed",
         ]
         await turn(home, 20)
-        assert home.history.asked == [("10", "10", 20)]
+        assert home.history.asked == [("10", "10")]
 
     async def test_behind_what_was_heard_live(self, tmp_path: Path) -> None:
         home = house(tmp_path, history=Past([said(1, BOB, "First"), said(8, BOB, "Second")]))

@@ -32,7 +32,7 @@ from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missin
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.texts import help as helping
-from discoclaw.core.errors import ChatError, Refused
+from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.text import clip
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ class Commands:
         return callback
 
     async def _text(self, call: Call, root: str, text: str) -> None:
+        self._client.talk.inboxes.begin(call.session_key, str(call.source.id), command=True)
         found = resolve(self._catalogue, root, text)
         if isinstance(found, Found):
             try:
@@ -147,6 +148,7 @@ class Commands:
     # ------------------------------------------------------------------ answering
 
     async def _answer(self, call: Call, answer: Answer) -> None:
+        done = True
         try:
             if isinstance(answer, str):
                 await send_pieces(call.send, answer, name="memory.md")
@@ -159,6 +161,10 @@ class Commands:
                     await call.send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
         except ChatError as error:
             log.warning("the answer to a command could not be sent: %s", error)
+            done = not isinstance(error, ChatUnavailable)
+        finally:
+            if not call.slash:
+                self._client.talk.inboxes.end(call.session_key, [str(call.source.id)], done)
 
 
 def _explained(catalogue: Catalogue, found: Group | Missing) -> str:

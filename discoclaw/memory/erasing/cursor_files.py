@@ -105,7 +105,8 @@ def _advanced(file: str, value: Mapping[str, object], at: int) -> Mapping[str, o
 
 
 def _without(file: str, value: Mapping[str, object], names: Collection[str]) -> Mapping[str, object]:
-    """A cursor without a subject, if its keys are people; the loops' cursors have other keys."""
+    """A cursor without a subject, if its keys are people or conversations; the loops' have other keys."""
     if file.startswith(("facts-", "summary-", "people-")):
         return value
-    return {key: one for key, one in value.items() if key not in names}
+    theirs = {*names, *map(dm_of, names)}
+    return {key: one for key, one in value.items() if key not in theirs}

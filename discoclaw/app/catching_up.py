@@ -1,0 +1,21 @@
+"""Catching up with what was said while the bot was away."""
+
+from typing import ClassVar
+
+from discoclaw.app.basics import Basics
+from discoclaw.app.feature import Feature
+from discoclaw.app.talk import Talking
+from discoclaw.bot.catch_up import Absence, Bounds
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.session.catch_up import CatchUp
+
+
+class CatchingUp(Feature):
+    """Reads missed messages after a start, and answers the questions among them."""
+
+    settings: ClassVar = ("catch_up_hours", "catch_up_messages")
+
+    def __init__(self, basics: Basics, client: DiscoClaw, talking: Talking) -> None:
+        settings, clock = basics.settings, basics.clock
+        bounds = Bounds(settings.catch_up_hours, settings.catch_up_messages)
+        self.services = (Absence(client, CatchUp(talking.talk, clock=clock), bounds, clock=clock),)

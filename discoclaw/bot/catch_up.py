@@ -1,0 +1,270 @@
+"""Reads what was said while the bot was away: after a start, and after a connection that was lost for good.
+
+The inboxes say where each conversation was left. Discord says in which channels anything is newer; only these
+are read, and those with talk of the last days, where something may have been edited or deleted. The newest
+messages of a gap are read, bounded by number and age, three channels at a time. What was answered is told by
+Discord's own history: our answers are replies.
+"""
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.past import channel_of
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
+from discoclaw.core.inbox import KEPT, Inbox, Open
+from discoclaw.core.ports import Clock
+from discoclaw.core.times import snowflake_at
+from discoclaw.session.catch_up import CatchUp, Missed
+from discoclaw.session.turn import tell
+from discoclaw.work import GRACE_S, Worker
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 3
+"""The most channels that are read at the same time."""
+MOST_CHANNELS: Final = 500
+"""The most channels that are read after one gap: those with the newest messages."""
+HOUR_MS: Final = 3_600_000
+DM_DAYS: Final = 30
+"""Discord does not list direct messages: those are asked for whose person has talked with us since."""
+COMMAND_STOPPED: Final = (
+    "I was stopped while I worked on this, and can't say whether it was done. "
+    "Please look with `!memory show`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most messages of a conversation that are caught up with, and the most hours back; 0 is off."""
+
+    hours: int
+    messages: int
+
+
+class Absence:
+    """Catches up with what `client` missed. It is a `core.service.Service`."""
+
+    def __init__(self, client: DiscoClaw, catch_up: CatchUp, bounds: Bounds, *, clock: Clock) -> None:
+        self._client = client
+        self._catch_up = catch_up
+        self._bounds = bounds
+        self._clock = clock
+        self._worker = Worker("catching up", self._read, at_once=AT_ONCE, idle=self._report)
+        self._read_count = self._asked_count = 0
+        if bounds.hours:
+            client.add_listener(self.on_connect)
+            client.add_listener(self.on_resumed)
+            client.ready_hooks.append(self.on_ready)
+
+    # ------------------------------------------------------------------ the lifecycle
+
+    async def start(self) -> None:
+        """Nothing to start: Discord's READY starts the work."""
+
+    async def settle(self) -> None:
+        """Wait until everything was read."""
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Stop. What was not read is read after the next start."""
+        await self._worker.close(0)
+
+    # ------------------------------------------------------------------ when
+
+    async def on_connect(self) -> None:
+        """A new session of the gateway: nothing of what was missed will be sent again."""
+        self._client.talk.inboxes.fall_behind()
+
+    async def on_ready(self) -> None:
+        """Note all channels in which something may have been missed."""
+        inboxes = self._client.talk.inboxes
+        channels = sorted(self._behind() | self._unheard(), key=lambda pair: -pair[1])
+        inboxes.all_reached()
+        for channel_id, _ in channels[:MOST_CHANNELS]:
+            self._worker.note(channel_id)
+        if len(channels) > 1:
+            log.info("catching up: reading %d channels", min(len(channels), MOST_CHANNELS))
+
+    async def on_resumed(self) -> None:
+        """The session goes on, and nothing was missed; but answers may not have reached Discord."""
+        for inbox in self._client.talk.inboxes.all_interrupted().values():
+            self._worker.note(inbox.channel_id)
+
+    def _behind(self) -> set[tuple[str, int]]:
+        """The channels with a gap: their ids, and their newest messages as far as we know them."""
+        inboxes, found = self._client.talk.inboxes, set[tuple[str, int]]()
+        for key, inbox in inboxes.behind().items():
+            channel = self._client.get_channel(int(inbox.channel_id))
+            newest = getattr(channel, "last_message_id", None) or inbox.newest
+            days = DM_DAYS * 24 if channel is None else self._bounds.hours
+            recent = inbox.newest >= self._oldest(days)
+            if recent or newest > inbox.newest or inboxes.interrupted(key):
+                found.add((inbox.channel_id, max(newest, inbox.newest)))
+            else:
+                inboxes.caught_up(key)
+        return found
+
+    def _unheard(self) -> set[tuple[str, int]]:
+        """The channels in which nothing was heard before the gap, and something was said since."""
+        inboxes, found = self._client.talk.inboxes, set[tuple[str, int]]()
+        if not inboxes.since:
+            return found
+        for channel in self._channels():
+            newest = channel.last_message_id or 0
+            key = wire.place_of(channel).session_key("")
+            if newest > inboxes.since and not inboxes.knows(key) and self._client.listens(channel):
+                inboxes.reach(key, str(channel.id))
+                found.add((str(channel.id), newest))
+        return found
+
+    def _channels(self) -> Iterator[Any]:
+        """All channels and threads of all servers that can hold messages."""
+        for guild in self._client.guilds:
+            yield from (one for one in guild.channels if isinstance(one, discord.abc.Messageable))
+            yield from guild.threads
+
+    def _oldest(self, hours: int) -> int:
+        return snowflake_at(self._clock() - hours * HOUR_MS)
+
+    # ------------------------------------------------------------------ one channel
+
+    async def _read(self, channel_id: str) -> None:
+        """Catch up with one channel. Raises ChatUnavailable, and then it is tried again."""
+        inboxes = self._client.talk.inboxes
+        try:
+            channel = await channel_of(self._client, channel_id)
+            key = _session_key(channel)
+            inbox = inboxes.reach(key, channel_id)
+            open_now = inboxes.interrupted(key)
+            messages = await self._since(channel, inbox, open_now)
+        except (ChatForbidden, ChatGone) as error:
+            log.info("the channel %s cannot be caught up with: %s", channel_id, error)
+            self._give_up(channel_id)
+            return
+        if self._client.listens(channel):
+            await self._restore(channel, key, messages)
+            self._follow_changes(key, inbox, messages)
+            await self._take(key, inbox, open_now, messages)
+        inboxes.caught_up(key)
+
+    async def _since(
+        self, channel: Any, inbox: Inbox, open_now: Collection[int]
+    ) -> Sequence[discord.Message]:
+        """The newest messages since the inbox's floor, and those that are open, oldest first."""
+        oldest = max(inbox.floor, self._oldest(self._bounds.hours))
+        found: dict[int, discord.Message] = {}
+        with discord_errors():
+            async for message in channel.history(limit=self._bounds.messages + KEPT):
+                if message.id <= oldest:
+                    break
+                found[message.id] = message
+            for message_id in set(open_now) - set(found):
+                try:
+                    found[message_id] = await channel.fetch_message(message_id)
+                except discord.NotFound:
+                    self._client.talk.inboxes.end(_session_key(channel), [str(message_id)], True)
+        return [found[message_id] for message_id in sorted(found)]
+
+    async def _restore(self, channel: Any, key: str, messages: Sequence[discord.Message]) -> None:
+        """Let the loops have what was said before a restart, where the bot takes part in the talk."""
+        if messages and any(self._is_ours(one) for one in messages):
+            first_new = str(messages[-1].id + 1)
+            await self._client.talk.restore(wire.place_of(channel, self._client.redactor), key, first_new)
+
+    def _follow_changes(self, key: str, inbox: Inbox, messages: Sequence[discord.Message]) -> None:
+        """Follow what was edited or deleted of the messages that were handled before."""
+        listener, client = self._client.talk.listener, self._client
+        there = {message.id for message in messages}
+        for message in messages:
+            if message.edited_at is not None and inbox.has(message.id) and not self._is_ours(message):
+                client.amend(message)
+        for gone in [one for one in inbox.handled if there and min(there) < one and one not in there]:
+            listener.forget(str(gone), key)
+
+    async def _take(
+        self, key: str, inbox: Inbox, open_now: Mapping[int, Open], messages: Sequence[discord.Message]
+    ) -> None:
+        """Hear the new messages, and answer those that were for us."""
+        client, answers = self._client, self._answers(messages)
+        missed: list[Missed] = []
+        for message in messages:
+            is_open = message.id in open_now
+            if self._is_ours(message) or (inbox.has(message.id) and not is_open):
+                continue
+            heard = await client.heard(message)
+            if heard is None or not (is_open or client.talk.first_time(heard)):
+                continue
+            self._read_count += not is_open
+            shown = open_now[message.id].shown if is_open else []
+            half = (shown or answers.get(message.id, [])) if is_open else []
+            answered = not is_open and message.id in answers
+            if is_open and open_now[message.id].command:
+                await self._settle_command(message, key, answered=message.id in answers)
+            elif client.is_command(heard):
+                if not answered:
+                    await client.carry_out(message, heard)
+            else:
+                await self._remove(message.channel, half[1:])
+                reply = partial(client.answer, message, half=half)
+                missed.append(Missed(heard, reply, is_open, bool(half), answered))
+        self._asked_count += await self._catch_up.take(missed)
+
+    async def _settle_command(self, message: discord.Message, key: str, *, answered: bool) -> None:
+        """Say that a command was interrupted. It is not repeated: it may have been carried out."""
+        reply = self._client.answer(message, lambda _: None)
+        done = answered or await tell(reply, COMMAND_STOPPED, key)
+        if answered:
+            await reply.drop()
+        self._client.talk.inboxes.end(key, [str(message.id)], done)
+
+    async def _remove(self, channel: Any, message_ids: Sequence[str]) -> None:
+        """Remove the further messages of half an answer: its first one is written anew."""
+        for message_id in message_ids:
+            try:
+                with discord_errors():
+                    await discord.PartialMessage(channel=channel, id=int(message_id)).delete()
+            except ChatError as error:
+                log.info("a part of an interrupted answer stays: %s", error)
+
+    def _answers(self, messages: Sequence[discord.Message]) -> Mapping[int, list[str]]:
+        """Our replies among these messages, by the message that they answer."""
+        found: dict[int, list[str]] = {}
+        for message in messages:
+            if self._is_ours(message) and message.reference is not None and message.reference.message_id:
+                found.setdefault(message.reference.message_id, []).append(str(message.id))
+        return found
+
+    def _is_ours(self, message: discord.Message) -> bool:
+        return self._client.user is not None and message.author.id == self._client.user.id
+
+    def _give_up(self, channel_id: str) -> None:
+        """Nothing of a channel can be read: its gap stays unread, and its questions unanswered."""
+        inboxes = self._client.talk.inboxes
+        for key, inbox in {**inboxes.behind(), **inboxes.all_interrupted()}.items():
+            if inbox.channel_id == channel_id:
+                inboxes.end(key, map(str, inboxes.interrupted(key)), True)
+                inboxes.caught_up(key)
+
+    async def _report(self, channels: Collection[str]) -> None:
+        """Say in the log what was caught up with."""
+        if self._read_count or self._asked_count:
+            log.info(
+                "caught up: %d missed messages in %d channels, %d of them to be answered",
+                self._read_count,
+                len(channels),
+                self._asked_count,
+            )
+        self._read_count = self._asked_count = 0
+
+
+def _session_key(channel: Any) -> str:
+    person = getattr(channel, "recipient", None)
+    return wire.place_of(channel).session_key(str(person.id) if person is not None else "")

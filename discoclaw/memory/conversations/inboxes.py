@@ -1,0 +1,167 @@
+"""The inboxes of all conversations: in RAM, and on disk as the one cursor `inbox`.
+
+It is written behind the messages, never before them: soon where something is to be answered, within seconds
+where somebody only talked. What was not written before a crash is read again from the chat.
+On disk are ids of messages and channels, and for direct messages the person's id, unless they opted out.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from discoclaw.core.consent import Consent
+from discoclaw.core.inbox import Inbox, Open
+from discoclaw.core.message import Place
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.subject import dm_of, person_of, user_of
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.work import GRACE_S, Worker
+
+NAME: Final = "inbox"
+MOST: Final = 1_000
+"""The most conversations on disk: those with the newest messages."""
+TALK_S: Final = 5.0
+"""How long (s) a message that nobody has to answer may stay unwritten."""
+GAP_S: Final = 0.05
+
+
+class Inboxes(PersonalData):
+    """Which messages were handled, by conversation. It is a `core.service.Service`.
+
+    `catches_up`: what is missed is read later, so a gap is remembered until that is done.
+    """
+
+    name = "inboxes"
+
+    def __init__(self, cursors: Cursors, consent: Consent, *, catches_up: bool) -> None:
+        self._cursors = cursors
+        self._consent = consent
+        self._catches_up = catches_up
+        self._inboxes: dict[str, Inbox] = {}
+        self._working: set[int] = set()
+        self._since = 0
+        self._worker = Worker("inboxes", self._write, gap_s=GAP_S)
+
+    # ------------------------------------------------------------------ the lifecycle
+
+    async def start(self) -> None:
+        """Read what was written; whatever was said since then is a gap."""
+        for session_key, value in (await self._cursors.get(NAME)).items():
+            if (inbox := Inbox.of_json(value)) is not None:
+                self._inboxes[session_key] = inbox
+        self._cursors.forget(NAME)
+        self.fall_behind()
+
+    async def settle(self) -> None:
+        """Write what is waiting."""
+        self._worker.hurry()
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what is waiting, within `grace_s`."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)
+
+    # ------------------------------------------------------------------ gaps
+
+    def fall_behind(self) -> None:
+        """The connection was lost for good: what was said meanwhile is still to be read."""
+        if self._catches_up and self._inboxes:
+            self._since = max(inbox.newest for inbox in self._inboxes.values())
+            for inbox in self._inboxes.values():
+                inbox.behind = True
+
+    def behind(self) -> Mapping[str, Inbox]:
+        """The conversations with a gap, by session key."""
+        return {key: inbox for key, inbox in self._inboxes.items() if inbox.behind}
+
+    def interrupted(self, session_key: str) -> Mapping[int, Open]:
+        """What was to be answered in a conversation and nobody is working on, oldest first."""
+        inbox = self._inboxes.get(session_key)
+        waiting = {} if inbox is None else inbox.open
+        return {one: waiting[one] for one in sorted(waiting) if one not in self._working}
+
+    def all_interrupted(self) -> Mapping[str, Inbox]:
+        """The conversations where something was to be answered that nobody is working on."""
+        return {key: inbox for key, inbox in self._inboxes.items() if self.interrupted(key)}
+
+    def reach(self, session_key: str, channel_id: str) -> Inbox:
+        """The inbox of a conversation. A new one begins where everything else was heard last."""
+        inbox = self._inboxes.get(session_key)
+        if inbox is None:
+            inbox = self._inboxes[session_key] = Inbox(channel_id, self._since, behind=self._since > 0)
+        return inbox
+
+    @property
+    def since(self) -> int:
+        """The newest message of any conversation before the gap; 0 when there is none."""
+        return self._since
+
+    def all_reached(self) -> None:
+        """Every conversation that may have a gap is known by now: new ones begin with their first message."""
+        self._since = 0
+
+    def knows(self, session_key: str) -> bool:
+        """Whether anything was handled in a conversation."""
+        return session_key in self._inboxes
+
+    def caught_up(self, session_key: str) -> None:
+        """A conversation's gap was read."""
+        if (inbox := self._inboxes.get(session_key)) is not None:
+            inbox.caught_up()
+            self._worker.note(NAME)
+
+    # ------------------------------------------------------------------ messages
+
+    def take(self, place: Place, session_key: str, message_id: str) -> bool:
+        """Handle a message. Returns False if it was handled before, whatever has happened since."""
+        number = int(message_id)
+        known = session_key in self._inboxes
+        inbox = self.reach(session_key, place.channel_id)
+        if not known and not inbox.behind:
+            inbox.floor = number - 1
+        taken = inbox.take(number)
+        if taken:
+            self._worker.note(NAME, TALK_S)
+        return taken
+
+    def begin(self, session_key: str, message_id: str, *, command: bool = False) -> None:
+        """Somebody begins to answer a message."""
+        if (inbox := self._inboxes.get(session_key)) is not None:
+            inbox.open.setdefault(int(message_id), Open(command))
+            self._working.add(int(message_id))
+            self._worker.note(NAME)
+
+    def show(self, session_key: str, message_id: str, shown_id: str) -> None:
+        """A message of its answer was sent."""
+        inbox = self._inboxes.get(session_key)
+        waits = None if inbox is None else inbox.open.get(int(message_id))
+        if waits is not None:
+            waits.shown.append(shown_id)
+            self._worker.note(NAME)
+
+    def end(self, session_key: str, message_ids: Iterable[str], done: bool) -> None:
+        """Nobody works on these messages any more. Unless that was all, they are answered after a gap."""
+        inbox = self._inboxes.get(session_key)
+        for number in map(int, message_ids):
+            self._working.discard(number)
+            if inbox is not None and done:
+                inbox.open.pop(number, None)
+                self._worker.note(NAME)
+
+    # ------------------------------------------------------------------ personal data and the disk
+
+    def forget(self, erasure: Erasure) -> None:
+        """Drop the direct messages of a person."""
+        if (user_id := user_of(erasure.subject)) is not None:
+            self._inboxes.pop(dm_of(user_id), None)
+
+    async def _write(self, _: str) -> None:
+        kept = [pair for pair in self._inboxes.items() if self._may_keep(pair[0])]
+        kept.sort(key=lambda pair: pair[1].newest, reverse=True)
+        await self._cursors.put(NAME, {key: inbox.as_json() for key, inbox in kept[:MOST]})
+        self._cursors.forget(NAME)
+
+    def _may_keep(self, session_key: str) -> bool:
+        """Whether a conversation may be written down: a direct message names its person."""
+        user_id = person_of(session_key)
+        return user_id is None or not self._consent.opted_out(user_id)
