@@ -64,7 +64,12 @@ class Hearing(Feature):
         self.listener = Listener(
             self.windows, loops, archiving, self.hatchery, people.profiles, people.groups
         )
-        self.inboxes = Inboxes(storage.cursors, storage.consent, catches_up=settings.catch_up_hours > 0)
+        self.inboxes = Inboxes(
+            storage.cursors,
+            storage.consent,
+            catches_up=settings.catch_up_hours > 0,
+            names_people=storage.remembers,
+        )
         self.services = (self.hatchery, self.inboxes)
         self.joins = (
             self.inboxes,

@@ -77,13 +77,13 @@ class Past:
         )
 
 
-async def channel_of(client: discord.Client, channel_id: str) -> discord.abc.MessageableChannel:
+async def channel_of(client: discord.Client, channel_id: str) -> "wire.Channel":
     """A channel in which messages are, asked for if it is not known. Raises ChatError."""
     with discord_errors():
         channel = client.get_channel(int(channel_id)) or await client.fetch_channel(int(channel_id))
     if not isinstance(channel, discord.abc.Messageable):
         raise ChatGone(f"{channel_id} holds no messages")
-    return cast("discord.abc.MessageableChannel", channel)
+    return cast("wire.Channel", channel)
 
 
 def _with_addressees(talk: Iterable[Said]) -> list[Said]:

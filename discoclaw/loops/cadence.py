@@ -30,6 +30,8 @@ class Track:
     window: int = 0
     """The most messages in that window."""
     turns: int = 0
+    counted: set[str] = field(default_factory=set)
+    """The conversations whose turns are counted as they happen, or were counted again after a start."""
     slipped: set[str] = field(default_factory=set)
     """A person's messages that left a window before any run had seen them."""
     forced: bool = False

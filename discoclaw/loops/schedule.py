@@ -141,26 +141,28 @@ class Loops:
     def _count(self, said: Sequence[Said], track: Track, session_key: str) -> None:
         """Count the turns that no loop has seen: counters do not survive a restart, but answers do."""
         answers = [one for one in said if one.by_us]
-        track.takes_part = track.takes_part or bool(answers)
-        seen = track.backlog.taken.get(session_key, 0)
-        track.turns = max(track.turns, sum(int(one.id) > seen for one in answers))
-        for user_id in {one.to_id for one in answers if one.to_id}:
-            person = self._people.use(user_id, self._clock())
-            person.takes_part = True
-            seen = person.backlog.taken.get(session_key, 0)
-            turns = sum(one.to_id == user_id and int(one.id) > seen for one in answers)
-            person.turns = max(person.turns, turns)
+        users = {one.to_id for one in answers if one.to_id}
+        people = [(user_id, self._people.use(user_id, self._clock())) for user_id in users]
+        for user_id, one in [("", track), *people]:
+            theirs = [answer for answer in answers if user_id in ("", answer.to_id)]
+            one.takes_part = one.takes_part or bool(theirs)
+            if session_key not in one.counted:
+                seen = one.backlog.taken.get(session_key, 0)
+                one.turns += sum(int(answer.id) > seen for answer in theirs)
+                one.counted.add(session_key)
 
     def nudge(self, session_key: str, user_id: str) -> None:
         """Count a turn whose answer was sent. Never blocks."""
         session = self._sessions.use(session_key, self._clock())
         session.takes_part = True
         session.turns += 1
+        session.counted.add(session_key)
         if self._cadence.summary_is_due(session):
             self._summarise(session_key, session, user_id)
         person = self._people.use(user_id, self._clock())
         person.takes_part = True
         person.turns += 1
+        person.counted.add(session_key)
         if self._cadence.facts_are_due(person):
             self._extract(user_id, person)
         now = self._clock()

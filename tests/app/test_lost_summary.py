@@ -21,12 +21,19 @@ def rolling(world: World, channel: Any) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-async def lose_summaries(world: World) -> Scripted:
-    """Stop the bot, delete the folder of summaries, and start it with a new model."""
+async def lose_summaries(world: World, *, catch_up_hours: int = 0) -> Scripted:
+    """Stop the bot, delete the folder of summaries, and start it with a new model.
+
+    Where it catches up, the summaries are made again at once, so most tests switch that off.
+    """
     model = Scripted(then="sure")
     await world.settle()
     folder = world.folder / "data" / "memory" / "rolling"
-    await world.restart(model, meanwhile=lambda: shutil.rmtree(folder, ignore_errors=True))
+    await world.restart(
+        model, meanwhile=lambda: shutil.rmtree(folder, ignore_errors=True), catch_up_hours=catch_up_hours
+    )
+    if catch_up_hours:
+        return model
     assert not folder.exists() or list(folder.iterdir()) == []
     return model
 
@@ -41,6 +48,16 @@ def prompts(model: Scripted) -> str:
 
 
 class TestWhatComesBack:
+    async def test_by_itself_after_a_start_that_catches_up(self, start: Start) -> None:
+        async with start(Scripted(then="aye"), **QUIET) as world:
+            for number in range(4):
+                await world.ann.send(world.general, f"boat number {number}.")
+            await world.settle()
+            model = await lose_summaries(world, catch_up_hours=24)
+            await world.settle()
+            assert rolling(world, world.general)["summary"] == "They talked."
+            assert "boat number 0." in prompts(model)
+
     @pytest.mark.parametrize("archive", [False, True])
     @pytest.mark.design(314)
     async def test_all_that_was_said_and_until_then_people_are_told(

@@ -65,7 +65,7 @@ async def test_all_messages_of_one_second_are_archived_where_an_admin_wants_it(s
 async def test_memories_are_json_files_here_or_elsewhere(start: Start, tmp_path: Path) -> None:
     for changes, folder in (
         ({}, tmp_path / "data" / "memory" / "durable"),
-        ({"durable_dir": tmp_path / "elsewhere"}, tmp_path / "elsewhere"),
+        ({"data_dir": tmp_path / "second", "durable_dir": tmp_path / "elsewhere"}, tmp_path / "elsewhere"),
     ):
         async with start(Scripted(), **changes, **QUIET) as world:
             await world.ann.send(world.general, "!memory remember I like tea")

@@ -1,7 +1,7 @@
 """The inboxes of all conversations: in RAM, and on disk as the one cursor `inbox`.
 
-It is written behind the messages, never before them: soon where something is to be answered, within seconds
-where somebody only talked. What was not written before a crash is read again from the chat.
+It is written behind the messages, never before them: at once where something is to be answered, every few
+messages where people only talked. What was not written before a crash is read again from the chat.
 On disk are ids of messages and channels, and for direct messages the person's id, unless they opted out.
 """
 
@@ -19,27 +19,31 @@ from discoclaw.work import GRACE_S, Worker
 NAME: Final = "inbox"
 MOST: Final = 1_000
 """The most conversations on disk: those with the newest messages."""
-TALK_S: Final = 5.0
-"""How long (s) a message that nobody has to answer may stay unwritten."""
-GAP_S: Final = 0.05
+MOST_UNWRITTEN: Final = 20
+"""How many messages that nobody has to answer may stay unwritten."""
 
 
 class Inboxes(PersonalData):
     """Which messages were handled, by conversation. It is a `core.service.Service`.
 
-    `catches_up`: what is missed is read later, so a gap is remembered until that is done.
+    `catches_up`: what is missed is read later, so a gap is remembered until that is done. `names_people`:
+    direct messages may be written down, which name their person.
     """
 
     name = "inboxes"
 
-    def __init__(self, cursors: Cursors, consent: Consent, *, catches_up: bool) -> None:
+    def __init__(
+        self, cursors: Cursors, consent: Consent, *, catches_up: bool, names_people: bool = True
+    ) -> None:
         self._cursors = cursors
+        self._names_people = names_people
         self._consent = consent
         self._catches_up = catches_up
         self._inboxes: dict[str, Inbox] = {}
         self._working: set[int] = set()
         self._since = 0
-        self._worker = Worker("inboxes", self._write, gap_s=GAP_S)
+        self._unwritten = 0
+        self._worker = Worker("inboxes", self._write)
 
     # ------------------------------------------------------------------ the lifecycle
 
@@ -53,13 +57,17 @@ class Inboxes(PersonalData):
 
     async def settle(self) -> None:
         """Write what is waiting."""
-        self._worker.hurry()
+        self._write_rest()
         await self._worker.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Write what is waiting, within `grace_s`."""
-        self._worker.hurry()
+        self._write_rest()
         await self._worker.close(grace_s)
+
+    def _write_rest(self) -> None:
+        if self._unwritten:
+            self._worker.note(NAME)
 
     # ------------------------------------------------------------------ gaps
 
@@ -118,11 +126,13 @@ class Inboxes(PersonalData):
         known = session_key in self._inboxes
         inbox = self.reach(session_key, place.channel_id)
         if not known and not inbox.behind:
-            inbox.floor = number - 1
-        taken = inbox.take(number)
-        if taken:
-            self._worker.note(NAME, TALK_S)
-        return taken
+            inbox.floor = number
+        elif not inbox.take(number):
+            return False
+        self._unwritten += 1
+        if self._unwritten >= MOST_UNWRITTEN:
+            self._worker.note(NAME)
+        return True
 
     def begin(self, session_key: str, message_id: str, *, command: bool = False) -> None:
         """Somebody begins to answer a message."""
@@ -156,6 +166,7 @@ class Inboxes(PersonalData):
             self._inboxes.pop(dm_of(user_id), None)
 
     async def _write(self, _: str) -> None:
+        self._unwritten = 0
         kept = [pair for pair in self._inboxes.items() if self._may_keep(pair[0])]
         kept.sort(key=lambda pair: pair[1].newest, reverse=True)
         await self._cursors.put(NAME, {key: inbox.as_json() for key, inbox in kept[:MOST]})
@@ -164,4 +175,4 @@ class Inboxes(PersonalData):
     def _may_keep(self, session_key: str) -> bool:
         """Whether a conversation may be written down: a direct message names its person."""
         user_id = person_of(session_key)
-        return user_id is None or not self._consent.opted_out(user_id)
+        return user_id is None or (self._names_people and not self._consent.opted_out(user_id))
