@@ -220,6 +220,13 @@ class House:
         """Mention the bot and say something."""
         return await self.discord.say(person, channel, f"{self.discord.bot.mention} {words}")
 
+    async def answered_to(self, person: User, channel: Channel, words: str) -> None:
+        """Mention the bot and say something, and wait for its reply to that."""
+        asked = await self.ask(person, channel, words)
+        await self.discord.wait_for_message(
+            channel, predicate=lambda message: message.reply_to is asked, timeout=PATIENCE
+        )
+
     async def answered(self, channel: Channel, words: str = "") -> Message:
         """The bot's answer there that holds `words`, as it first did."""
         return await self.discord.wait_for_message(channel, words, timeout=PATIENCE)

@@ -95,6 +95,10 @@ class DiscordServer:
     def application_id(self) -> int:
         return self._world.application_id
 
+    def set_back(self, ago_ms: int) -> None:
+        """From now on, what is said was said so many ms ago. Ids only grow, so set it back before all talk."""
+        self._world.ago_ms = ago_ms
+
     def add_role(self, name: str, permissions: int = TALK) -> Role:
         """A role; known to a client that connects afterwards."""
         return self._world.new_role(name, permissions)

@@ -182,6 +182,7 @@ class World:
         self._last_snowflake = 0
         self._changes = 0
         self.guild_name = guild_name
+        self.ago_ms = 0
         self.guild_id = self.snowflake()
         self.application_id = self.snowflake()
         everyone = Role(self.guild_id, "@everyone", TALK, 0)
@@ -194,8 +195,8 @@ class World:
         self.users[self.bot.id] = self.members[self.bot.id] = self.bot
 
     def snowflake(self) -> int:
-        """An id made of the time, always greater than the one before."""
-        now = (int(time.time() * 1000) - DISCORD_EPOCH_MS) << 22
+        """An id made of the time less `ago_ms`, always greater than the one before."""
+        now = (int(time.time() * 1000) - self.ago_ms - DISCORD_EPOCH_MS) << 22
         self._last_snowflake = max(now, self._last_snowflake + 1)
         return self._last_snowflake
 

@@ -1,0 +1,192 @@
+"""What people said while `discoclaw run` was away, and what was under way when it ended."""
+
+import asyncio
+import sys
+
+import pytest
+
+from discoclaw.bot.answer import AGAIN
+from discoclaw.bot.catch_up import COMMAND_STOPPED
+from tests.process.house import House, is_talk, message_of
+from tests.servers.discord_server import Message
+from tests.servers.messages_api import text
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(sys.platform == "win32", reason="signals as these exist on POSIX only"),
+]
+
+FORKED = True
+HOUR_MS = 3_600_000
+
+
+def replies(house: House, question: Message) -> list[str]:
+    """The bot's replies to a message, as they are now."""
+    return [one.content for one in house.discord.bot_messages(question.channel) if one.reply_to is question]
+
+
+async def replied(house: House, question: Message, words: str = "") -> str:
+    """The bot's only reply to a message, once it holds `words`."""
+
+    def fits(message: Message) -> bool:
+        return message.reply_to is question and words in message.content
+
+    await house.discord.wait_for_message(question.channel, predicate=fits, after=question, timeout=30)
+    (only,) = replies(house, question)
+    return only
+
+
+async def gone(house: House) -> None:
+    """The bot is killed, once everything it has handled is on disk."""
+    bot = await house.running()
+    bot.terminate()
+    assert await bot.ended() == 0
+
+
+async def quiet(house: House) -> None:
+    """Wait until the bot has nothing to do: it answers a command behind everything else."""
+    ask = await house.discord.say(house.ann, house.discord.dm(house.ann), "!memory help")
+    await replied(house, ask)
+
+
+def asked_of_the_model(house: House, about: str) -> int:
+    return sum(is_talk(one) and about in message_of(one) for one in house.model.requests)
+
+
+class TestWhileItWasAway:
+    async def test_questions_are_answered_once_wherever_they_were_asked(self, house: House) -> None:
+        await house.running()
+        cafe, dm = house.discord.add_channel("cafe"), house.discord.dm(house.ann)
+        thread = house.discord.add_thread(cafe, "plans", owner=house.ann)
+        for place in (cafe, thread, dm):
+            await house.answered_to(house.ann, place, "good morning")
+        await gone(house)
+        new = house.discord.add_channel("new")  # nothing was ever said here
+        questions = [await house.ask(house.bea, cafe, "is there any cake?")]
+        questions += [await house.ask(house.ann, place, "where is the cake?") for place in (thread, dm, new)]
+        await house.discord.say(house.bea, cafe, "I only talk to people here")
+        await house.running()
+        for question in questions:
+            assert await replied(house, question) == "ok"
+        await gone(house)
+        await house.running()
+        await quiet(house)
+        assert [replies(house, question) for question in questions] == [["ok"]] * 4
+        await house.answered_to(house.bea, cafe, "what did I say?")
+        assert "I only talk to people here" in house.request("what did I say?").prompt
+
+    async def test_many_questions_of_one_person_get_one_answer(self, house: House) -> None:
+        await house.running()
+        mill = house.discord.add_channel("mill")
+        await house.answered_to(house.ann, mill, "good morning")
+        await gone(house)
+        many = [await house.ask(house.ann, mill, f"how is flour {number} ground?") for number in range(5)]
+        other = await house.ask(house.bea, mill, "is there bread?")
+        house.brain.answer("flour", text("All of it between stones."))
+        await house.running()
+        assert await replied(house, many[-1]) == "All of it between stones."
+        assert await replied(house, other) == "ok"
+        assert all(replies(house, one) == [] for one in many[:-1])
+        sent = message_of(house.request("flour 4"))
+        assert all(f"flour {number} ground" in sent for number in range(5)) and "bread" not in sent
+
+    async def test_commands_are_carried_out_once(self, house: House) -> None:
+        await house.running()
+        yard = house.discord.add_channel("yard")
+        await house.answered_to(house.bea, yard, "good morning")
+        await gone(house)
+        command = await house.discord.say(house.bea, yard, "!memory remember I keep geese")
+        await house.running()
+        assert "I keep geese" in await replied(house, command)
+        assert "I keep geese" in house.durable(house.bea)
+        await gone(house)
+        await house.running()
+        await quiet(house)
+        assert len(replies(house, command)) == 1
+
+    async def test_edits_and_deletions_are_followed(self, house: House) -> None:
+        await house.running()
+        barn = house.discord.add_channel("barn")
+        first = await house.discord.say(house.ann, barn, "the cow is brown")
+        second = await house.discord.say(house.ann, barn, "the cat is a secret")
+        await house.answered_to(house.ann, barn, "good morning")
+        async with house.discord.outage():
+            await house.discord.edit(first, "the cow is white")
+            await house.discord.delete(second)
+            house.discord.gateway.sessions.clear()  # so that nothing is sent again
+        await house.discord.wait_for_gateway(
+            "identify", count=len(house.discord.received("identify")) + 1, timeout=30
+        )
+        await quiet(house)
+        await house.answered_to(house.ann, barn, "and now?")
+        prompt = house.request("and now?").prompt
+        assert "the cow is white" in prompt and "brown" not in prompt and "secret" not in prompt
+
+    async def test_a_channel_that_is_gone_or_closed_does_not_hold_up_the_others(self, house: House) -> None:
+        await house.running()
+        open_one, closed = house.discord.add_channel("open"), house.discord.add_channel("closed")
+        for place in (open_one, closed):
+            await house.answered_to(house.ann, place, "good morning")
+        await gone(house)
+        lost = await house.ask(house.ann, closed, "can you hear me?")
+        question = await house.ask(house.ann, open_one, "can you hear me?")
+        path = f"/channels/{closed.id}/messages"
+        house.discord.fail_next("GET", path, 403, {"code": 50001, "message": "Missing Access"})
+        path = f"/channels/{open_one.id}/messages"
+        house.discord.fail_next("GET", path, 429, {"retry_after": 0.01, "message": "slow down"})
+        await house.running()
+        assert await replied(house, question) == "ok"
+        assert replies(house, lost) == []
+
+
+class TestWhatWasUnderWay:
+    async def test_half_an_answer_is_written_anew_in_its_place(self, house: House) -> None:
+        bot = await house.running()
+        well = house.discord.add_channel("well")
+        house.brain.answer(
+            "how deep", text("It is ", "deep.", hold=asyncio.Event()), text("It is twelve metres deep.")
+        )
+        deep = await house.ask(house.bea, well, "how deep is it?")
+        waiting = await house.ask(house.ann, well, "and how wide?")
+        await replied(house, deep, "It is")
+        await on_disk(house, deep, waiting)
+        bot.kill()
+        await bot.ended()
+        await house.running()
+        assert await replied(house, deep, "twelve") == "It is twelve metres deep." + AGAIN
+        assert await replied(house, waiting) == "ok"
+
+    async def test_a_command_is_not_repeated_but_spoken_of(self, house: House) -> None:
+        bot = await house.running()
+        lake = house.discord.add_channel("lake")
+        house.brain.answer("how cold", text("Very ", "cold.", hold=asyncio.Event()), text("Four degrees."))
+        cold = await house.ask(house.bea, lake, "how cold is it?")
+        await replied(house, cold, "Very")
+        command = await house.discord.say(house.bea, lake, "!memory remember I swim")
+        await on_disk(house, command)
+        bot.kill()
+        await bot.ended()
+        await house.running()
+        assert await replied(house, command) == COMMAND_STOPPED
+        await replied(house, cold, "Four")
+
+    async def test_what_discord_sends_again_is_not_answered_again(self, house: House) -> None:
+        await house.running()
+        pier = house.discord.add_channel("pier")
+        question = await house.ask(house.ann, pier, "is the boat there?")
+        assert await replied(house, question) == "ok"
+        (session,) = [one for one in house.discord.gateway.sessions.values() if one.socket is not None]
+        session.replay(0)
+        after = await house.ask(house.ann, pier, "and now?")
+        await replied(house, after)
+        await quiet(house)
+        assert replies(house, question) == ["ok"] == replies(house, after)
+        assert asked_of_the_model(house, "is the boat there?") == 1
+
+
+async def on_disk(house: House, *messages: Message) -> None:
+    """Wait until these messages are on disk as waiting for their answer."""
+    path = house.data / "memory" / "cursors" / "inbox.json"
+    async with asyncio.timeout(30):
+        while not (path.exists() and all(f'"id": "{one.id}"' in path.read_text() for one in messages)):
+            await asyncio.sleep(0.02)
