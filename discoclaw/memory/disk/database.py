@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from discoclaw.core.errors import NewerSchema
 from discoclaw.memory.disk.files import unused_name
+from discoclaw.memory.disk.private import make_folder, opener
 
 T = TypeVar("T")
 
@@ -44,22 +45,20 @@ def connect(
     check: Callable[[sqlite3.Connection], None] = lambda db: None,
     prepare: Callable[[sqlite3.Connection], None] = lambda db: None,
     durable: bool = False,
-    private: bool = False,
     as_bytes: bool = False,
     cache_kib: int | None = None,
 ) -> sqlite3.Connection:
     """Return a connection in autocommit mode, for one thread at a time; None opens a database in RAM.
 
     `check` runs before anything is written, and raises for a file that must not be touched; `prepare` creates
-    the tables. A commit survives a killed process, with `durable` also a power cut. `private`: a new file is
-    readable only by the bot's user. Deleted content is overwritten in the file, since it may be somebody's
+    the tables. A commit survives a killed process, with `durable` also a power cut. Only the bot's user
+    reads a new file. Deleted content is overwritten in the file, since it may be somebody's
     words. Raises sqlite3.Error, OSError and whatever `check` and `prepare` raise.
     """
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if private:  # SQLite gives the files beside it the same permissions
-            with suppress(FileExistsError):
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        make_folder(path.parent)
+        with suppress(FileExistsError):  # SQLite gives the files beside it the same permissions
+            os.close(opener(os.fspath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR))
     where = path if path is not None else ":memory:"
     db = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     settings = [

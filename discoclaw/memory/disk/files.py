@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk import temporary
+from discoclaw.memory.disk import private, temporary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,13 +54,11 @@ def render_json(value: object) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-def write_atomic(
-    path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True, mode: int = 0o666
-) -> Stamp:
+def write_atomic(path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True) -> Stamp:
     """Replace a file's content, durably. Returns the new file's stamp, or None if it was not replaced.
 
-    `still` is called at the last moment and says whether the file may be replaced. `mode` are its
-    permissions, before the umask, from its first byte on. Raises OSError; the old file is then unchanged.
+    `still` is called at the last moment and says whether the file may be replaced. From its first byte on
+    only the bot's user reads it. Raises OSError; the old file is then unchanged.
     """
     folder, name = os.path.split(path)
     claimed = False
@@ -68,7 +66,7 @@ def write_atomic(
         made = os.path.join(folder, temporary.name_for(name))
         with contextlib.ExitStack() as stack:
             try:
-                handle = stack.enter_context(_opened(made, os.O_EXCL, mode))
+                handle = stack.enter_context(_opened(made, os.O_EXCL))
                 if not (claimed := temporary.claim(handle)):
                     continue
                 _write(handle, content)
@@ -90,17 +88,11 @@ def write_atomic(
 
 
 @contextlib.contextmanager
-def _opened(path: str | Path, flags: int, mode: int = 0o666) -> Iterator[int]:
+def _opened(path: str | Path, flags: int) -> Iterator[int]:
     """A file open for unbuffered writing; its folder is created if it is missing."""
     flags |= os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    folder = os.path.dirname(path) or "."
-    try:
-        os.mkdir(folder)
-    except FileExistsError:
-        pass
-    except OSError:  # a parent is missing, or the system does not say that the folder is there
-        os.makedirs(folder, exist_ok=True)
-    handle = os.open(path, flags, mode)
+    private.make_folder(os.path.dirname(path) or ".")
+    handle = os.open(path, flags, private.FILE)
     try:
         yield handle
     finally:

@@ -89,8 +89,8 @@ class Documents(Protocol):
         """Return one text. Raises FileNotFoundError if it does not exist."""
         ...
 
-    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
-        """Replace a text durably, all or nothing. A `secret` one is readable only by the bot's user."""
+    def write(self, name: str, content: bytes) -> None:
+        """Replace a text durably, all or nothing. Only the bot's user reads it."""
         ...
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
@@ -228,8 +228,8 @@ class FileDocuments:
     def read(self, name: str) -> bytes:
         return (self.folder / name).read_bytes()
 
-    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
-        write_atomic(self.folder / name, content, mode=0o600 if secret else 0o666)
+    def write(self, name: str, content: bytes) -> None:
+        write_atomic(self.folder / name, content)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
         removed = 0

@@ -140,10 +140,7 @@ class SqliteDisk:
         def prepare(db: sqlite3.Connection) -> None:
             database.make_tables(db, rows.SCHEMA, rows.VERSION)
 
-        # Readable only by the bot's user, as the tombstones' key must be.
-        db = database.connect(
-            self.file, check=check, prepare=prepare, durable=True, private=True, as_bytes=True
-        )
+        db = database.connect(self.file, check=check, prepare=prepare, durable=True, as_bytes=True)
         self._known = _inode(self.file)
         return db
 
@@ -233,7 +230,7 @@ class _Documents:
             raise FileNotFoundError(f"{self.folder / name} is not there")
         return bytes(row[0])
 
-    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
+    def write(self, name: str, content: bytes) -> None:
         with self.disk.writing() as db:
             rows.put_document(db, self.prefix + name, content)
 

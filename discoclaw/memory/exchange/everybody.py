@@ -28,6 +28,7 @@ from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
 from discoclaw.memory.disk.files import render_json, safe_id, sync_folder
 from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Documents, FileDocuments, FilesDisk
+from discoclaw.memory.disk.private import make_folder
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.exchange.export import export_json, write_objects
@@ -72,9 +73,9 @@ def write_everybody(
 
 
 def _write(disk: Disk, people: list[Inspection], folder: Path, format_: str, now_ms: int) -> int:
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
-    temporary.mkdir(mode=0o700)
+    make_folder(temporary)
     try:
         target, memories = FilesDisk(temporary), 0
         people = [one for one in people if one.history.records]
@@ -110,7 +111,7 @@ def _write_decisions(disk: Disk, target: Disk) -> None:
     here, there = disk.documents(""), target.documents("")
     for name in (choices.FILE, tombstones.KEY):
         if name in here.names():
-            there.write(name, here.read(name), secret=name == tombstones.KEY)
+            there.write(name, here.read(name))
     if marks := disk.log(tombstones.FILE).read():
         target.log(tombstones.FILE).append(marks, expected_size=0)
 

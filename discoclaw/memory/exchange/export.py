@@ -22,6 +22,7 @@ from discoclaw.core.item import KINDS, Item, durable_line
 from discoclaw.core.text import collapse
 from discoclaw.core.times import date_of, iso_ms
 from discoclaw.memory.disk.files import render_json, sync_folder
+from discoclaw.memory.disk.private import make_folder, opener
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
@@ -204,13 +205,13 @@ def write_objects(history: History, folder: Path) -> int:
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
     try:
         for part in ("", EVENTS, COMMITS):
-            (temporary / part).mkdir(mode=0o700)
+            make_folder(temporary / part)
         for name, content in files.items():
-            with (temporary / name).open("xb") as file:
+            with open(temporary / name, "xb", opener=opener) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
