@@ -29,13 +29,12 @@ class Unreadable(Refused):
 
 @dataclass(frozen=True, slots=True)
 class DurableFile:
-    """A file's content. `rejected` are items that cannot be adopted, and why; `mistaken` are their ids."""
+    """A file's content. `rejected` are items that cannot be adopted, and why."""
 
     version: int
     updated_at: int
     items: tuple[Item, ...]
     rejected: tuple[str, ...] = field(default=())
-    mistaken: frozenset[str] = field(default=frozenset())
 
 
 class Renderer:
@@ -111,14 +110,11 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
     updated_at = value.get("updatedAt")
     items: dict[str, Item] = {}
     rejected: list[str] = []
-    mistaken: set[str] = set()
     for number, entry in enumerate(value["items"], start=1):
         try:
             item = item_from_json(entry, now_ms=now_ms, facets=Facets())
         except Refused as refusal:
             rejected.append(f"item {number}: {refusal}")
-            if isinstance(entry, Mapping) and isinstance(entry.get("id"), str):
-                mistaken.add(entry["id"])
             continue
         item = replace(item, facets=_facets(item, entry.get("source")))
         other = items.get(item.id)
@@ -129,7 +125,6 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
         updated_at if valid_ms(updated_at) else 0,
         tuple(items.values()),
         tuple(rejected),
-        frozenset(mistaken - set(items)),
     )
 
 

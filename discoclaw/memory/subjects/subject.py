@@ -15,16 +15,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.event import Commit, Record
-from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import MAIN, Branches, History, as_shown
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import Stamp, keep_aside, stamp_now, stamp_of, sync_folder, write_atomic
 from discoclaw.memory.disk.port import Log, log_at
 from discoclaw.memory.subjects import durable_file, snapshot
+from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
 from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 
 log = logging.getLogger(__name__)
@@ -216,7 +215,7 @@ class SubjectFiles:
             log.warning("%s: %d items that were erased are left out", path, len(file.items) - len(kept))
             file = replace(file, items=kept)
         if self._ledger.damage:
-            self._beside = self._of_file_alone(file)
+            self._beside = file_alone(file, self.view)
             self._seen = seen
             return False
         adopted = self._take(path, file, content, now_ms)
@@ -252,18 +251,16 @@ class SubjectFiles:
     def _adopt(self, file: durable_file.DurableFile, content: bytes, now_ms: int) -> bool:
         """Record what a person changed in the file. Returns whether anything changed."""
         foreign = self._is_foreign(file) or self._is_erased(file)
-        base, branch = (View(), self.branches.current) if foreign else self._pictured(file, content)
-        draft = Draft(
-            self.branch_view(branch), now_ms=self.branches.next_ms(now_ms), max_items=self._max_items
+        base, branch = (View(), self.branches.current) if foreign else self._base(file, content)
+        commit = edit_of(
+            file,
+            base,
+            self.branch_view(branch),
+            branch=branch,
+            foreign=foreign,
+            now_ms=self.branches.next_ms(now_ms),
+            max_items=self._max_items,
         )
-        origin = Origin(
-            "inferred" if foreign else "stated", evidence="taken over" if foreign else "edited by hand"
-        )
-        # An item that was rejected is neither changed nor forgotten.
-        written = {key: item for key, item in base.items.items() if key not in file.mistaken}
-        apply_edits(draft, written, file.items, origin)
-        why = "take over the durable file" if foreign else "edited by hand"
-        commit = draft.commit(why, branch=branch, by="file")
         if commit is None:
             return False
         self._append([commit], now_ms)
@@ -290,47 +287,15 @@ class SubjectFiles:
             sync_folder(path.parent)
             self._seen = None
 
-    def _of_file_alone(self, file: durable_file.DurableFile) -> View:
-        """The view beside a damaged ledger. The file does not mark privacy, so unknown items are private."""
-        known = self.view.items
-        items = {
-            item.id: replace(
-                item,
-                facets=known[item.id].facets
-                if item.id in known
-                else replace(item.facets, sensitivity="private"),
-            )
-            for item in file.items
-        }
-        return View(items, updated_at=file.updated_at)
-
-    def _pictured(self, file: durable_file.DurableFile, content: bytes) -> tuple[View, str]:
-        """The view that a file shows, or showed before it was edited, and its branch.
-
-        `updatedAt` identifies it: it is the time of the newest record the writer knew. Records stand in the
-        ledger in the order in which they became known, which may differ from the order of their times,
-        because another replica's come late. If several views have that time, the one that gives this very
-        file is taken, else the first, so that what a writer did not know is not mistaken for forgotten. If
-        none has, the newest view is taken.
-        """
+    def _base(self, file: durable_file.DurableFile, content: bytes) -> tuple[View, str]:
+        """What a file is compared with, and the branch that an edit of it belongs to; see `base_of`."""
         lines = self._ledger.lines.read()[: self._ledger.size]
         last = decode(lines[lines.rfind(b"\n", 0, -1) + 1 :]).records
         in_time = [ms_of_iso(one.timestamp) for one in last] == [self.branches.last_ms]
         if in_time and file.updated_at == self.view.updated_at:
             return self.view, self.branches.current  # no record came late, so the writer knew all of them
-        found: tuple[View, str] | None = None
-        records = decode(lines).records  # history is not kept in RAM; edits of old files are rare
-        for count, one in enumerate(records, start=1):
-            if ms_of_iso(one.timestamp) != file.updated_at:
-                continue
-            then = History(records[:count])
-            exact = durable_file.render(then.shown()) == content
-            if found is None or exact:
-                found = (then.shown(), then.branches.current)
-            if exact:
-                break
-        view, name = found or (self.view, self.branches.current)
-        return view, name if name in self.branches.all else self.branches.current
+        # History is not kept in RAM; edits of old files are rare.
+        return base_of(pictured(decode(lines).records, file, content), self.branches)
 
     def _write_durable(self, seen: Stamp) -> None:
         """Renew the file, unless it was saved since it had the stamp `seen`: the next read adopts that."""
