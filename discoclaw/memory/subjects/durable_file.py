@@ -8,6 +8,7 @@ duplicate ids, where the newest active item wins.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -97,7 +98,7 @@ def _file_text(updated_at: int, items: list[bytes]) -> bytes:
 def parse(content: bytes, *, now_ms: int) -> DurableFile:
     """Read a durable file. Raises Unreadable, or NewerSchema for an unknown version."""
     try:
-        value = json.loads(content)
+        value = json.loads(content, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"it is not JSON ({error})") from error
     if not isinstance(value, Mapping) or not isinstance(value.get("items"), list):
@@ -126,6 +127,17 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
         tuple(items.values()),
         tuple(rejected),
     )
+
+
+def _finite(text: str) -> float:
+    """A number with a fraction or an exponent. Raises ValueError for one that is too large, like 1e999."""
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _no_number(text: str) -> float:
+    """Raise ValueError: Python's JSON takes NaN and Infinity, but no program writes them into these files."""
+    raise ValueError(f"{text} is not a number")
 
 
 def _facets(item: Item, source: object) -> Facets:

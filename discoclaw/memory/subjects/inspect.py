@@ -17,7 +17,7 @@ from discoclaw.core.subject import group_subject, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.disk import cursors
-from discoclaw.memory.disk.files import safe_id
+from discoclaw.memory.disk.files import Linked, read_plain, safe_id, stamp_now
 from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES, Disk, disk_at
 from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, pictured
@@ -186,7 +186,7 @@ def _held(disk: Disk, subject: str) -> Inspection:
     user, notes = user_of(subject), list[str]()
     if disk.durable is not None and user is not None and not faults:
         durable = disk.durable / f"{user}.json"
-        if history.commits or durable.exists():
+        if history.commits or stamp_now(durable) is not None:
             faults, notes = _judged(durable, loaded)
     return Inspection(subject, history, tuple(faults), loaded.damage, loaded.torn, tuple(notes))
 
@@ -194,9 +194,12 @@ def _held(disk: Disk, subject: str) -> Inspection:
 def _judged(path: Path, loaded: Loaded) -> tuple[list[str], list[str]]:
     """What is wrong with a durable file, and what the bot will do to it without anything being wrong."""
     history, name, renewed = loaded.history, path.name, "the bot writes it again when it next uses it"
-    if not path.exists():
+    try:
+        content, view = read_plain(path), history.shown()
+    except FileNotFoundError:
         return [], [f"{name} is missing; {renewed}"]
-    content, view = path.read_bytes(), history.shown()
+    except Linked as linked:
+        return [f"{name} is left as it is: {linked}"], []
     if content == durable_file.render(view):
         return [], []
     try:

@@ -16,13 +16,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault, NewerSchema
-from discoclaw.core.event import Commit, Record
+from discoclaw.core.event import Record
 from discoclaw.core.history import MAIN, Branches, History, as_shown
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import Stamp, keep_aside, stamp_now, stamp_of, sync_folder, write_atomic
+from discoclaw.memory.disk.files import (
+    Linked,
+    Stamp,
+    keep_aside,
+    read_plain,
+    stamp_now,
+    stamp_of,
+    sync_folder,
+    write_atomic,
+)
 from discoclaw.memory.disk.port import Log, log_at
 from discoclaw.memory.subjects import durable_file, snapshot
+from discoclaw.memory.subjects.growth import applied, follows
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
 from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 
@@ -59,7 +69,7 @@ class SubjectFiles:
         self._max_items = max_items
         self._cached = cached
         self._unsaved = 0  # records that are not in the snapshot
-        self._newer = False  # whether the durable file is of an unknown, newer version
+        self._left_alone = False  # whether the durable file is a link, or of an unknown, newer version
         self._seen: Stamp = (-1, -1, -1)
         self._renderer = durable_file.Renderer()
         self._beside: View | None = None  # what the file alone says, beside a damaged ledger
@@ -131,9 +141,9 @@ class SubjectFiles:
             return None
         branches, views = known.branches, {known.branches.current: known.view}
         for record in rest.records:
-            if not _follows(record, branches):
+            if not follows(record, branches):
                 return None
-            branches = _apply(record, branches, views)
+            branches = applied(record, branches, views)
         if branches.current not in views:
             return None  # HEAD moved to a branch whose view is not in the snapshot
         self.branches, self._views, self._unsaved = branches, views, len(rest.records)
@@ -171,10 +181,10 @@ class SubjectFiles:
         self._ledger.append(*records, stamp=stamp_of(now_ms))
         self._unsaved += len(records)
         for record in records:
-            if not _follows(record, self.branches):
+            if not follows(record, self.branches):
                 self._ledger = self._load(self._ledger.lines)  # from another replica, so reorder everything
                 return
-            self.branches = _apply(record, self.branches, self._views, after)
+            self.branches = applied(record, self.branches, self._views, after)
 
     def reconcile(self, now_ms: int) -> bool:
         """Make view and durable file agree again. Returns whether an edit was adopted.
@@ -191,21 +201,24 @@ class SubjectFiles:
         path = self._durable
         if path is None:
             return False
-        seen, self._newer = stamp_now(path), False
+        seen, self._left_alone = stamp_now(path), False
         if seen is None:
             self._seen, self._beside = None, None
             if self._has_records:
                 self._write_durable(None)
             return False
-        content = path.read_bytes()
+        try:
+            content = read_plain(path)
+        except Linked as linked:
+            self._leave_alone(path, seen, str(linked))
+            return False
         if content == self._renderer.render(self.view):
             self._seen = seen
             return False
         try:
             file = durable_file.parse(content, now_ms=now_ms)
         except NewerSchema as newer:
-            log.error("%s is left as it is and no longer written: %s", path, newer)
-            self._newer, self._seen = True, seen
+            self._leave_alone(path, seen, str(newer))
             return False
         except durable_file.Unreadable as unreadable:
             self._replace_unreadable(path, seen, str(unreadable), stamp_of(now_ms))
@@ -224,6 +237,10 @@ class SubjectFiles:
         else:
             self._write_durable(seen)
         return adopted
+
+    def _leave_alone(self, path: Path, seen: Stamp, why: str) -> None:
+        log.error("%s is left as it is and no longer written: %s", path, why)
+        self._left_alone, self._seen = True, seen
 
     def _replace_unreadable(self, path: Path, seen: Stamp, why: str, stamp: str) -> None:
         aside = keep_aside(path, "corrupt", stamp)
@@ -300,7 +317,7 @@ class SubjectFiles:
     def _write_durable(self, seen: Stamp) -> None:
         """Renew the file, unless it was saved since it had the stamp `seen`: the next read adopts that."""
         path = self._durable
-        if path is None or self._newer or self._ledger.damage:
+        if path is None or self._left_alone or self._ledger.damage:
             return  # a file beside a damaged ledger may know more than the ledger
         try:
             written = write_atomic(
@@ -311,33 +328,3 @@ class SubjectFiles:
             return
         if written is not None:
             self._seen = written
-
-
-def _follows(record: Record, branches: Branches) -> bool:
-    """Whether a record is in order after those that made `branches`."""
-    if ms_of_iso(record.timestamp) <= branches.last_ms:
-        return False
-    if isinstance(record, Commit):
-        known = branches.all.get(record.branch)
-        return known is not None and known.head == record.parent_id
-    made_again = record.action == "create" and record.branch in branches.all
-    return not made_again and record.action not in ("union", "mend")
-
-
-def _apply(record: Record, branches: Branches, views: dict[str, View], after: View | None = None) -> Branches:
-    """The branches after the next record; the `views` in RAM are updated too.
-
-    `after` is used as the view with the record if it belongs to that very commit.
-    """
-    if isinstance(record, Commit):
-        if record.branch in views:
-            if after is None or after.head != record.id:
-                after = views[record.branch].after(record)
-            views[record.branch] = after
-    elif record.action == "create" and record.branch not in branches.all:
-        for view in list(views.values()):
-            if view.head == record.head:
-                views[record.branch] = view
-    elif record.action == "delete":
-        views.pop(record.branch, None)
-    return branches.after(record)
