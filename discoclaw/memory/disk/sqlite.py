@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk import database, rescue
+from discoclaw.memory.disk import database, rescue, temporary
 from discoclaw.memory.disk import sqlite_rows as rows
 from discoclaw.memory.disk.port import LEDGERS, Documents, Ledgers, Log
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
@@ -97,8 +97,7 @@ class SqliteDisk:
             return []
         self.close()
         saved = rescue.save(self.file)
-        new = SqliteDisk(self.file.parent, f".{self.file.name}.tmp")
-        new.file.unlink(missing_ok=True)
+        new = SqliteDisk(self.file.parent, temporary.name_for(self.file.name))
         with new.writing() as db:
             for name, content in saved.documents.items():
                 rows.put_document(db, name, content)
@@ -124,7 +123,7 @@ class SqliteDisk:
                 db.execute("VACUUM")
                 if not database.checkpoint(db):
                     raise OSError(f"{self.file}-wal could not be emptied: another program is reading it")
-        for copies in (f"{self.file.name}.corrupt-*", f".{self.file.name}.tmp*"):
+        for copies in (f"{self.file.name}.corrupt-*", f".{self.file.name}.*"):
             for copy in self.file.parent.glob(copies):
                 copy.unlink(missing_ok=True)
 
@@ -170,8 +169,8 @@ class SqliteDisk:
         except sqlite3.Error as error:
             if not database.is_full(error):
                 raise
-            why = database.explained(error)
-            log.warning("%s: %s. It is only read, and by no other program, until then", self.file, why)
+            why = "%s: %s; until there is space, it is only read, and by no other program"
+            log.warning(why, self.file, database.explained(error))
             db = connected(alone=True)
             self._alone = True
         self._known = _inode(self.file)
