@@ -31,6 +31,7 @@ from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import write_atomic
 from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.disk.temporary import sweep_for
 from discoclaw.memory.subjects.inspect import (
     Inspection,
     held,
@@ -322,6 +323,7 @@ def note(text: str) -> None:
 def save(path: Path, content: bytes) -> None:
     """Write a file completely or not at all. Raises Refused or MemoryFault with the reason."""
     check_outside(path)
+    sweep_for(path)
     try:
         write_atomic(path, content)
     except OSError as error:

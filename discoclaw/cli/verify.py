@@ -40,9 +40,10 @@ def verify(
 ) -> None:
     """Check the hashes of every ledger, and compare the durable files with them.
 
-    The exit code is 1 if anything is wrong. --repair keeps the lines that verify, accepts that commits on the
-    other lines are lost, and updates the durable file as the bot would. From a damaged database it saves
-    every readable row, and keeps the original. Stop the bot before you repair.
+    The exit code is 1 if anything is wrong. A durable file that is missing or outdated, as after a crash,
+    is reported but not wrong: the bot writes it again. --repair keeps the lines that verify, accepts that
+    commits on the other lines are lost, and updates the durable file as the bot would. From a damaged
+    database it saves every readable row, and keeps the original. Stop the bot before you repair.
 
     Example: discoclaw memory verify --repair
     """
@@ -55,12 +56,12 @@ def verify(
         note_other_stores(settings)
         # The lock is only taken if there is something to repair, so a check works while the bot runs.
         checked = [_checked(disk, name) for name in _names(disk, named)]
-        if repair and any(one.faults for one in checked):
+        if repair and any(map(_to_repair, checked)):
             with locked_storage() as storage:
                 for one in checked:
-                    if one.faults:
+                    if _to_repair(one):
                         done[one.subject] = asyncio.run(_repair(storage.memory, one))
-            checked = [_checked(disk, one.subject) if one.faults else one for one in checked]
+            checked = [_checked(disk, one.subject) if _to_repair(one) else one for one in checked]
     if as_json:
         say_json([_json(one) | {"repaired": done.get(one.subject, [])} for one in checked])
     else:
@@ -94,6 +95,11 @@ def _checked(disk: Disk, subject: str) -> Inspection:
     return replace(one, faults=(*one.faults, fault))
 
 
+def _to_repair(one: Inspection) -> bool:
+    """Whether --repair has something to do for a subject."""
+    return bool(one.faults or one.notes)
+
+
 async def _repair(memory: Memory, one: Inspection) -> list[str]:
     """Repair one subject. Returns what was done, as sentences; what cannot be repaired is noted on stderr."""
     lines, now = memory.ledgers.log(one.subject), now_ms()
@@ -121,7 +127,7 @@ def _tell(checked: list[Inspection], done: dict[str, list[str]]) -> None:
     for one in checked:
         for step in done.get(one.subject, []):
             say(f"{one.subject}: {step}")
-        for fault in one.faults:
+        for fault in (*one.faults, *one.notes):
             say(f"{one.subject}: {line(fault)}")
     commits = count(sum(len(one.commits) for one in checked), "commit")
     faulty = sum(bool(one.faults) for one in checked)
@@ -136,6 +142,7 @@ def _json(one: Inspection) -> dict[str, Any]:
         "subject": one.subject,
         "commits": len(one.commits),
         "faults": list(one.faults),
+        "notes": list(one.notes),
         "damage": [{"line": damage.line, "reason": damage.reason} for damage in one.damage],
         "torn_bytes": one.torn,
         "orphans": one.history.orphans(),

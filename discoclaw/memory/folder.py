@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.core.ports import Clock
-from discoclaw.memory.disk import lock_holder, temporary
+from discoclaw.memory.disk import lock_holder, private, temporary
 from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.stores import Disks
 
@@ -24,7 +24,7 @@ class DataFolder:
         self._disks = disks
         self._root = disks.root
         self._clock = clock
-        self._lock = FileLock(self._root / ".lock", thread_local=False)
+        self._lock = FileLock(self._root / ".lock", mode=private.FILE, thread_local=False)
 
     def open(self, then: Callable[[], None]) -> None:
         """Take the folder for this process, clear what killed writes left, prepare the stores, call `then`.
@@ -34,6 +34,7 @@ class DataFolder:
         """
         self._take()
         try:
+            self._close_to_others()
             for stays in temporary.sweep(self._disks.folders())[1]:
                 log.warning("the leftover of a killed write could not be removed: %s", stays)
             lock_holder.note(self._root, self._clock())
@@ -66,9 +67,18 @@ class DataFolder:
             lock_holder.leave(self._root)
             self._lock.release()
 
+    def _close_to_others(self) -> None:
+        """Make what earlier versions wrote readable only by the bot's user. What fails is only a warning."""
+        closed, left = private.close_old(self._disks.trees(), self._disks.placed())
+        if closed:
+            log.info("only the bot's user can read %d files and folders of its data from now on", closed)
+        if left:
+            more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
+            log.warning("other users of this machine may read the bot's data: %s%s", left[0], more)
+
     def _take(self) -> None:
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
+            private.make_folder(self._root)
             self._lock.acquire(timeout=0)
         except Timeout as error:
             raise FolderInUse(

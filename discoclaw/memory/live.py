@@ -36,6 +36,7 @@ from discoclaw.core.live import (
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.ports import Clock
+from discoclaw.memory.disk import private
 from discoclaw.memory.disk.files import Stamp, in_thread, render_json, stamp_now, stamp_of
 from discoclaw.memory.disk.port import Documents, FileDocuments, documents_at
 
@@ -233,8 +234,8 @@ def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], l
     MemoryFault if the existing file is invalid or the disk fails.
     """
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(lock, timeout=LOCK_WAIT_S):
+        private.make_folder(lock.parent)
+        with FileLock(lock, timeout=LOCK_WAIT_S, mode=private.FILE):
             there = read_file(documents)
             now = changed(there.get(scope, NO_OVERRIDES), wished)
             after = {**there, scope: now}

@@ -54,13 +54,20 @@ class Disks:
         for told in self.elsewhere():
             log.warning("%s", told)
 
-    def folders(self) -> set[Path]:
-        """Every folder in which files are written, `cache` and `nostr` beside the stores included."""
-        trees = (self.root, self.root.parent / "cache", self.root.parent / "nostr")
-        found = {Path(folder) for tree in trees for folder, _, _ in os.walk(tree)}
-        for disk in (self.used, *self.beside):  # these two may lie elsewhere
+    def trees(self) -> tuple[Path, ...]:
+        """The folders below which files are written, `cache` and `nostr` beside the stores included."""
+        return self.root, self.root.parent / "cache", self.root.parent / "nostr"
+
+    def placed(self) -> set[Path]:
+        """The folders of durable files and summaries, where an admin placed them outside the trees."""
+        found, root = set[Path](), self.root.resolve()
+        for disk in (self.used, *self.beside):
             found |= {disk.documents(ROLLING).folder, *([disk.durable] if disk.durable is not None else [])}
-        return found
+        return {folder for folder in found if not folder.resolve().is_relative_to(root)}
+
+    def folders(self) -> set[Path]:
+        """Every folder in which files are written."""
+        return {Path(folder) for tree in self.trees() for folder, _, _ in os.walk(tree)} | self.placed()
 
     def check(self) -> str | None:
         """Return what is wrong with one of them, and the way out; None if all are sound or absent.
@@ -223,7 +230,7 @@ class _NoDocuments:
     def read(self, name: str) -> bytes:
         raise FileNotFoundError(_OFF)
 
-    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
+    def write(self, name: str, content: bytes) -> None:
         raise OSError(_OFF)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:

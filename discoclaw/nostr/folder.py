@@ -80,11 +80,8 @@ def make_key(path: Path, password: str | None = None) -> Keys:
     keys = Keys.generate()
     text = keys.encrypted(password) if password else keys.nsec()
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # `still` is asked right before the rename: another command may have made a key meanwhile.
-        done = write_atomic(
-            path, f"{text}\n".encode("ascii"), still=lambda: not os.path.lexists(path), mode=0o600
-        )
+        done = write_atomic(path, f"{text}\n".encode("ascii"), still=lambda: not os.path.lexists(path))
     except OSError as error:
         raise MemoryFault(f"cannot write the key file {path}: {error.strerror or error}") from error
     if done is None:

@@ -1,5 +1,7 @@
 """The whole bot on another store: the same talk, one file; and a bot that remembers nobody."""
 
+import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.errors import MemoryFault
 from tests.app.conftest import Start, World
+from tests.cli.shell import Shell
+from tests.memory.child import full_at
 from tests.memory.leftovers import traces
 
 CANARY = "Kanarie-Ü🐦-4711"
@@ -74,6 +78,38 @@ class TestTheDatabase:
             async with start(store="sqlite"):
                 pass
         assert file.read_bytes() == b"no database" * 1000
+
+    async def test_on_a_full_disk_it_starts_is_read_and_goes_on_when_there_is_space(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        everything = AutoSave(everywhere=True)
+        async with start(store="sqlite", auto_save=everything) as world, AsyncExitStack() as disk:
+            await talk(world)
+            await world.restart(meanwhile=lambda: disk.enter_context(full_at(0)))
+            await world.ann.send(world.dev, "Do I use zsh or bash?")
+            assert "zsh" in world.answer(world.dev)
+            await world.ann.send(world.general, "!memory remember I use vim")
+            assert "nothing has changed" in world.answer(world.general)
+            await world.settle()
+            file = world.folder / "data" / "memory" / "memory.sqlite"
+            assert f"{file}: the disk fails, or is full" in caplog.text
+            await disk.aclose()
+            await world.ann.send(world.general, "!memory remember I use vim")
+            assert world.answer(world.general) == "Remembered: I use vim"
+            await world.settle()
+            found = await asyncio.to_thread(Shell(world.folder).run, "list", DISCOCLAW_STORE="sqlite")
+            assert str(world.ann.id) in found.stdout  # others read it again, too
+
+    async def test_nor_does_a_full_disk_stop_the_first_start(self, start: Start) -> None:
+        with full_at(0):
+            async with start(store="sqlite") as world:
+                await world.ann.send(world.general, "hello")
+                assert world.shown(world.general)[-1] != "hello"
+                await world.ann.send(world.general, "!memory remember I use vim")
+                assert "nothing has changed" in world.answer(world.general)
+        async with start(store="sqlite") as world:
+            await world.ann.send(world.general, "!memory remember I use vim")
+            assert world.answer(world.general) == "Remembered: I use vim"
 
 
 class TestNone:

@@ -1,13 +1,16 @@
 """`memory verify`: what is wrong is named by file, line and reason, and mended when asked to."""
 
+import asyncio
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
+from discoclaw.memory.subjects.durable_file import render
 from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
-from tests.memory.kit import ANN, Clock, fingerprint
+from tests.memory.kit import ANN, Clock, fingerprint, start_child
 
 
 @pytest.fixture
@@ -85,6 +88,51 @@ class TestLooking:
         )
         assert shell.says("verify", "--repair").endswith(": no problems.\n")
         assert sorted(path.name for path in folder.iterdir()) == ["user-8.json"]
+
+
+class TestAfterAKilledWrite:
+    """The process dies between the ledger's line and the durable file."""
+
+    def die(self, shell: Shell, subject: str, text: str) -> None:
+        with start_child("commit_and_die", shell.memory_folder, subject, text) as child:
+            child.communicate(timeout=20)
+        assert child.returncode == -signal.SIGKILL
+
+    async def text_of(self, shell: Shell, subject: str) -> bytes:
+        """The file that the bot writes when it next uses the memory."""
+        bot = Memory(shell.memory_folder, clock=Clock())
+        return render(await bot.view(subject))
+
+    def test_a_file_that_shows_an_older_state_is_no_problem_and_no_edit(self, shell: Shell) -> None:
+        path = shell.memory_folder / "durable" / "123.json"
+        before = path.read_bytes()
+        self.die(shell, ANN, "User likes tea.")
+        assert path.read_bytes() == before
+        told = shell.says("verify")
+        assert told.startswith(f"{ANN}: 123.json shows an older state; the bot writes it again")
+        assert told.endswith("Checked 2 memories with 10 commits: no problems.\n")
+        assert "older state" in shell.json("verify", "123")[0]["notes"][0]
+        shell.says("export", "--all", "--output", str(shell.folder / "backup"))
+        assert path.read_bytes() == before  # looking changes nothing
+        assert asyncio.run(self.text_of(shell, ANN)) == path.read_bytes()
+        assert shell.says("verify") == "Checked 2 memories with 10 commits: no problems.\n"
+        assert "edited by hand" not in shell.says("log", "123")
+
+    def test_nor_is_a_file_that_was_never_written(self, shell: Shell) -> None:
+        self.die(shell, "user-789", "User likes tea.")
+        told = shell.says("verify")
+        assert told.startswith("user-789: 789.json is missing; the bot writes it again")
+        assert shell.says("verify", "--repair").endswith("with 10 commits: no problems.\n")
+        assert (shell.memory_folder / "durable" / "789.json").exists()
+
+    def test_an_edit_of_the_older_state_is_still_told_as_one(self, shell: Shell) -> None:
+        self.die(shell, ANN, "User likes tea.")
+        path = shell.memory_folder / "durable" / "123.json"
+        path.write_bytes(path.read_bytes().replace(b"Acme", b"Ecma"))
+        assert fails(shell)[0].startswith(f"{ANN}: 123.json was edited; the bot adopts the edit")
+        shell.says("verify", "--repair")
+        shown = shell.says("show", "123")
+        assert "User works at Ecma." in shown and "User likes tea." in shown
 
 
 class TestRepairing:

@@ -125,6 +125,19 @@ def commit_for_ever(store: Store, root: str) -> None:
     asyncio.run(work())
 
 
+def commit_and_die(root: str, subject: str, text: str) -> None:
+    """Commit one item; be killed behind the ledger's line, right before the durable file is written."""
+
+    def look(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open" and str(args[0]).startswith(f"{root}/durable/") and args[2] & os.O_CREAT:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(look)
+    memory = Memory(Path(root), clock=Clock())
+    memory.open()
+    asyncio.run(memory.change(subject, "a test", remember(text)))
+
+
 def live_for_ever(store: Store, root: str, people: str) -> None:
     """Do all that a memory can do, one thing after another, with one of so many people.
 
@@ -307,6 +320,7 @@ PROGRAMS = {
         append_full,
         hold,
         commit_for_ever,
+        commit_and_die,
         live_for_ever,
         commit_full,
         summarise_full,

@@ -68,8 +68,8 @@ class TestConnecting:
         assert file.read_bytes() == before
         assert list(file.parent.iterdir()) == [file]
 
-    def test_a_private_file_and_what_lies_beside_it_are_for_us_alone(self, file: Path) -> None:
-        with closing(connect(file, prepare=prepare, private=True)):
+    def test_a_file_and_what_lies_beside_it_are_for_us_alone(self, file: Path) -> None:
+        with closing(connect(file, prepare=prepare)):
             assert {path.stat().st_mode & 0o777 for path in file.parent.iterdir()} == {0o600}
 
     @pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 1)])

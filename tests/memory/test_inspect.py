@@ -98,8 +98,10 @@ class TestFaultsAreNamed:
 
     def test_a_missing_durable_file(self, memory: Memory, root: Path) -> None:
         durable_of(memory).unlink()
-        (fault,) = held(root, ANN).faults
-        assert fault.startswith("123.json is missing")
+        looked = held(root, ANN)
+        assert looked.faults == ()
+        (note,) = looked.notes
+        assert note.startswith("123.json is missing")
 
     def test_an_edit_the_bot_has_not_read_yet(self, memory: Memory, root: Path) -> None:
         edit(durable_of(memory), set_first(text="likes mate"))
@@ -126,8 +128,8 @@ class TestFaultsAreNamed:
         )
 
     def test_a_durable_folder_elsewhere_is_looked_into(self, root: Path, tmp_path: Path) -> None:
-        (fault,) = held(root, ANN, tmp_path / "elsewhere").faults
-        assert "missing" in fault
+        (note,) = held(root, ANN, tmp_path / "elsewhere").notes
+        assert "missing" in note
 
 
 class TestNamingASubject:

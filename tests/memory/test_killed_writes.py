@@ -41,6 +41,15 @@ class TestWhatAKilledWriteLeft:
         memory.open()
         assert temporary_files(tmp_path) == []
 
+    def test_is_gone_with_the_files_that_a_half_made_database_has_beside_it(
+        self, tmp_path: Path, memory: Memory
+    ) -> None:
+        (tmp_path / "memory").mkdir()
+        for end in ("", "-wal", "-shm", "-journal"):
+            (tmp_path / "memory" / f".memory.sqlite.0a1b2c3d.tmp{end}").write_text("zebra")
+        memory.open()
+        assert list((tmp_path / "memory").glob(".memory.sqlite.*")) == []
+
     async def test_is_gone_after_an_erasing(self, tmp_path: Path, memory: Memory) -> None:
         memory.open()
         await memory.change(ANN, "why", remember("I like tea"))

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from discoclaw.core.errors import NewerSchema
 from discoclaw.memory.disk.files import unused_name
+from discoclaw.memory.disk.private import make_folder, opener
 
 T = TypeVar("T")
 
@@ -26,6 +27,8 @@ BESIDE = ("-wal", "-shm", "-journal")
 """The suffixes of the files that SQLite puts beside a database."""
 
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_ALONE = "PRAGMA locking_mode = EXCLUSIVE"
+_NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 _REASONS = {
     sqlite3.SQLITE_BUSY: "another program has locked it; let that one finish, and try again",
     sqlite3.SQLITE_READONLY: "it can't be written; look at the permissions of the file and its folder",
@@ -44,22 +47,22 @@ def connect(
     check: Callable[[sqlite3.Connection], None] = lambda db: None,
     prepare: Callable[[sqlite3.Connection], None] = lambda db: None,
     durable: bool = False,
-    private: bool = False,
     as_bytes: bool = False,
+    alone: bool = False,
     cache_kib: int | None = None,
 ) -> sqlite3.Connection:
     """Return a connection in autocommit mode, for one thread at a time; None opens a database in RAM.
 
     `check` runs before anything is written, and raises for a file that must not be touched; `prepare` creates
-    the tables. A commit survives a killed process, with `durable` also a power cut. `private`: a new file is
-    readable only by the bot's user. Deleted content is overwritten in the file, since it may be somebody's
+    the tables. A commit survives a killed process, with `durable` also a power cut. Only the bot's user
+    reads a new file. `alone` keeps everybody else out; SQLite then reads without the files beside a database,
+    which a full disk has no space for. Deleted content is overwritten in the file, since it may be somebody's
     words. Raises sqlite3.Error, OSError and whatever `check` and `prepare` raise.
     """
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if private:  # SQLite gives the files beside it the same permissions
-            with suppress(FileExistsError):
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        make_folder(path.parent)
+        with suppress(FileExistsError):  # SQLite gives the files beside it the same permissions
+            os.close(opener(os.fspath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR))
     where = path if path is not None else ":memory:"
     db = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     settings = [
@@ -72,6 +75,8 @@ def connect(
     try:
         if as_bytes:
             db.text_factory = bytes
+        if alone:
+            db.execute(_ALONE)
         check(db)
         for setting in settings:
             db.execute(f"PRAGMA {setting}")
@@ -83,17 +88,23 @@ def connect(
 
 
 def look(
-    path: Path, *, check: Callable[[sqlite3.Connection], None] = lambda db: None, as_bytes: bool = False
+    path: Path,
+    *,
+    check: Callable[[sqlite3.Connection], None] = lambda db: None,
+    as_bytes: bool = False,
+    alone: bool = False,
 ) -> sqlite3.Connection:
     """Return a connection that changes nothing: closing it does not even move the WAL into the file.
 
-    `check` may raise to prevent it.
+    `check` may raise to prevent it. `alone` is as for `connect`; closing then does move the WAL.
     """
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    address = f"file:{quote(str(path.absolute()))}?mode={'rw' if alone else 'ro'}"
     db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     try:
         if as_bytes:
             db.text_factory = bytes
+        if alone:
+            db.execute(_ALONE)
         check(db)
     except BaseException:
         db.close()
@@ -168,6 +179,11 @@ def code_of(error: BaseException) -> int:
 def is_damage(error: BaseException) -> bool:
     """Whether an error means that the file is damaged, or not a database."""
     return code_of(error) in _DAMAGED
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error may mean that there is no space left: SQLite has several codes for that."""
+    return code_of(error) in _NO_SPACE
 
 
 def explained(error: BaseException) -> str:

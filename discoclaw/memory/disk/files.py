@@ -1,8 +1,9 @@
 """Crash-safe files: a write takes effect completely or not at all, and never overwrites an unreadable file.
 
 A write goes to a temporary file in the same folder (`temporary`), which is synced and renamed over the
-target; then the folder is synced too. Appends are synced before they count. Everything here blocks: callers
-use one thread for a whole operation. Independent of what the bytes mean.
+target; then the folder is synced too. Appends are synced before they count. A symbolic link in place of a
+file is neither read nor written through, because it may lead to somebody else's file; folders may be links.
+Everything here blocks: callers use one thread for a whole operation. Independent of what the bytes mean.
 """
 
 import asyncio
@@ -20,15 +21,20 @@ from typing import Any, ParamSpec, TypeVar
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk import temporary
+from discoclaw.memory.disk import private, temporary
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 Stamp = tuple[int, int, int] | None
+
+
+class Linked(OSError):
+    """A symbolic link is in place of a file; the text says which one, and the way out."""
 
 
 def safe_id(name: str) -> str:
@@ -54,13 +60,33 @@ def render_json(value: object) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-def write_atomic(
-    path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True, mode: int = 0o666
-) -> Stamp:
+def read_plain(path: Path) -> bytes:
+    """Return a file's content. Raises OSError, of which Linked."""
+    with open(path, "rb", opener=open_plain) as file:
+        return file.read()
+
+
+def open_plain(path: str, flags: int) -> int:
+    """For `open(..., opener=open_plain)`: opens no symbolic link; a new file is the bot's user's alone."""
+    if not _NO_LINKS:  # pragma: no cover - Windows has no such flag
+        _refuse_link(path)
+    try:
+        return private.opener(path, flags | _NO_LINKS)
+    except OSError:
+        _refuse_link(path)
+        raise
+
+
+def _refuse_link(path: str | Path) -> None:
+    if os.path.islink(path):
+        raise Linked(f"{path} is a symbolic link, which is never followed; put the file itself in its place")
+
+
+def write_atomic(path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True) -> Stamp:
     """Replace a file's content, durably. Returns the new file's stamp, or None if it was not replaced.
 
-    `still` is called at the last moment and says whether the file may be replaced. `mode` are its
-    permissions, before the umask, from its first byte on. Raises OSError; the old file is then unchanged.
+    `still` is called at the last moment and says whether the file may be replaced. From its first byte on
+    only the bot's user reads it. Raises OSError; the old file is then unchanged.
     """
     folder, name = os.path.split(path)
     claimed = False
@@ -68,7 +94,7 @@ def write_atomic(
         made = os.path.join(folder, temporary.name_for(name))
         with contextlib.ExitStack() as stack:
             try:
-                handle = stack.enter_context(_opened(made, os.O_EXCL, mode))
+                handle = stack.enter_context(_opened(made, os.O_EXCL))
                 if not (claimed := temporary.claim(handle)):
                     continue
                 _write(handle, content)
@@ -79,6 +105,7 @@ def write_atomic(
                 if not still():
                     os.unlink(made)
                     return None
+                _refuse_link(path)
                 os.replace(made, path)
             except BaseException:
                 stack.close()
@@ -90,17 +117,10 @@ def write_atomic(
 
 
 @contextlib.contextmanager
-def _opened(path: str | Path, flags: int, mode: int = 0o666) -> Iterator[int]:
+def _opened(path: str | Path, flags: int) -> Iterator[int]:
     """A file open for unbuffered writing; its folder is created if it is missing."""
-    flags |= os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    folder = os.path.dirname(path) or "."
-    try:
-        os.mkdir(folder)
-    except FileExistsError:
-        pass
-    except OSError:  # a parent is missing, or the system does not say that the folder is there
-        os.makedirs(folder, exist_ok=True)
-    handle = os.open(path, flags, mode)
+    private.make_folder(os.path.dirname(path) or ".")
+    handle = open_plain(os.fspath(path), flags | os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0))
     try:
         yield handle
     finally:
@@ -114,9 +134,9 @@ def _write(handle: int, content: bytes) -> None:
 
 
 def stamp_now(path: Path) -> Stamp:
-    """A stamp that changes when somebody writes the file; None if there is no file."""
+    """A stamp that changes when somebody writes or replaces the file; None if there is no file."""
     try:
-        return _stamp(os.stat(path))
+        return _stamp(os.lstat(path))
     except OSError:
         return None
 
@@ -192,7 +212,7 @@ def stamp_of(ms: int) -> str:
 def keep_aside(path: Path, label: str, stamp: str) -> Path:
     """Copy a file to `<name>.<label>-<stamp>`, as a backup before a change. Returns the copy."""
     aside = unused_name(path, label, stamp)
-    write_atomic(aside, path.read_bytes())
+    write_atomic(aside, read_plain(path))
     return aside
 
 

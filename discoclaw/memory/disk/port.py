@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from discoclaw.memory.disk.files import append_synced, keep_aside, sync_folder, write_atomic
+from discoclaw.memory.disk.files import (
+    append_synced,
+    keep_aside,
+    open_plain,
+    read_plain,
+    sync_folder,
+    write_atomic,
+)
 
 LEDGERS, ROLLING, CURSORS, INTENTS = "ledger", "rolling", "cursors", "erasing"
 """The folders of a disk; what belongs to no single subject is in ""."""
@@ -89,8 +96,8 @@ class Documents(Protocol):
         """Return one text. Raises FileNotFoundError if it does not exist."""
         ...
 
-    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
-        """Replace a text durably, all or nothing. A `secret` one is readable only by the bot's user."""
+    def write(self, name: str, content: bytes) -> None:
+        """Replace a text durably, all or nothing. Only the bot's user reads it."""
         ...
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
@@ -170,13 +177,13 @@ class FileLog:
 
     def read(self) -> bytes:
         try:
-            return self.path.read_bytes()
+            return read_plain(self.path)
         except FileNotFoundError:
             return b""
 
     def size(self) -> int:
         try:
-            return self.path.stat().st_size
+            return self.path.lstat().st_size
         except FileNotFoundError:
             return 0
 
@@ -184,7 +191,7 @@ class FileLog:
         append_synced(self.path, content, expected_size=expected_size)
 
     def cut(self, size: int) -> None:
-        with self.path.open("r+b") as file:
+        with open(self.path, "r+b", opener=open_plain) as file:
             file.truncate(size)
             os.fsync(file.fileno())
 
@@ -226,10 +233,10 @@ class FileDocuments:
             return []
 
     def read(self, name: str) -> bytes:
-        return (self.folder / name).read_bytes()
+        return read_plain(self.folder / name)
 
-    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
-        write_atomic(self.folder / name, content, mode=0o600 if secret else 0o666)
+    def write(self, name: str, content: bytes) -> None:
+        write_atomic(self.folder / name, content)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
         removed = 0

@@ -16,6 +16,7 @@ from typing import Any
 
 from discoclaw.memory.disk.database import FAULTS, look
 from discoclaw.memory.disk.files import sync_folder, unused_name
+from discoclaw.memory.disk.private import opener
 
 _LEAST_ROW = 20
 """The fewest bytes that a row takes in a file."""
@@ -127,7 +128,7 @@ def _size(file: Path) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    with source.open("rb") as old, target.open("xb") as new:
+    with source.open("rb") as old, open(target, "xb", opener=opener) as new:
         shutil.copyfileobj(old, new)
         new.flush()
         os.fsync(new.fileno())

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk import database, rescue
+from discoclaw.memory.disk import database, rescue, temporary
 from discoclaw.memory.disk import sqlite_rows as rows
 from discoclaw.memory.disk.port import LEDGERS, Documents, Ledgers, Log
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
@@ -47,6 +47,7 @@ class SqliteDisk:
         self.ledgers: Ledgers = _Ledgers(self)
         self._database = database.Database(self._connected)
         self._known: tuple[int, int] | None = None  # identifies the file that the connection is to
+        self._alone = False  # whether the connection keeps others out, because the disk is full
 
     def documents(self, folder: str) -> Documents:
         return _Documents(self, f"{folder}/" if folder else "")
@@ -57,7 +58,12 @@ class SqliteDisk:
     def open(self) -> None:
         with self._database.lock, as_ours(self.file):
             self._there()
-            database.checkpoint(self._database.open(), wait=False)  # a killed process may have left a WAL
+            try:
+                database.checkpoint(self._database.open(), wait=False)  # a killed process may have left a WAL
+            except sqlite3.Error as error:
+                if not database.is_full(error):
+                    raise
+                log.warning("%s can't be written: %s", self.file, database.explained(error))
 
     def check(self) -> str | None:
         """SQLite's own check of the whole file; takes about a millisecond for each MB."""
@@ -66,8 +72,8 @@ class SqliteDisk:
         if not self.file.exists():
             return None
         try:
-            with as_ours(self.file), closing(database.look(self.file, as_bytes=True)) as db:
-                (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            with as_ours(self.file):
+                found = self._found()
         except Damaged as error:
             return str(error)
         if found == b"ok":
@@ -75,13 +81,23 @@ class SqliteDisk:
         damage = [line for line in found.decode(errors="replace").splitlines() if not line.startswith("***")]
         return f"{self.file} is damaged ({'; '.join(damage)}); {rows.WAY_OUT}"
 
+    def _found(self, *, alone: bool = False) -> bytes:
+        """What SQLite's check of the whole file says. Raises sqlite3.Error."""
+        try:
+            with closing(database.look(self.file, as_bytes=True, alone=alone)) as db:
+                (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.Error as error:
+            if alone or not database.is_full(error):
+                raise
+            return self._found(alone=True)
+        return bytes(found)
+
     def rescue(self, stamp: str) -> list[str]:
         if (why := self.check()) is None:
             return []
         self.close()
         saved = rescue.save(self.file)
-        new = SqliteDisk(self.file.parent, f".{self.file.name}.tmp")
-        new.file.unlink(missing_ok=True)
+        new = SqliteDisk(self.file.parent, temporary.name_for(self.file.name))
         with new.writing() as db:
             for name, content in saved.documents.items():
                 rows.put_document(db, name, content)
@@ -107,7 +123,7 @@ class SqliteDisk:
                 db.execute("VACUUM")
                 if not database.checkpoint(db):
                     raise OSError(f"{self.file}-wal could not be emptied: another program is reading it")
-        for copies in (f"{self.file.name}.corrupt-*", f".{self.file.name}.tmp*"):
+        for copies in (f"{self.file.name}.corrupt-*", f".{self.file.name}.*"):
             for copy in self.file.parent.glob(copies):
                 copy.unlink(missing_ok=True)
 
@@ -125,9 +141,11 @@ class SqliteDisk:
             db = self._database.open()
             with database.transaction(db):
                 yield db
+            if self._alone:  # there is space again, so let others read the file too
+                self._database.close()
 
     def _there(self) -> bool:
-        """Whether the file exists. If not, it is closed, since writes would be lost."""
+        """Whether the file exists with tables in it. If not, it is closed, since writes would be lost."""
         there = _inode(self.file)
         if there != self._known:
             self._database.close()
@@ -140,10 +158,21 @@ class SqliteDisk:
         def prepare(db: sqlite3.Connection) -> None:
             database.make_tables(db, rows.SCHEMA, rows.VERSION)
 
-        # Readable only by the bot's user, as the tombstones' key must be.
-        db = database.connect(
-            self.file, check=check, prepare=prepare, durable=True, private=True, as_bytes=True
-        )
+        def connected(*, alone: bool) -> sqlite3.Connection:
+            return database.connect(
+                self.file, check=check, prepare=prepare, durable=True, as_bytes=True, alone=alone
+            )
+
+        self._alone = False
+        try:
+            db = connected(alone=False)
+        except sqlite3.Error as error:
+            if not database.is_full(error):
+                raise
+            why = "%s: %s; until there is space, it is only read, and by no other program"
+            log.warning(why, self.file, database.explained(error))
+            db = connected(alone=True)
+            self._alone = True
         self._known = _inode(self.file)
         return db
 
@@ -233,7 +262,7 @@ class _Documents:
             raise FileNotFoundError(f"{self.folder / name} is not there")
         return bytes(row[0])
 
-    def write(self, name: str, content: bytes, *, secret: bool = False) -> None:
+    def write(self, name: str, content: bytes) -> None:
         with self.disk.writing() as db:
             rows.put_document(db, self.prefix + name, content)
 
@@ -258,4 +287,4 @@ def _inode(file: Path) -> tuple[int, int] | None:
         status = file.stat()
     except FileNotFoundError:
         return None
-    return status.st_dev, status.st_ino
+    return (status.st_dev, status.st_ino) if status.st_size else None  # a full disk may leave an empty one

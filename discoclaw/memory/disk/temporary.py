@@ -8,6 +8,7 @@ which has no such locks, removes no file that is open. Blocking.
 import os
 import re
 import secrets
+import shutil
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,7 +17,7 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-_OURS = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_OURS = re.compile(r"\.(?P<target>.+)\.[0-9a-f]{8}\.tmp(-wal|-shm|-journal)?", re.DOTALL)
 
 
 def name_for(name: str) -> str:
@@ -51,12 +52,25 @@ def sweep(folders: Iterable[Path]) -> tuple[int, list[str]]:
     return removed, left
 
 
-def _remove_unlocked(path: Path) -> bool:
-    """Remove a temporary file unless its writer is alive. Returns whether it was removed. Raises OSError."""
-    if path.is_symlink() or not path.is_file():
+def sweep_for(target: Path) -> None:
+    """Remove what killed writes of one file or folder left beside it. What cannot be removed stays."""
+    with suppress(OSError):
+        for name in os.listdir(target.parent):
+            if (ours := _OURS.fullmatch(name)) and ours["target"] == target.name:
+                with suppress(OSError):
+                    _remove_unlocked(target.with_name(name), folders=True)
+
+
+def _remove_unlocked(path: Path, *, folders: bool = False) -> bool:
+    """Remove a temporary file, or one of the `folders`, unless its writer is alive.
+
+    Returns whether it was removed. Raises OSError.
+    """
+    is_folder = folders and path.is_dir()
+    if path.is_symlink() or not (path.is_file() or is_folder):
         return False
     if sys.platform == "win32":  # pragma: no cover - there the system refuses to remove an open file
-        path.unlink(missing_ok=True)
+        _remove(path, is_folder)
         return True
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -64,9 +78,16 @@ def _remove_unlocked(path: Path) -> bool:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink(missing_ok=True)
+        _remove(path, is_folder)
     except BlockingIOError:
         return False
     finally:
         os.close(handle)
     return True
+
+
+def _remove(path: Path, is_folder: bool) -> None:
+    if is_folder:
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

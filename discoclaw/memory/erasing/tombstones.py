@@ -102,7 +102,7 @@ class Tombstones:
     def _make_key(self) -> bytes:
         """Write a new key to disk, all or nothing, never readable by another user."""
         key = secrets.token_bytes(KEY_BYTES)
-        self._documents.write(KEY, key, secret=True)
+        self._documents.write(KEY, key)
         return key
 
 
@@ -130,7 +130,7 @@ def bring(source: Disk, target: Disk) -> bool:
         return False
     key = source.documents("").read(KEY)
     if not ours:
-        target.documents("").write(KEY, key, secret=True)
+        target.documents("").write(KEY, key)
     elif target.documents("").read(KEY) != key:
         raise MemoryFault(
             f"{source.log(FILE).path} and {target.log(FILE).path} are of different keys and cannot become "

@@ -16,8 +16,6 @@ caches, and the archive of conversations, which is independent of the store. Blo
 import json
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +24,12 @@ from typing import Any, Literal
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
-from discoclaw.memory.disk.files import render_json, safe_id, sync_folder
+from discoclaw.memory.disk.files import render_json, safe_id
+from discoclaw.memory.disk.new_folder import new_folder
 from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Documents, FileDocuments, FilesDisk
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.exchange.export import export_json, write_objects
+from discoclaw.memory.exchange.export import export_json, put_objects
 from discoclaw.memory.exchange.layout import Content, parse_json
 from discoclaw.memory.exchange.load import load_file
 from discoclaw.memory.exchange.logs import ErasedAt, check_logs, take_logs, write_logs
@@ -72,16 +71,13 @@ def write_everybody(
 
 
 def _write(disk: Disk, people: list[Inspection], folder: Path, format_: str, now_ms: int) -> int:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
-    temporary.mkdir(mode=0o700)
-    try:
-        target, memories = FilesDisk(temporary), 0
-        people = [one for one in people if one.history.records]
+    memories, people = 0, [one for one in people if one.history.records]
+    with new_folder(folder) as made:
+        target = FilesDisk(made)
         for one in people:
-            place = temporary / PEOPLE / one.subject
+            place = made / PEOPLE / one.subject
             if format_ == "objects":
-                memories += write_objects(one.history, place)
+                memories += put_objects(one.history, place)
             else:
                 content, count = export_json(one.history, one.subject, history_too=True, now_ms=now_ms)
                 FileDocuments(place.parent).write(f"{place.name}.json", content)
@@ -96,13 +92,6 @@ def _write(disk: Disk, people: list[Inspection], folder: Path, format_: str, now
         subjects = [one.subject for one in people]
         head = {"format": FORMAT, "version": VERSION, "exported_at": iso_ms(now_ms), "subjects": subjects}
         target.documents("").write(LIST, render_json(head))
-        if folder.exists():
-            folder.rmdir()  # empty, or somebody was quicker and this fails
-        os.rename(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sync_folder(folder.parent)
     return memories
 
 
@@ -110,7 +99,7 @@ def _write_decisions(disk: Disk, target: Disk) -> None:
     here, there = disk.documents(""), target.documents("")
     for name in (choices.FILE, tombstones.KEY):
         if name in here.names():
-            there.write(name, here.read(name), secret=name == tombstones.KEY)
+            there.write(name, here.read(name))
     if marks := disk.log(tombstones.FILE).read():
         target.log(tombstones.FILE).append(marks, expected_size=0)
 

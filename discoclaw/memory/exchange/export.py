@@ -8,10 +8,8 @@ Independent of who asked.
 import io
 import os
 import re
-import secrets
-import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,8 @@ from discoclaw.core.item import KINDS, Item, durable_line
 from discoclaw.core.text import collapse
 from discoclaw.core.times import date_of, iso_ms
 from discoclaw.memory.disk.files import render_json, sync_folder
+from discoclaw.memory.disk.new_folder import new_folder
+from discoclaw.memory.disk.private import make_folder, opener
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
@@ -190,39 +190,29 @@ def write_objects(history: History, folder: Path) -> int:
     `MEMORY.md`, and `refs.json` with the history of the branches. Raises Refused if the path exists,
     MemoryFault if the disk fails.
     """
-    files = _object_files(history)
     try:
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise Refused(f"{folder} is there already and no folder; name another one")
         if folder.is_dir() and any(folder.iterdir()):
             raise Refused(f"{folder} is not empty; name a new folder, or empty it first")
-        _write_folder(folder, files)
+        with new_folder(folder.absolute()) as made:
+            return put_objects(history, made)
     except OSError as error:
         raise MemoryFault(f"{folder} could not be written: {error}") from error
+
+
+def put_objects(history: History, folder: Path) -> int:
+    """Write the files of `write_objects` into a new folder, durably. Raises OSError."""
+    for part in ("", EVENTS, COMMITS):
+        make_folder(folder / part)
+    for name, content in _object_files(history).items():
+        with open(folder / name, "xb", opener=opener) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    for part in (EVENTS, COMMITS, ""):
+        sync_folder(folder / part)
     return sum(1 for _ in _memories(history))
-
-
-def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        for part in ("", EVENTS, COMMITS):
-            (temporary / part).mkdir(mode=0o700)
-        for name, content in files.items():
-            with (temporary / name).open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        for part in (EVENTS, COMMITS, ""):
-            sync_folder(temporary / part)
-        if folder.exists():
-            folder.rmdir()  # empty, or somebody was quicker and this fails
-        os.rename(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sync_folder(folder.parent)
 
 
 def _object_files(history: History) -> dict[str, bytes]:

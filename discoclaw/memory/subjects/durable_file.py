@@ -8,6 +8,7 @@ duplicate ids, where the newest active item wins.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -29,13 +30,12 @@ class Unreadable(Refused):
 
 @dataclass(frozen=True, slots=True)
 class DurableFile:
-    """A file's content. `rejected` are items that cannot be adopted, and why; `mistaken` are their ids."""
+    """A file's content. `rejected` are items that cannot be adopted, and why."""
 
     version: int
     updated_at: int
     items: tuple[Item, ...]
     rejected: tuple[str, ...] = field(default=())
-    mistaken: frozenset[str] = field(default=frozenset())
 
 
 class Renderer:
@@ -98,7 +98,7 @@ def _file_text(updated_at: int, items: list[bytes]) -> bytes:
 def parse(content: bytes, *, now_ms: int) -> DurableFile:
     """Read a durable file. Raises Unreadable, or NewerSchema for an unknown version."""
     try:
-        value = json.loads(content)
+        value = json.loads(content, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"it is not JSON ({error})") from error
     if not isinstance(value, Mapping) or not isinstance(value.get("items"), list):
@@ -111,14 +111,11 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
     updated_at = value.get("updatedAt")
     items: dict[str, Item] = {}
     rejected: list[str] = []
-    mistaken: set[str] = set()
     for number, entry in enumerate(value["items"], start=1):
         try:
             item = item_from_json(entry, now_ms=now_ms, facets=Facets())
         except Refused as refusal:
             rejected.append(f"item {number}: {refusal}")
-            if isinstance(entry, Mapping) and isinstance(entry.get("id"), str):
-                mistaken.add(entry["id"])
             continue
         item = replace(item, facets=_facets(item, entry.get("source")))
         other = items.get(item.id)
@@ -129,8 +126,18 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
         updated_at if valid_ms(updated_at) else 0,
         tuple(items.values()),
         tuple(rejected),
-        frozenset(mistaken - set(items)),
     )
+
+
+def _finite(text: str) -> float:
+    """A number with a fraction or an exponent. Raises ValueError for one that is too large, like 1e999."""
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _no_number(text: str) -> float:
+    """Raise ValueError: Python's JSON takes NaN and Infinity, but no program writes them into these files."""
+    raise ValueError(f"{text} is not a number")
 
 
 def _facets(item: Item, source: object) -> Facets:

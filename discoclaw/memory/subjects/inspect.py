@@ -5,6 +5,7 @@ Read-only: nothing is adopted, repaired or kept aside. A path stands for the pla
 """
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,11 @@ from discoclaw.core.subject import group_subject, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.disk import cursors
-from discoclaw.memory.disk.files import safe_id
+from discoclaw.memory.disk.files import Linked, read_plain, safe_id, stamp_now
 from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES, Disk, disk_at
 from discoclaw.memory.subjects import durable_file
-from discoclaw.memory.subjects.ledger import Damage, read
+from discoclaw.memory.subjects.hand_edit import base_of, edit_of, pictured
+from discoclaw.memory.subjects.ledger import Damage, Loaded, read
 
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?P<m>:\d\d(?P<s>:\d\d(?P<ms>\.\d+)?)?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?"
@@ -33,6 +35,7 @@ class Inspection:
     """A subject as it is on disk. `faults` are sentences, empty if nothing is wrong.
 
     `damage` are the lines of the ledger that do not verify, `torn` the bytes of an unfinished last line.
+    `notes` are sentences about what the bot brings in order by itself, such as what a crash left.
     """
 
     subject: str
@@ -40,6 +43,7 @@ class Inspection:
     faults: tuple[str, ...]
     damage: tuple[Damage, ...] = ()
     torn: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def view(self) -> View:
@@ -113,7 +117,7 @@ def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -
     disk = disk_at(where, durable_folder)
     try:
         first = _held(disk, subject)
-        return _held(disk, subject) if first.faults else first
+        return _held(disk, subject) if first.faults or first.notes else first
     except OSError as error:
         raise MemoryFault(f"can't read the memory of {subject}: {error.strerror or error}") from error
 
@@ -179,29 +183,54 @@ def _held(disk: Disk, subject: str) -> Inspection:
         for commit, parent in history.orphans().items():
             reason = f"commit {commit} follows {parent}, which is not here"
             faults += [f"{path.name}: {reason}"] if reason not in told else []
-    user = user_of(subject)
+    user, notes = user_of(subject), list[str]()
     if disk.durable is not None and user is not None and not faults:
         durable = disk.durable / f"{user}.json"
-        if history.commits or durable.exists():
-            faults += _faults_of_file(durable, history.shown(), known=bool(history.records))
-    return Inspection(subject, history, tuple(faults), loaded.damage, loaded.torn)
+        if history.commits or stamp_now(durable) is not None:
+            faults, notes = _judged(durable, loaded)
+    return Inspection(subject, history, tuple(faults), loaded.damage, loaded.torn, tuple(notes))
 
 
-def _faults_of_file(path: Path, view: View, *, known: bool) -> list[str]:
-    """`known`: there is a ledger, though HEAD's branch may be empty."""
-    if not path.exists():
-        return [f"{path.name} is missing; it is written again when the bot next uses it"]
-    content = path.read_bytes()
+def _judged(path: Path, loaded: Loaded) -> tuple[list[str], list[str]]:
+    """What is wrong with a durable file, and what the bot will do to it without anything being wrong."""
+    history, name, renewed = loaded.history, path.name, "the bot writes it again when it next uses it"
+    try:
+        content, view = read_plain(path), history.shown()
+    except FileNotFoundError:
+        return [], [f"{name} is missing; {renewed}"]
+    except Linked as linked:
+        return [f"{name} is left as it is: {linked}"], []
     if content == durable_file.render(view):
-        return []
+        return [], []
     try:
         file = durable_file.parse(content, now_ms=view.updated_at)
     except NewerSchema as newer:
-        return [f"{path.name} is left as it is: {newer}"]
+        return [f"{name} is left as it is: {newer}"], []
     except durable_file.Unreadable as unreadable:
-        return [f"can't read {path.name}: {unreadable}; the bot sets it aside and writes it again"]
-    if not known:
-        what = f"{path.name} has {len(file.items)} items and no ledger yet"
-        return [f"{what}; the bot takes them over when it next reads it"]
-    edited = f"{path.name} was edited; the bot adopts the edit when it next reads it"
-    return [edited, *(f"{path.name}, {rejected}" for rejected in file.rejected)]
+        return [f"can't read {name}: {unreadable}; the bot sets it aside and writes it again"], []
+    if not history.records:
+        what = f"{name} has {len(file.items)} items and no ledger yet"
+        return [f"{what}; the bot takes them over when it next reads it"], []
+    if not _edited(file, content, loaded):
+        return [], [f"{name} shows an older state; {renewed}"]
+    edited = f"{name} was edited; the bot adopts the edit when it next reads it"
+    return [edited, *(f"{name}, {rejected}" for rejected in file.rejected)], []
+
+
+def _edited(file: durable_file.DurableFile, content: bytes, loaded: Loaded) -> bool:
+    """Whether the bot would adopt something from a file, or has to set it aside."""
+    history = loaded.history
+    branches = history.branches
+    foreign = file.version != durable_file.VERSION
+    found = None if foreign else pictured(loaded.records, file, content)
+    base, branch = base_of(found, branches)
+    commit = edit_of(
+        file,
+        base,
+        history.view(branches.all[branch].head),
+        branch=branch,
+        foreign=foreign,
+        now_ms=branches.next_ms(0),
+        max_items=sys.maxsize,
+    )
+    return commit is not None or foreign or bool(file.rejected)

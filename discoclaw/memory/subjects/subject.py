@@ -15,16 +15,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, NewerSchema
-from discoclaw.core.event import Commit, Record
-from discoclaw.core.hand_edits import apply_edits
+from discoclaw.core.event import Record
 from discoclaw.core.history import MAIN, Branches, History, as_shown
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import Stamp, keep_aside, stamp_now, stamp_of, sync_folder, write_atomic
+from discoclaw.memory.disk.files import (
+    Linked,
+    Stamp,
+    keep_aside,
+    read_plain,
+    stamp_now,
+    stamp_of,
+    sync_folder,
+    write_atomic,
+)
 from discoclaw.memory.disk.port import Log, log_at
 from discoclaw.memory.subjects import durable_file, snapshot
+from discoclaw.memory.subjects.growth import applied, follows
+from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
 from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 
 log = logging.getLogger(__name__)
@@ -60,7 +69,7 @@ class SubjectFiles:
         self._max_items = max_items
         self._cached = cached
         self._unsaved = 0  # records that are not in the snapshot
-        self._newer = False  # whether the durable file is of an unknown, newer version
+        self._left_alone = False  # whether the durable file is a link, or of an unknown, newer version
         self._seen: Stamp = (-1, -1, -1)
         self._renderer = durable_file.Renderer()
         self._beside: View | None = None  # what the file alone says, beside a damaged ledger
@@ -132,9 +141,9 @@ class SubjectFiles:
             return None
         branches, views = known.branches, {known.branches.current: known.view}
         for record in rest.records:
-            if not _follows(record, branches):
+            if not follows(record, branches):
                 return None
-            branches = _apply(record, branches, views)
+            branches = applied(record, branches, views)
         if branches.current not in views:
             return None  # HEAD moved to a branch whose view is not in the snapshot
         self.branches, self._views, self._unsaved = branches, views, len(rest.records)
@@ -172,10 +181,10 @@ class SubjectFiles:
         self._ledger.append(*records, stamp=stamp_of(now_ms))
         self._unsaved += len(records)
         for record in records:
-            if not _follows(record, self.branches):
+            if not follows(record, self.branches):
                 self._ledger = self._load(self._ledger.lines)  # from another replica, so reorder everything
                 return
-            self.branches = _apply(record, self.branches, self._views, after)
+            self.branches = applied(record, self.branches, self._views, after)
 
     def reconcile(self, now_ms: int) -> bool:
         """Make view and durable file agree again. Returns whether an edit was adopted.
@@ -192,21 +201,24 @@ class SubjectFiles:
         path = self._durable
         if path is None:
             return False
-        seen, self._newer = stamp_now(path), False
+        seen, self._left_alone = stamp_now(path), False
         if seen is None:
             self._seen, self._beside = None, None
             if self._has_records:
                 self._write_durable(None)
             return False
-        content = path.read_bytes()
+        try:
+            content = read_plain(path)
+        except Linked as linked:
+            self._leave_alone(path, seen, str(linked))
+            return False
         if content == self._renderer.render(self.view):
             self._seen = seen
             return False
         try:
             file = durable_file.parse(content, now_ms=now_ms)
         except NewerSchema as newer:
-            log.error("%s is left as it is and no longer written: %s", path, newer)
-            self._newer, self._seen = True, seen
+            self._leave_alone(path, seen, str(newer))
             return False
         except durable_file.Unreadable as unreadable:
             self._replace_unreadable(path, seen, str(unreadable), stamp_of(now_ms))
@@ -216,7 +228,7 @@ class SubjectFiles:
             log.warning("%s: %d items that were erased are left out", path, len(file.items) - len(kept))
             file = replace(file, items=kept)
         if self._ledger.damage:
-            self._beside = self._of_file_alone(file)
+            self._beside = file_alone(file, self.view)
             self._seen = seen
             return False
         adopted = self._take(path, file, content, now_ms)
@@ -225,6 +237,10 @@ class SubjectFiles:
         else:
             self._write_durable(seen)
         return adopted
+
+    def _leave_alone(self, path: Path, seen: Stamp, why: str) -> None:
+        log.error("%s is left as it is and no longer written: %s", path, why)
+        self._left_alone, self._seen = True, seen
 
     def _replace_unreadable(self, path: Path, seen: Stamp, why: str, stamp: str) -> None:
         aside = keep_aside(path, "corrupt", stamp)
@@ -252,18 +268,16 @@ class SubjectFiles:
     def _adopt(self, file: durable_file.DurableFile, content: bytes, now_ms: int) -> bool:
         """Record what a person changed in the file. Returns whether anything changed."""
         foreign = self._is_foreign(file) or self._is_erased(file)
-        base, branch = (View(), self.branches.current) if foreign else self._pictured(file, content)
-        draft = Draft(
-            self.branch_view(branch), now_ms=self.branches.next_ms(now_ms), max_items=self._max_items
+        base, branch = (View(), self.branches.current) if foreign else self._base(file, content)
+        commit = edit_of(
+            file,
+            base,
+            self.branch_view(branch),
+            branch=branch,
+            foreign=foreign,
+            now_ms=self.branches.next_ms(now_ms),
+            max_items=self._max_items,
         )
-        origin = Origin(
-            "inferred" if foreign else "stated", evidence="taken over" if foreign else "edited by hand"
-        )
-        # An item that was rejected is neither changed nor forgotten.
-        written = {key: item for key, item in base.items.items() if key not in file.mistaken}
-        apply_edits(draft, written, file.items, origin)
-        why = "take over the durable file" if foreign else "edited by hand"
-        commit = draft.commit(why, branch=branch, by="file")
         if commit is None:
             return False
         self._append([commit], now_ms)
@@ -290,52 +304,20 @@ class SubjectFiles:
             sync_folder(path.parent)
             self._seen = None
 
-    def _of_file_alone(self, file: durable_file.DurableFile) -> View:
-        """The view beside a damaged ledger. The file does not mark privacy, so unknown items are private."""
-        known = self.view.items
-        items = {
-            item.id: replace(
-                item,
-                facets=known[item.id].facets
-                if item.id in known
-                else replace(item.facets, sensitivity="private"),
-            )
-            for item in file.items
-        }
-        return View(items, updated_at=file.updated_at)
-
-    def _pictured(self, file: durable_file.DurableFile, content: bytes) -> tuple[View, str]:
-        """The view that a file shows, or showed before it was edited, and its branch.
-
-        `updatedAt` identifies it: it is the time of the newest record the writer knew. Records stand in the
-        ledger in the order in which they became known, which may differ from the order of their times,
-        because another replica's come late. If several views have that time, the one that gives this very
-        file is taken, else the first, so that what a writer did not know is not mistaken for forgotten. If
-        none has, the newest view is taken.
-        """
+    def _base(self, file: durable_file.DurableFile, content: bytes) -> tuple[View, str]:
+        """What a file is compared with, and the branch that an edit of it belongs to; see `base_of`."""
         lines = self._ledger.lines.read()[: self._ledger.size]
         last = decode(lines[lines.rfind(b"\n", 0, -1) + 1 :]).records
         in_time = [ms_of_iso(one.timestamp) for one in last] == [self.branches.last_ms]
         if in_time and file.updated_at == self.view.updated_at:
             return self.view, self.branches.current  # no record came late, so the writer knew all of them
-        found: tuple[View, str] | None = None
-        records = decode(lines).records  # history is not kept in RAM; edits of old files are rare
-        for count, one in enumerate(records, start=1):
-            if ms_of_iso(one.timestamp) != file.updated_at:
-                continue
-            then = History(records[:count])
-            exact = durable_file.render(then.shown()) == content
-            if found is None or exact:
-                found = (then.shown(), then.branches.current)
-            if exact:
-                break
-        view, name = found or (self.view, self.branches.current)
-        return view, name if name in self.branches.all else self.branches.current
+        # History is not kept in RAM; edits of old files are rare.
+        return base_of(pictured(decode(lines).records, file, content), self.branches)
 
     def _write_durable(self, seen: Stamp) -> None:
         """Renew the file, unless it was saved since it had the stamp `seen`: the next read adopts that."""
         path = self._durable
-        if path is None or self._newer or self._ledger.damage:
+        if path is None or self._left_alone or self._ledger.damage:
             return  # a file beside a damaged ledger may know more than the ledger
         try:
             written = write_atomic(
@@ -346,33 +328,3 @@ class SubjectFiles:
             return
         if written is not None:
             self._seen = written
-
-
-def _follows(record: Record, branches: Branches) -> bool:
-    """Whether a record is in order after those that made `branches`."""
-    if ms_of_iso(record.timestamp) <= branches.last_ms:
-        return False
-    if isinstance(record, Commit):
-        known = branches.all.get(record.branch)
-        return known is not None and known.head == record.parent_id
-    made_again = record.action == "create" and record.branch in branches.all
-    return not made_again and record.action not in ("union", "mend")
-
-
-def _apply(record: Record, branches: Branches, views: dict[str, View], after: View | None = None) -> Branches:
-    """The branches after the next record; the `views` in RAM are updated too.
-
-    `after` is used as the view with the record if it belongs to that very commit.
-    """
-    if isinstance(record, Commit):
-        if record.branch in views:
-            if after is None or after.head != record.id:
-                after = views[record.branch].after(record)
-            views[record.branch] = after
-    elif record.action == "create" and record.branch not in branches.all:
-        for view in list(views.values()):
-            if view.head == record.head:
-                views[record.branch] = view
-    elif record.action == "delete":
-        views.pop(record.branch, None)
-    return branches.after(record)

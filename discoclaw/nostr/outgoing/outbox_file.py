@@ -91,9 +91,7 @@ class OutboxFile:
     # ------------------------------------------------------------------ inside
 
     def _opened(self) -> sqlite3.Connection:
-        return connect(
-            self.path, check=self._check, prepare=_prepare, durable=True, private=True, cache_kib=CACHE_KIB
-        )
+        return connect(self.path, check=self._check, prepare=_prepare, durable=True, cache_kib=CACHE_KIB)
 
     def _looked_at(self) -> sqlite3.Connection:
         return look(self.path, check=self._check)

@@ -32,6 +32,7 @@ import nostr_sdk
 
 from discoclaw.core.errors import NostrError, SettingsError
 from discoclaw.memory.disk.files import sync_folder
+from discoclaw.memory.disk.private import close_files, make_folder, opener
 from discoclaw.nostr.relays.port_forward import PortForward
 
 log = logging.getLogger(__name__)
@@ -172,8 +173,10 @@ class EmbeddedRelay:
 
     async def _open(self, number: int) -> nostr_sdk.NostrLmdb:
         place = self._folder / f"events-{number}"
-        place.mkdir(parents=True, exist_ok=True)
-        return await nostr_sdk.NostrLmdb.open(str(place))
+        make_folder(place)
+        database = await nostr_sdk.NostrLmdb.open(str(place))
+        close_files(place)  # the library makes them readable by everybody
+        return database
 
     async def _copied(self, old: nostr_sdk.NostrLmdb, without: frozenset[str]) -> nostr_sdk.NostrLmdb:
         """A new database with all events of the old one except those, from now on the one in use."""
@@ -196,7 +199,7 @@ class EmbeddedRelay:
 
     def _prepare(self) -> int:
         """Remove all databases but the one in use, and return its number. Raises OSError."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self._folder)
         found = self._databases()
         complete = [number for number, path in found.items() if (path / _COMPLETE).exists()]
         chosen = max(complete, default=max(found, default=0) + 1)
@@ -205,7 +208,7 @@ class EmbeddedRelay:
                 shutil.rmtree(path)
         place = self._folder / f"events-{chosen}"
         if chosen not in found:
-            place.mkdir(mode=0o700)
+            make_folder(place)
             _mark_complete(place)
         _pad(place / "data.mdb")
         return chosen
@@ -241,7 +244,7 @@ async def _all(database: nostr_sdk.NostrLmdb) -> AsyncIterator[list[nostr_sdk.Ev
 
 def _mark_complete(place: Path) -> None:
     """Make this database the one in use. Raises OSError."""
-    with (place / _COMPLETE).open("wb") as file:
+    with open(place / _COMPLETE, "wb", opener=opener) as file:
         os.fsync(file.fileno())
     sync_folder(place)
     sync_folder(place.parent)
