@@ -183,6 +183,8 @@ class Toolbox:
             return ToolResult(call.id, f"there is no tool {call.name!r}; use {offered}", failed=True)
         try:
             context.check_wanted()
+            if not isinstance(call.input, Mapping):
+                return ToolResult(call.id, _no_object(call), failed=True)
             wanted = tool.shape.model_validate(dict(call.input))
             return ToolResult(call.id, await tool.run(context, wanted))
         except ValidationError as error:
@@ -196,3 +198,7 @@ class Toolbox:
         except MemoryFault as fault:
             log.warning("%s for %s failed: %s", call.name, context.speaker.subject, fault)
             return ToolResult(call.id, MEMORY_FAILED, failed=True)
+
+
+def _no_object(call: ToolCall) -> str:
+    return f"{call.name} was not called correctly: its input is not a JSON object that can be read; try again"
