@@ -142,3 +142,43 @@ class TestAPausedAnswer:
         async with start(model, **QUIET) as world:
             await world.ann.send(world.general, "what time is it?")
             assert world.answer(world.general) == "I look it up. It is noon."
+
+
+TALK_SO_FAR = "Ann and the bot talk about a trip to Bern. She wants to go by train."
+
+
+class TestAServerThatAnswersInProse:
+    """It ignores the schema, as local servers do."""
+
+    @staticmethod
+    def prose(summary: str, learned: str = "The user wants to go to Bern by train.") -> Any:
+        def answer(received: Received) -> Behaviour:
+            if "output_config" not in received.body:
+                return api.text(DONE)
+            return api.text(summary if "summary" in received.system.partition("\n")[0] else learned)
+
+        return answer
+
+    @pytest.mark.design(220)
+    async def test_still_gives_a_summary_that_the_next_answer_rests_on(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.default = self.prose(f"Here is the summary:\n\n{TALK_SO_FAR}")
+        async with start(model, summary_every=2, durable_every=1) as world:
+            for text in ("let's go to Bern", "by train", "when?"):
+                await world.ann.send(world.general, text)
+                await world.settle()
+            asked = [one.prompt for one in server.requests if "output_config" not in one.body]
+            assert ["rolling summary" in prompt for prompt in asked] == [False, False, True]
+            assert f"(rolling summary; may be empty):\n{TALK_SO_FAR}\n" in asked[2]
+            assert not world.durable(world.ann).exists()  # extraction takes nothing but its JSON
+
+    async def test_gives_none_where_it_only_apologises(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.default = self.prose("I'm sorry, but I can't summarise this conversation.")
+        async with start(model, summary_every=1, extraction_enabled=False) as world:
+            for text in ("let's go to Bern", "by train"):
+                await world.ann.send(world.general, text)
+                await world.settle()
+            assert "rolling summary" not in server.requests[-1].prompt
