@@ -130,8 +130,11 @@ class ToolContext:
         """The name of the persona the answer is for."""
         return self.branch or (await self.memory.branches(self.speaker.subject)).current
 
-    async def found(self, query: str, items: Sequence[Item], limit: int) -> list[Item]:
-        """Return the items that the query finds among these, best first; they count as used now."""
+    async def found(self, query: str, items: Sequence[Item], limit: int) -> tuple[list[Item], int]:
+        """The items that the query finds among these, best first, and how many more would fit.
+
+        Those returned count as used now.
+        """
         private = self.speaker.origin.private
         branch = await self.branch_name()
         return await self.items.find(self.speaker.subject, branch, query, items, limit=limit, private=private)
