@@ -134,6 +134,24 @@ class TestARefusal:
             assert world.answer(world.general).startswith("The model declined to answer that.")
 
 
+class TestAnAnswerAtItsLengthLimit:
+    async def test_says_so_below_what_was_said(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(api.text("Once upon", stop_reason="max_tokens"))
+        async with start(model, **QUIET) as world:
+            await world.ann.send(world.general, "tell me a story")
+            assert world.answer(world.general).startswith("Once upon\n\n*(My answer reached its length limit")
+
+    async def test_of_thoughts_alone_is_no_answer_that_could_go_on(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(api.tool_use(thought="A story, then.", stop_reason="max_tokens"))
+        async with start(model, **QUIET) as world:
+            await world.ann.send(world.general, "tell me a story")
+            assert world.answer(world.general).startswith("The model reached its length limit before it said")
+
+
 class TestAPausedAnswer:
     async def test_is_one_answer_without_a_word_about_its_length(
         self, start: Start, server: MessagesServer, model: AnthropicModel
