@@ -176,7 +176,7 @@ def _touched(history: History, item: Item, branch: str | None) -> list[dict[str,
 
 @commands.command()
 def graph(
-    who: SubjectArg,
+    who: AnySubjectArg = None,
     format_: Annotated[
         Literal["mermaid", "timeline", "png"], typer.Option("--format", help="The format of the graph.")
     ] = "mermaid",
@@ -191,9 +191,14 @@ def graph(
 
     Example: discoclaw memory graph 123456789012345678 --format png --output graph.png
     """
-    one = inspect_subject(who)
     if str(output) == "-":
         output = None
+    if who is None:
+        if output is not None:
+            raise typer.BadParameter("name the one person whose history is to be drawn")
+        print_list(as_json=False, then="graph")
+        return
+    one = inspect_subject(who)
     if format_ == "png":
         if output is None and sys.stdout.isatty():
             raise Refused("a picture can't be shown in the terminal; write it to a file: --output graph.png")

@@ -28,11 +28,14 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model's request to run a tool. `input` is the object it sent, not yet validated."""
+    """The model's request to run a tool. `input` is what it sent, unchecked: an object, if it got it right.
+
+    None also stands for an input that could not be read.
+    """
 
     id: str
     name: str
-    input: Mapping[str, object]
+    input: object
 
 
 @dataclass(frozen=True, slots=True)

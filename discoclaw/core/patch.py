@@ -2,14 +2,16 @@
 
 Extraction's shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
 reason}]}, where an upsert may also have key, links and category. JSON of any other shape, including unknown
-fields, is rejected as a whole and changes nothing: half of a misunderstood answer is worse than none.
+fields, is rejected as a whole and changes nothing: half of a misunderstood answer is worse than none. Only a
+summary may also come as prose.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from discoclaw.core.item import Kind
+from discoclaw.core.prose import ProseShape, objects_in, summary_in
 from discoclaw.core.text import collapse
 
 
@@ -73,12 +75,29 @@ class Patch(_Strict):
     """The bot's traits; used only if the messages are an owner's."""
 
 
-class Summary(_Strict):
+class Summary(_Strict, ProseShape):
     """What the summary loop returns: the summary, and new themes and decisions for the channel's memory."""
 
     summary: str
     themes: list[str] = []
     decisions: list[str] = []
+
+    @classmethod
+    def from_prose(cls, text: str) -> Self | None:
+        """The summary in prose, or in JSON with something around it.
+
+        Themes and decisions become the channel's memory, so they count only from an object of exactly this
+        shape.
+        """
+        for found in objects_in(text):
+            try:
+                return cls.model_validate(found, strict=True)
+            except ValidationError:
+                alone = found.get("summary")
+                if isinstance(alone, str) and alone.strip():
+                    return cls(summary=alone)
+        plain = summary_in(text)
+        return cls(summary=plain) if plain is not None else None
 
 
 class Duplicate(_Strict):

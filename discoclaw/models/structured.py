@@ -1,14 +1,19 @@
-"""Strict reading of a structured answer: JSON text in, a checked value out.
+"""Reading of a structured answer: text in, a checked value out. It is strict but for summaries.
 
 Knows nothing about who answers: a provider that enforces the schema, a local server that has never seen
 it, or the offline model.
 """
 
+import logging
+
 from pydantic import ValidationError
 
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.ports import Shape
+from discoclaw.core.prose import ProseShape
 from discoclaw.core.text import clip
+
+log = logging.getLogger(__name__)
 
 MAX_ANSWER = 200_000
 """Longest structured answer, in characters. An honest one doesn't come near it."""
@@ -20,9 +25,21 @@ def checked(text: str, shape: type[Shape]) -> Shape:
     """`text` as a value of `shape`.
 
     Raises ModelBadOutput unless the whole text is one JSON object of exactly that shape. JSON inside prose or
-    a code fence is rejected too: the text around it is a sign that the model did something else. The error
-    names fields and faults, never values, which may be somebody's memories.
+    a code fence is rejected too: the text around it is a sign that the model did something else. A shape that
+    may be answered in prose decides itself about such a text. The error names fields and faults, never
+    values, which may be somebody's memories.
     """
+    try:
+        return _strictly(text, shape)
+    except ModelBadOutput:
+        prose = shape.from_prose(text) if issubclass(shape, ProseShape) else None
+        if prose is None:
+            raise
+        log.info("the model answered a %s in prose or with text around it", shape.__name__)
+        return prose
+
+
+def _strictly(text: str, shape: type[Shape]) -> Shape:
     if len(text) > MAX_ANSWER:
         raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
     if not text.lstrip(" \t\r\n").startswith("{"):

@@ -1,61 +1,99 @@
 """Quoting: text by people and models is data, and cannot imitate the structure of a prompt.
 
 Everything structural starts in the first column: separators, section titles, `[Name]: ` and `- [kind]`. A
-quoted line that looks like one of these is therefore indented, whatever white space, invisible characters,
-width or case it uses. All other text stays exactly as it is, since people paste code. In entries of one line,
-continuation lines are indented too.
+quoted line that begins like one of these is therefore indented. It is compared without what only dresses it:
+white space, invisible characters, accents, width, case, letters of other scripts that look Latin, and the
+marks of headings, quotations, lists and emphasis in front. A section title also counts when it is shortened,
+or a few letters off before a colon. All other text stays exactly as it is, since people paste code. In
+entries of one line, continuation lines are indented too.
 """
 
 import re
 import unicodedata
+from difflib import get_close_matches
 
 from discoclaw.core import titles
+from discoclaw.core.item import KINDS
 from discoclaw.core.text import scrub, visible
 
 INDENT = "  "
 
-_TITLES = tuple(
-    title.casefold()
-    for title in (
-        titles.SENDER,
-        titles.DURABLE,
-        titles.ROLLING,
-        titles.RECENT,
-        titles.REPLIED_TO,
-        titles.MESSAGE,
-        titles.EXISTING,
-        titles.OWN_MESSAGES,
-        titles.OTHERS,
-        titles.PREVIOUS_SUMMARY,
-        titles.NEW_MESSAGES,
-        titles.FORGOTTEN,
-        titles.GROUP,
-        titles.MAXIMUM,
-        titles.THEMES,
-        titles.DECISIONS,
-        titles.TODAY,
-        titles.TO_TIDY,
-        titles.REMEMBERED,
-        titles.AGAINST,
-        titles.SOUL_IDENTITY,
-        titles.SOUL_USER,
-        titles.SOUL_PHILOSOPHY,
-        titles.TRAITS,
-        titles.HATCHING,
-    )
+_TITLES = (
+    titles.SENDER,
+    titles.DURABLE,
+    titles.ROLLING,
+    titles.RECENT,
+    titles.REPLIED_TO,
+    titles.MESSAGE,
+    titles.EXISTING,
+    titles.OWN_MESSAGES,
+    titles.OTHERS,
+    titles.PREVIOUS_SUMMARY,
+    titles.NEW_MESSAGES,
+    titles.FORGOTTEN,
+    titles.GROUP,
+    titles.MAXIMUM,
+    titles.THEMES,
+    titles.DECISIONS,
+    titles.TODAY,
+    titles.TO_TIDY,
+    titles.REMEMBERED,
+    titles.AGAINST,
+    titles.SOUL_IDENTITY,
+    titles.SOUL_USER,
+    titles.SOUL_PHILOSOPHY,
+    titles.TRAITS,
+    titles.HATCHING,
 )
+
+# Letters that look like Latin ones, digits that look like letters, and what looks like a colon or a dash.
+_LOOKS = str.maketrans(
+    "авеігјкмнорѕтухсһԁԛԝαβεικνοπρτυχηɑɡıƽ01꞉∶ː׃‐‑‒–—―−",
+    "abeirjkmhopstyxchdqwabeikvonptuxnagisol::::-------",
+)
+_DRESS = re.compile(r"(?:[^\w\[(<]|_|\(?(?:\d{1,4}|[a-z])[.)])*")
+"""What may stand before structure without hiding it: marks of headings, quotations, lists and emphasis."""
+_KINDS = "|".join(KINDS)
 _FORGERY = re.compile(
-    r"""
-      ([-‐-―−_*=~#])\1{2,}\s*$               # a separator: --- and similar
-    | \[[^\]]{0,200}\]?\s*:                    # a speaker
-    | -\s*(?:durable-|\[|(?:name|owner|time)\s*:)  # an item of memory, or a line about the sender
+    rf"""
+      \[[^\]]{{0,200}}\]?\s*(?:\([^)]{{0,40}}\))?[^\w\s:]*\s*:   # a speaker
+    | \[?\s*(?:{_KINDS})\s*\]                  # an item of memory
     | \((?:discord:|manual)                    # an item's source
     | (?:human|assistant|system)\s*:           # a turn, in the format some models were trained on
-    | \[/?memory\s+context                     # blocks and tags with a meaning, here or to a model
+    | \[\s*/?\s*memory\s+context               # blocks and tags with a meaning, here or to a model
     | </?(?:soul|system|memory|instruction|tool|function|discord-action|continuation-capsule)
     """,
     re.VERBOSE,
 )
+_SEPARATOR = re.compile(r"(?:[-_*=~#─━═]\s*){3,}$")
+# In a list: an item of memory, or a line about the sender.
+_LISTED = re.compile(
+    r"(?:(?:[-*+•◦▪‣·○●■□>]|\(?(?:\w{1,4})[.)])\s*)+"
+    r"(?:\[|durable-|(?:name|owner|time|persona|other\spersonas)\s*:)"
+)
+_ALIKE = 0.8
+"""How alike two heads of a line are if they count as one title, by difflib: two letters in ten may differ."""
+_LONGEST = 200
+"""How much of a line is compared, in characters. Every title is much shorter."""
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a folded text, without anything between them."""
+    return "".join(char for char in text if char.isalnum())
+
+
+def _fold(text: str) -> str:
+    """The text as a reader sees it who ignores what only dresses it."""
+    if not (text.isascii() and text.isprintable()):
+        text = unicodedata.normalize("NFKD", visible(text))
+        text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Cc", "Mn", "Me"))
+    return text.strip().casefold().translate(_LOOKS)
+
+
+_WORDS = [re.findall(r"[^\W_]+", _fold(title.partition("(")[0])) for title in _TITLES]
+_WHOLE = {"".join(words) for words in _WORDS}
+_LONG = tuple("".join(words) for words in _WORDS if len(words) > 1)
+_SHORTENED = {"".join(words[:count]) for words in _WORDS for count in range(1, len(words) + 1)}
 
 
 def quote(text: str) -> str:
@@ -70,10 +108,20 @@ def quote_entry(text: str) -> str:
 
 
 def _imitates(line: str) -> bool:
-    """Whether a line would read as structure, once the characters that hide it are removed."""
-    plain = line
-    if not (line.isascii() and line.isprintable()):
-        plain = unicodedata.normalize("NFKC", visible(line))
-        plain = "".join(char for char in plain if unicodedata.category(char) not in ("Cf", "Cc", "Mn", "Me"))
-    plain = plain.strip().casefold()
-    return plain.startswith(_TITLES) or _FORGERY.match(plain) is not None
+    """Whether a line begins as structure does, without what dresses it."""
+    plain = _fold(line)
+    if _SEPARATOR.match(plain) or _LISTED.match(plain):
+        return True
+    dress = _DRESS.match(plain)
+    bare = (plain[dress.end() :] if dress else plain)[:_LONGEST]
+    return _FORGERY.match(bare) is not None or _is_title(bare)
+
+
+def _is_title(bare: str) -> bool:
+    """Whether a folded line begins with a title: whole, or before a colon shortened or nearly right."""
+    letters = _letters(bare)
+    if letters in _WHOLE or letters.startswith(_LONG):
+        return True
+    head, colon, _ = bare.partition(":")
+    before = _letters(head)
+    return bool(colon) and (before in _SHORTENED or bool(get_close_matches(before, _WHOLE, 1, _ALIKE)))

@@ -47,7 +47,7 @@ class Allowance:
         self._rounds_left -= 1
         self._text_left -= estimate(turn.text)
         made = {
-            (call.name, json.dumps(dict(call.input), sort_keys=True, default=str), result.text)
+            (call.name, json.dumps(call.input, sort_keys=True, default=str), result.text)
             for call, result in zip(turn.calls, results.results, strict=True)
         }
         if made <= self._seen:

@@ -172,7 +172,7 @@ def _texts(turn: Turn) -> Iterable[str]:
         case AssistantTurn(text, calls):
             yield text
             for call in calls:
-                yield f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, default=str)}"
+                yield f"{call.name} {json.dumps(call.input, ensure_ascii=False, default=str)}"
         case ToolTurn(results):
             for result in results:
                 yield result.text

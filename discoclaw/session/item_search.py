@@ -80,9 +80,10 @@ class ItemSearch:
 
     async def find(
         self, subject: str, branch: str, query: str, items: Sequence[Item], *, limit: int, private: bool
-    ) -> list[Item]:
-        """Return the items that a query finds among these, best first; they count as used now.
+    ) -> tuple[list[Item], int]:
+        """The items that a query finds among these, best first, and how many more would fit.
 
+        Those returned, at most `limit`, count as used now.
         A query asked in `private` goes only to a provider on this machine.
         """
         asked, used = parse(query), await self._last_used.load(subject)
@@ -91,9 +92,10 @@ class ItemSearch:
         signals = Signals(cosines, used, pool.corpus)
         hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.
-        found = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)][:limit]
+        fitting = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)]
+        found = fitting[:limit]
         self._last_used.touch(subject, [item.id for item in found])
-        return found
+        return found, len(fitting) - len(found)
 
     def note_use(self, arrival: Arrival, chosen: Sequence[Chosen]) -> None:
         """Record the use of items that an answer rested on by matching its words or meaning."""

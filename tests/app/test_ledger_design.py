@@ -8,6 +8,7 @@ import pytest
 
 from discoclaw.core.item import item_id
 from discoclaw.core.patch import Consolidation, Duplicate, Outdated, Suggestion
+from discoclaw.core.text import normalise
 from tests.app.conftest import Start, World, settings_for
 from tests.app.models import Scripted
 from tests.app.test_model_tools import call
@@ -64,6 +65,7 @@ class TestTools:
             await call(world, model, ("memory_update", new))
             (modified,) = ledger(world)[-1]["events"]
             assert (modified["event_type"], modified["parent_id"]) == ("modify", added["id"])
+            assert {name: modified[name] for name in BACKEND} == {**BACKEND, "object": "Rust"}
             assert "User prefers backend Rust." in await says(world, "show")
             assert "Python" not in world.answer(world.general)
             for given in ({}, {"item": "User prefers backend Rust."}):
@@ -71,6 +73,30 @@ class TestTools:
                 assert text.index("Python") and text.index("Rust")
                 assert all(one["id"] in text for one in ledger(world))
                 assert text.count(f"discord:{place}/") >= 2
+
+    @pytest.mark.design(293)
+    @pytest.mark.parametrize(
+        ("text", "object_"),
+        [
+            ("user  prefers BACKEND Go, not Rust.", "Go, not Rust"),
+            ("User prefers backends in Go.", None),
+            ("User prefers backend.", None),
+            ("User no longer prefers a backend.", None),
+        ],
+    )
+    async def test_an_update_keeps_the_triple_where_its_subject_and_predicate_still_hold(
+        self, start: Start, text: str, object_: str | None
+    ) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False) as world:
+            await call(world, model, ("memory_add", BACKEND))
+            await call(world, model, ("memory_update", {"id": "User prefers backend Python", "text": text}))
+            (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
+            kept = ("user", "prefers backend", object_) if object_ is not None else None
+            assert (normalise(item.text), item.facets.triple) == (normalise(text), kept)
+            named = {"subject": "user", "predicate": "prefers backend"}
+            failed, _ = await call(world, model, ("memory_forget", named))
+            assert failed is (kept is None)
 
     @pytest.mark.design(264, 265, 271, 294, 328)
     @pytest.mark.parametrize("scope", ["permanent", "session", "temporary", "work/technical"])

@@ -36,7 +36,7 @@ class TestExport:
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(shell.folder)
-        assert shell.says("export", "123") == "Exported 5 memories of user-123 to memories.json.\n"
+        assert shell.says("export", "123") == "Exported 3 memories of user-123 to memories.json.\n"
         value = json.loads((shell.folder / "memories.json").read_bytes())
         assert (value["subject"], len(value["memories"]), "history" in value) == (ANN, 5, False)
 

@@ -185,7 +185,7 @@ class TestList:
         assert (rows["group-7"]["active"], rows["user-789"]["commits"]) == (1, 0)
         assert "user-789" in known.says("list")
 
-    @pytest.mark.parametrize("verb", ["log", "branches", "show", "view", "stats"])
+    @pytest.mark.parametrize("verb", ["log", "branches", "show", "view", "stats", "graph"])
     @pytest.mark.design(299, 300)
     def test_a_verb_about_one_person_lists_everybody_if_none_is_named(self, known: Shell, verb: str) -> None:
         known.says("set", "group:7", "--theme", "Boats")
@@ -198,8 +198,14 @@ class TestList:
             ["user-789", "Carl", "main", "0", "0", "0", ""],
         ]
         assert then == f"Say whose, for example: discoclaw memory {verb} group-7"
-        assert known.json(verb) == known.json("list")
-        assert [row["name"] for row in known.json(verb)] == ["", "Annie", "", "Carl"]
+        if verb != "graph":
+            assert known.json(verb) == known.json("list")
+            assert [row["name"] for row in known.json(verb)] == ["", "Annie", "", "Carl"]
+
+    def test_a_graph_of_nobody_is_not_written_to_a_file(self, known: Shell) -> None:
+        result = known.run("graph", "--output", str(known.folder / "graph.mmd"))
+        assert result.exit_code == 2 and "name the one person" in result.stderr
+        assert not (known.folder / "graph.mmd").exists()
 
     def test_a_verb_about_nobody_says_that_there_is_nobody(self, empty: Shell) -> None:
         assert empty.says("log") == f"Nothing is remembered in {empty.memory_folder}.\n"

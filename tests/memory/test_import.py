@@ -804,7 +804,7 @@ class TestHostileFolders:
         for _ in range(60):
             deep = deep / "memory"
         deep.mkdir(parents=True)
-        with pytest.raises(Refused, match="holds nothing that can be imported"):
+        with pytest.raises(Refused, match=r"holds nothing to import; import a memories\.json"):
             load_file(tmp_path)
 
     def test_a_file_that_is_too_large_is_not_read(self, tmp_path: Path, folder: Path) -> None:
@@ -821,7 +821,7 @@ class TestHostileFolders:
 
     def test_nothing_known_is_said(self, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").write_text("hello")
-        with pytest.raises(Refused, match=r"nothing that can be imported; that can be a memories\.json"):
+        with pytest.raises(Refused, match=r"holds nothing to import; import a memories\.json"):
             load_file(tmp_path)
 
 

@@ -231,18 +231,6 @@ class TestBrokenStreams:
         with pytest.raises(ModelError):
             await text_of(model)
 
-    @pytest.mark.design(123)
-    @pytest.mark.parametrize(
-        ("given", "why"), [("[1, 2]", "list, not an object"), ('{"zone": Europe}', "JSON")]
-    )
-    async def test_a_tool_input_that_is_no_object_is_bad_output(
-        self, server: MessagesServer, model: AnthropicModel, given: str, why: str
-    ) -> None:
-        call = api.tool_use(("t", "clock", {}))
-        server.script(api.Answer(call.blocks, ((given,),), stop_reason="tool_use"))
-        with pytest.raises(ModelBadOutput, match=why):
-            await text_of(model)
-
 
 class TestNoConnection:
     async def test_a_refused_connection_is_unreachable_and_the_text_says_so(self) -> None:

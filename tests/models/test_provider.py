@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from discoclaw.core.errors import ModelRefused, ModelTimeout, ModelTooLong, ModelUnreachable
+from discoclaw.core.errors import ModelTimeout, ModelUnreachable
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -72,32 +72,6 @@ class TestStreaming:
         }
         server.script(api.text("hi", usage=usage))
         assert (await answer_to(model))[1].usage == Usage(7, 9, 100, 20)
-
-    async def test_an_answer_cut_at_its_length_says_so(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.text("Once upon", stop_reason="max_tokens"))
-        assert (await answer_to(model))[1].stop == "length"
-
-    async def test_a_paused_turn_is_not_taken_for_a_whole_one(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.text("I will look", stop_reason="pause_turn"))
-        assert (await answer_to(model))[1].stop == "length"
-
-    async def test_a_refusal_is_raised_with_its_reason(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.refusal("That could do harm.", "I "))
-        with pytest.raises(ModelRefused, match=r"That could do harm\."):
-            await answer_to(model)
-
-    async def test_reaching_the_context_window_is_too_long(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.text("and then", stop_reason="model_context_window_exceeded"))
-        with pytest.raises(ModelTooLong):
-            await answer_to(model)
 
     async def test_half_a_surrogate_pair_does_not_leave_the_door(
         self, server: MessagesServer, model: AnthropicModel

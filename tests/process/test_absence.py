@@ -1,14 +1,20 @@
 """What people said while `discoclaw run` was away, and what was under way when it ended."""
 
 import asyncio
+import os
+import random
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from discoclaw.bot.answer import AGAIN
 from discoclaw.bot.catch_up import COMMAND_STOPPED
+from discoclaw.session.catch_up import LATE
+from tests.process.forks import Forks
 from tests.process.house import House, is_talk, message_of
-from tests.servers.discord_server import Message
+from tests.servers.discord_server import Channel, Message
 from tests.servers.messages_api import text
 
 pytestmark = [
@@ -43,6 +49,13 @@ async def gone(house: House) -> None:
     assert await bot.ended() == 0
 
 
+async def killed(house: House) -> None:
+    """The bot is killed, wherever it is."""
+    bot = await house.running()
+    bot.kill()
+    await bot.ended()
+
+
 async def quiet(house: House) -> None:
     """Wait until the bot has nothing to do: it answers a command behind everything else."""
     ask = await house.discord.say(house.ann, house.discord.dm(house.ann), "!memory help")
@@ -51,6 +64,14 @@ async def quiet(house: House) -> None:
 
 def asked_of_the_model(house: House, about: str) -> int:
     return sum(is_talk(one) and about in message_of(one) for one in house.model.requests)
+
+
+async def on_disk(house: House, *messages: Message) -> None:
+    """Wait until these messages are on disk as waiting for their answer."""
+    path = house.data / "memory" / "cursors" / "inbox.json"
+    async with asyncio.timeout(30):
+        while not (path.exists() and all(f'"id": "{one.id}"' in path.read_text() for one in messages)):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 class TestWhileItWasAway:
@@ -139,9 +160,26 @@ class TestWhileItWasAway:
         assert replies(house, lost) == []
 
 
+class TestLongAgo:
+    async def test_is_given_a_word_instead_of_an_answer(self, tmp_path: Path) -> None:
+        async with House(tmp_path, forks=Forks() if hasattr(os, "fork") else None) as house:
+            house.discord.set_back(3 * HOUR_MS)
+            await house.running()
+            cafe = house.discord.add_channel("cafe")
+            await house.answered_to(house.ann, cafe, "good morning")
+            await gone(house)
+            old = [await house.ask(house.ann, cafe, f"is there cake {number}?") for number in range(2)]
+            house.discord.set_back(0)
+            new = await house.ask(house.bea, cafe, "is there bread?")
+            await house.running()
+            assert await replied(house, old[1]) == LATE
+            assert await replied(house, new) == "ok"
+            assert replies(house, old[0]) == [] and asked_of_the_model(house, "cake") == 0
+
+
 class TestWhatWasUnderWay:
     async def test_half_an_answer_is_written_anew_in_its_place(self, house: House) -> None:
-        bot = await house.running()
+        await house.running()
         well = house.discord.add_channel("well")
         house.brain.answer(
             "how deep", text("It is ", "deep.", hold=asyncio.Event()), text("It is twelve metres deep.")
@@ -150,22 +188,20 @@ class TestWhatWasUnderWay:
         waiting = await house.ask(house.ann, well, "and how wide?")
         await replied(house, deep, "It is")
         await on_disk(house, deep, waiting)
-        bot.kill()
-        await bot.ended()
+        await killed(house)
         await house.running()
         assert await replied(house, deep, "twelve") == "It is twelve metres deep." + AGAIN
         assert await replied(house, waiting) == "ok"
 
     async def test_a_command_is_not_repeated_but_spoken_of(self, house: House) -> None:
-        bot = await house.running()
+        await house.running()
         lake = house.discord.add_channel("lake")
         house.brain.answer("how cold", text("Very ", "cold.", hold=asyncio.Event()), text("Four degrees."))
         cold = await house.ask(house.bea, lake, "how cold is it?")
         await replied(house, cold, "Very")
         command = await house.discord.say(house.bea, lake, "!memory remember I swim")
         await on_disk(house, command)
-        bot.kill()
-        await bot.ended()
+        await killed(house)
         await house.running()
         assert await replied(house, command) == COMMAND_STOPPED
         await replied(house, cold, "Four")
@@ -184,9 +220,51 @@ class TestWhatWasUnderWay:
         assert asked_of_the_model(house, "is the boat there?") == 1
 
 
-async def on_disk(house: House, *messages: Message) -> None:
-    """Wait until these messages are on disk as waiting for their answer."""
-    path = house.data / "memory" / "cursors" / "inbox.json"
-    async with asyncio.timeout(30):
-        while not (path.exists() and all(f'"id": "{one.id}"' in path.read_text() for one in messages)):
-            await asyncio.sleep(0.02)
+class TestKilledAtAnyPoint:
+    async def test_two_hundred_questions_are_answered_exactly_once_or_told(self, house: House) -> None:
+        """Sixteen lives, each killed at some point of hearing, queueing, streaming, finishing or recording.
+
+        The talk is learned too: every sentence is in an extraction at the end.
+        """
+        dice = random.Random(4242)
+        places = [house.discord.add_channel(f"square-{number}") for number in range(4)]
+        places += [house.discord.dm(person) for person in (house.ann, house.bea)]
+        await house.running()
+        for place in places:
+            await house.answered_to(place.recipient or house.ann, place, "good morning")
+        asked: list[Message] = []
+        for life in range(16):
+            for number in range(13):
+                place = dice.choice(places)
+                person = place.recipient or dice.choice([house.ann, house.bea])
+                asked.append(await house.ask(person, place, f"what is {life}x{number}?"))
+                if number == 6 and life % 2:
+                    await asyncio.sleep(dice.random() * 0.1)
+            await asyncio.sleep(dice.random() * 0.3)
+            await killed(house)
+            await house.running()
+        for place in places:
+            await house.answered_to(place.recipient or house.bea, place, "that was all")
+            await settled(house, place)
+        counts = Counter(len(covered(house, one)) for one in asked)
+        assert len(asked) == 208 and set(counts) == {1}, counts
+
+
+async def settled(house: House, place: Channel) -> None:
+    """Wait until every question of a place is answered, alone or with others."""
+    async with asyncio.timeout(60):
+        while not all(covered(house, one) for one in place.messages.values() if "what is" in one.content):
+            await house.discord.wait_for_message(place, timeout=60)
+            await asyncio.sleep(0.05)
+
+
+def covered(house: House, question: Message) -> list[str]:
+    """The answers to a question: the replies to it, or to a later one that was answered with it."""
+    own = replies(house, question)
+    about = question.content.partition("what is ")[2]
+    together = [
+        message_of(one)
+        for one in house.model.requests
+        if is_talk(one) and about in message_of(one) and "written while you were offline" in message_of(one)
+    ]
+    return own or together[-1:]

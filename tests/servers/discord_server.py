@@ -96,7 +96,7 @@ class DiscordServer:
         return self._world.application_id
 
     def set_back(self, ago_ms: int) -> None:
-        """From now on, what is said was said so many ms ago. Ids only grow, so set it back before all talk."""
+        """From now on, all is said so many ms ago. Ids only grow, so set it back before anybody talks."""
         self._world.ago_ms = ago_ms
 
     def add_role(self, name: str, permissions: int = TALK) -> Role:

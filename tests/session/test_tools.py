@@ -81,7 +81,10 @@ class TestSearch:
         for number in range(6):
             await home.remember(ANN, f"User has cat number {number}.")
         _, text = await call(home, "memory_search", query="cat", limit=2)
-        assert len(text.splitlines()) == 2
+        *shown, more = text.splitlines()
+        assert (len(shown), more) == (2, "(2 of 6 shown; narrow it down.)")
+        _, text = await call(home, "memory_search", query="cat", limit=6)
+        assert len(text.splitlines()) == 6
 
     @pytest.mark.parametrize(("place", "found"), [(DM, True), (GENERAL, False), (HIDDEN, False)])
     async def test_private_items_are_found_in_direct_messages_only(

@@ -1,7 +1,7 @@
 """A person's memory as something they can keep: JSON, a readable document, or a folder of objects.
 
 Exports are complete, private items included. The first three functions are pure and return bytes, and the
-number of memories in them (an item counts once for each branch it is on); `write_objects` writes a folder.
+number of memories in them (an item counts once, whatever branches it is on); `write_objects` writes a folder.
 Independent of who asked.
 """
 
@@ -54,13 +54,17 @@ def export_json(history: History, subject: str, *, history_too: bool, now_ms: in
     }
     if history_too:
         document["history"] = [record.to_json() for record in history.records]
-    return render_json(document), len(memories)
+    return render_json(document), _count(history)
 
 
 def _memories(history: History) -> Iterator[tuple[Branch, Item]]:
     for branch in history.branches.all.values():
         for item in history.view(branch.head).items.values():
             yield branch, item
+
+
+def _count(history: History) -> int:
+    return len({item.id for _, item in _memories(history)})
 
 
 def _memory(branch: str, item: Item) -> dict[str, Any]:
@@ -104,10 +108,8 @@ def export_markdown(history: History, subject: str, *, history_too: bool, now_ms
     `history_too` adds every commit with its events, newest first. It cannot be imported.
     """
     lines = [f"# Memory of {subject}", "", f"Exported on {date_of(now_ms)}."]
-    total = 0
     for branch in history.branches.all.values():
         items = list(history.view(branch.head).items.values())
-        total += len(items)
         current = " (current)" if branch.name == history.branches.current else ""
         lines += ["", f"## {_plain(branch.name)}{current}"]
         if branch.persona:
@@ -120,7 +122,7 @@ def export_markdown(history: History, subject: str, *, history_too: bool, now_ms
             lines += ["", "Nothing is remembered."]
     if history_too:
         lines += ["", "## History", "", *_log_lines(history)]
-    return ("\n".join(lines) + "\n").encode("utf-8"), total
+    return ("\n".join(lines) + "\n").encode("utf-8"), _count(history)
 
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&]")
@@ -180,7 +182,7 @@ def export_objects(history: History) -> tuple[bytes, int]:
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o600 << 16
             archive.writestr(info, content)
-    return packed.getvalue(), sum(1 for _ in _memories(history))
+    return packed.getvalue(), _count(history)
 
 
 def write_objects(history: History, folder: Path) -> int:
@@ -212,7 +214,7 @@ def put_objects(history: History, folder: Path) -> int:
             os.fsync(file.fileno())
     for part in (EVENTS, COMMITS, ""):
         sync_folder(folder / part)
-    return sum(1 for _ in _memories(history))
+    return _count(history)
 
 
 def _object_files(history: History) -> dict[str, bytes]:

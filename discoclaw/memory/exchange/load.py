@@ -110,7 +110,7 @@ def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
                 raise Refused(f"{said} is not named after a conversation; move it out of the folder")
             summaries[path.stem] = _summary(said, tree.read(full), redactor)
     if not subjects and not summaries:
-        raise Refused(f"{tree.name} holds nothing that can be imported; that can be {_KNOWN}")
+        raise Refused(f"{tree.name} holds nothing to import; import {_KNOWN}")
     return Imported(f"the data folder {tree.name}", subjects, summaries)
 
 
@@ -124,7 +124,7 @@ def _base(tree: Tree) -> str:
             marks = tuple(f"{base}{folder}/" for folder in _FOLDERS)
             if f"{base}{REFS}" in tree.names or any(name.startswith(marks) for name in tree.names):
                 return base
-    raise Refused(f"{tree.name} holds nothing that can be imported; that can be {_KNOWN}")
+    raise Refused(f"{tree.name} holds nothing to import; import {_KNOWN}")
 
 
 def _user(name: str, user: str) -> str:

@@ -19,10 +19,10 @@ from typing import Any
 
 from anthropic import AsyncAnthropic, Timeout, omit
 from anthropic.lib.streaming import AsyncMessageStream
-from anthropic.types import Message, MessageParam, OutputConfigParam, TextBlockParam, ToolParam
+from anthropic.types import MessageParam, OutputConfigParam, TextBlockParam, ToolParam
 
 from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
-from discoclaw.core.model import ModelRequest, StreamEvent, SystemBlock, TextDelta, UserTurn
+from discoclaw.core.model import Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta, UserTurn
 from discoclaw.core.ports import Shape
 from discoclaw.core.text import scrub
 from discoclaw.models.anthropic import wire
@@ -35,6 +35,11 @@ log = logging.getLogger(__name__)
 ANTHROPIC_URL = "https://api.anthropic.com"
 DUMMY_KEY = "no-key"
 """Sent when no key is set: the SDK insists on one, and local servers ignore it."""
+
+MOST_PAUSES = 5
+"""How often one answer goes on after the server has paused it."""
+MOST_INPUT = 50_000
+"""Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
 
 _DRAIN_S = 0.2
 """How long to wait for the end of a body that is already complete, in seconds."""
@@ -96,18 +101,26 @@ class AnthropicModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.
 
+        An answer that the server pauses, as it does while its own tools work, is sent back to be continued.
         Raises ModelError.
         """
-        async with self._ask(
-            system=wire.system_param(request.system),
-            messages=wire.messages_param(request.turns),
-            tools=wire.tools_param(request.tools),
-            max_tokens=request.max_tokens,
-            may_call=request.may_call,
-        ) as answer:
-            while (piece := await answer.piece()) is not None:
-                yield TextDelta(piece)
-        yield wire.finished(answer.message)
+        limit = self._limit()
+        turns, parts, paused = request.turns, list[Finished](), True
+        while paused and len(parts) <= MOST_PAUSES:
+            async with self._ask(
+                limit,
+                system=wire.system_param(request.system),
+                messages=wire.messages_param(turns),
+                tools=wire.tools_param(request.tools),
+                max_tokens=request.max_tokens,
+                may_call=request.may_call,
+            ) as answer:
+                while (piece := await answer.piece()) is not None:
+                    yield TextDelta(piece)
+            part, paused = answer.finished()
+            parts.append(part)
+            turns = (*turns, part.turn)
+        yield wire.joined(parts)
 
     async def structured(
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
@@ -121,6 +134,7 @@ class AnthropicModel:
             blocks.append(SystemBlock(wire.output_in_words(shape)))
         size = 0
         async with self._ask(
+            self._limit(),
             system=wire.system_param(blocks),
             messages=wire.messages_param([UserTurn(prompt)]),
             max_tokens=max_tokens,
@@ -130,7 +144,7 @@ class AnthropicModel:
                 size += len(piece)
                 if size > MAX_ANSWER:
                     raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
-        done = wire.finished(answer.message)
+        done, _ = answer.finished()
         if done.stop != "end":
             raise ModelBadOutput(f"the structured answer is incomplete (stop: {done.stop})")
         return checked(done.turn.text, shape)
@@ -139,9 +153,13 @@ class AnthropicModel:
         """Close the provider and with it all its models."""
         await self._provider.close()
 
+    def _limit(self) -> "_Limit":
+        return _Limit(self._total_timeout_s, self._provider.secret)
+
     @asynccontextmanager
     async def _ask(
         self,
+        limit: "_Limit",
         *,
         system: list[TextBlockParam],
         messages: list[MessageParam],
@@ -151,7 +169,6 @@ class AnthropicModel:
         output: OutputConfigParam | None = None,
     ) -> AsyncIterator["_Answer"]:
         """Send one request. The answer is open inside the block and always closed after it."""
-        limit = _Limit(self._total_timeout_s, self._provider.secret)
         extra: dict[str, object] | None = None
         if self._temperature is not None:
             # The SDK dropped this parameter: current models reject it, but local servers still use it.
@@ -188,10 +205,14 @@ class _Limit:
         """Surrounds one wait for the server."""
         try:
             async with asyncio.timeout_at(self._deadline):
-                with translated(self._secret):
+                with self.translated():
                     yield
         except TimeoutError:
             raise ModelTimeout(f"no complete answer within {self._seconds:g} s") from None
+
+    def translated(self) -> contextlib.AbstractContextManager[None]:
+        """Surrounds what reads an answer without waiting."""
+        return translated(self._secret)
 
 
 class _Answer:
@@ -200,6 +221,9 @@ class _Answer:
     def __init__(self, stream: AsyncMessageStream[Any], limit: _Limit) -> None:
         self._stream = stream
         self._limit = limit
+        self._in_call = False
+        self._input_size = 0
+        self._garbled = False
 
     async def piece(self) -> str | None:
         """The next piece of text, or None when the answer is complete.
@@ -208,20 +232,39 @@ class _Answer:
         answer from a whole one.
         """
         while True:
-            async with self._limit.wait():
-                event = await anext(self._stream, None)
-            if event is None:
-                raise ModelUnreachable("the stream broke off before the answer was complete")
-            if event.type == "text" and event.text:
-                return scrub(event.text)
+            try:
+                async with self._limit.wait():
+                    event = await anext(self._stream, None)
+                    if event is None:
+                        raise ModelUnreachable("the stream broke off before the answer was complete")
+                    if event.type == "text" and event.text:
+                        return scrub(event.text)
+                    if event.type == "content_block_start":
+                        self._in_call = event.content_block.type == "tool_use"
+                    elif event.type == "input_json":
+                        self._input_size += len(event.partial_json)
+            except ModelError as error:
+                # The SDK reads inputs as they come, and gives up on one that is not JSON. What the model said
+                # before is worth keeping, and it can call again.
+                if not self._in_call or not isinstance(error.__cause__, ValueError):
+                    raise
+                self._garbled = True
+                return None
+            if self._input_size > MOST_INPUT:
+                self._garbled = True
+                return None
             if event.type == "message_stop":
                 await self._drain()
                 return None
 
-    @property
-    def message(self) -> Message:
-        """The message received so far; complete once `piece` has returned None."""
-        return self._stream.current_message_snapshot
+    def finished(self) -> tuple[Finished, bool]:
+        """The whole answer, once `piece` has returned None, and whether it is only paused.
+
+        Raises ModelError.
+        """
+        with self._limit.translated():
+            message = self._stream.current_message_snapshot
+            return wire.finished(message, garbled=self._garbled), wire.paused(message)
 
     async def _drain(self) -> None:
         """Read to the end of the body: only then can the pool reuse the connection.

@@ -6,18 +6,19 @@ https://docs.anthropic.com/en/api/messages
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Literal, cast
+from uuid import uuid4
 
 from anthropic import transform_schema
 from anthropic.types import Message, MessageParam, OutputConfigParam, TextBlockParam, ToolParam
 from anthropic.types import Usage as SdkUsage
 from pydantic import BaseModel
 
-from discoclaw.core.errors import ModelBadOutput, ModelRefused, ModelTooLong
+from discoclaw.core.errors import ModelRefused, ModelTooLong
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -39,9 +40,13 @@ MAX_TOKENS = 32_000
 MAX_BREAKPOINTS = 4
 """Cache breakpoints that the API accepts in one request."""
 
-# A turn is paused only for server-side tools, which we don't offer. It is incomplete, so it counts as cut
-# off.
-_STOPS: Mapping[str, Literal["end", "length"]] = {"max_tokens": "length", "pause_turn": "length"}
+# A reason that is not here, such as one of tomorrow, ends the answer. A paused turn arrives here only if it
+# was paused too often: it is incomplete.
+_STOPS: Mapping[str, Literal["end", "length"]] = {
+    "max_tokens": "length",
+    "pause_turn": "length",
+    "model_context_window_exceeded": "length",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +114,53 @@ def bounded(max_tokens: int) -> int:
     return max(1, min(max_tokens, MAX_TOKENS))
 
 
-def finished(message: Message) -> Finished:
+def finished(message: Message, *, garbled: bool = False) -> Finished:
     """The complete message as the last event of a stream.
 
-    Raises ModelRefused or ModelTooLong when that is why the model stopped, and ModelBadOutput when the input
-    of a tool call isn't an object.
+    `garbled`: the input of one of its calls cannot be read. Which one is not known, so all of them count as
+    unreadable.
+    Raises ModelRefused when the model declined, and ModelTooLong when its context was full before it had said
+    anything.
     """
     reason = message.stop_reason
     if reason == "refusal":
         detail = message.stop_details
-        why = (detail.explanation or detail.category) if detail else None
+        why = getattr(detail, "explanation", None) or getattr(detail, "category", None)
         raise ModelRefused(f"the model declined: {why or 'no reason given'}")
-    if reason == "model_context_window_exceeded":
-        raise ModelTooLong("the answer reached the end of the model's context window")
     stop = _STOPS.get(reason or "", "end")
-    blocks = tuple(block.to_dict(mode="json", warnings=False) for block in message.content)
-    if stop == "length":
+    blocks = _repaired(block.to_dict(mode="json", warnings=False) for block in message.content)
+    if stop == "length" and reason != "pause_turn":
         # The last call may be cut off in the middle of its input. None is made: the turn ends here.
         blocks = tuple(block for block in blocks if block.get("type") != "tool_use")
     text = "".join(scrub(str(block.get("text", ""))) for block in blocks if block.get("type") == "text")
-    calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
-    return Finished(
-        AssistantTurn(text, calls, ContentBlocks(blocks)), "tools" if calls else stop, _usage(message.usage)
+    if reason == "model_context_window_exceeded" and not text.strip():
+        raise ModelTooLong("the answer reached the end of the model's context window")
+    calls = tuple(
+        ToolCall(str(block["id"]), str(block["name"]), None if garbled else block.get("input"))
+        for block in blocks
+        if block.get("type") == "tool_use"
     )
+    raw = ContentBlocks(tuple(_sendable(block) for block in blocks))
+    return Finished(AssistantTurn(text, calls, raw), "tools" if calls else stop, _usage(message.usage))
+
+
+def paused(message: Message) -> bool:
+    """Whether the server paused the turn: sent back as it is, it goes on."""
+    calls = any(block.type == "tool_use" for block in message.content)
+    return message.stop_reason == "pause_turn" and not calls
+
+
+def joined(parts: Sequence[Finished]) -> Finished:
+    """The parts of one answer, which was paused in between, as one event."""
+    if len(parts) == 1:
+        return parts[0]
+    raws = [part.turn.raw for part in parts]
+    blocks = tuple(block for raw in raws if isinstance(raw, ContentBlocks) for block in raw.blocks)
+    text = "".join(part.turn.text for part in parts)
+    turn = AssistantTurn(text, parts[-1].turn.calls, ContentBlocks(blocks))
+    usages = [part.usage for part in parts]
+    counts = {name: sum(getattr(usage, name) for usage in usages) for name in Usage.__slots__}
+    return Finished(turn, parts[-1].stop, Usage(**counts))
 
 
 def _content(turn: Turn) -> list[Block]:
@@ -148,7 +177,7 @@ def _content(turn: Turn) -> list[Block]:
             ]
         case AssistantTurn(text, calls):
             return _text(text) + [
-                {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)}
+                _sendable({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input})
                 for call in calls
             ]
 
@@ -162,13 +191,29 @@ def _result(result: ToolResult) -> Block:
     return {"type": "tool_result", "tool_use_id": result.call_id, "content": text, "is_error": result.failed}
 
 
-def _call(block: Block) -> ToolCall:
-    given = block.get("input")
-    if not isinstance(given, Mapping):
-        raise ModelBadOutput(
-            f"the input of tool {block.get('name')!r} is {type(given).__name__}, not an object"
-        )
-    return ToolCall(str(block.get("id")), str(block.get("name")), given)
+def _repaired(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """The blocks, each call with a name and an id of its own: without them its result finds no way back."""
+    repaired: list[Block] = []
+    taken: set[str] = set()
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            given, name = _word(block.get("id")), _word(block.get("name"))
+            call_id = given if given and given not in taken else f"toolu_{uuid4().hex}"
+            taken.add(call_id)
+            block = {**block, "id": call_id, "name": name or "unnamed"}
+        repaired.append(block)
+    return tuple(repaired)
+
+
+def _word(value: object) -> str:
+    return scrub(value) if isinstance(value, str) and value.strip() else ""
+
+
+def _sendable(block: Block) -> Block:
+    """The block as it goes back: as it came, but the API accepts no call whose input isn't an object."""
+    if block.get("type") != "tool_use" or isinstance(block.get("input"), Mapping):
+        return block
+    return {**block, "input": {}}
 
 
 def _usage(usage: SdkUsage | None) -> Usage:

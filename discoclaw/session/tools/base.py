@@ -130,8 +130,11 @@ class ToolContext:
         """The name of the persona the answer is for."""
         return self.branch or (await self.memory.branches(self.speaker.subject)).current
 
-    async def found(self, query: str, items: Sequence[Item], limit: int) -> list[Item]:
-        """Return the items that the query finds among these, best first; they count as used now."""
+    async def found(self, query: str, items: Sequence[Item], limit: int) -> tuple[list[Item], int]:
+        """The items that the query finds among these, best first, and how many more would fit.
+
+        Those returned count as used now.
+        """
         private = self.speaker.origin.private
         branch = await self.branch_name()
         return await self.items.find(self.speaker.subject, branch, query, items, limit=limit, private=private)
@@ -183,6 +186,8 @@ class Toolbox:
             return ToolResult(call.id, f"there is no tool {call.name!r}; use {offered}", failed=True)
         try:
             context.check_wanted()
+            if not isinstance(call.input, Mapping):
+                return ToolResult(call.id, _no_object(call), failed=True)
             wanted = tool.shape.model_validate(dict(call.input))
             return ToolResult(call.id, await tool.run(context, wanted))
         except ValidationError as error:
@@ -196,3 +201,7 @@ class Toolbox:
         except MemoryFault as fault:
             log.warning("%s for %s failed: %s", call.name, context.speaker.subject, fault)
             return ToolResult(call.id, MEMORY_FAILED, failed=True)
+
+
+def _no_object(call: ToolCall) -> str:
+    return f"{call.name} was not called correctly: its input is not a JSON object that can be read; try again"

@@ -148,7 +148,12 @@ async def update(context: ToolContext, wanted: Update) -> str:
     def edit(draft: Draft) -> str:
         item = context.the_one(draft.items.values(), wanted.id)
         item, done = draft.upsert(
-            item.kind, wanted.text, context.speaker.origin, given_id=item.id, marked=item.facets.sensitivity
+            item.kind,
+            wanted.text,
+            context.speaker.origin,
+            given_id=item.id,
+            marked=item.facets.sensitivity,
+            facets=Facets(triple=_relation(item, wanted.text)),
         )
         return f"{_SAID[done]}: {item.text} [{item.id}]."
 
@@ -180,6 +185,17 @@ async def link(context: ToolContext, wanted: Link) -> str:
         return f"{one.id} and {other.id}: {wanted.action}ed."
 
     return await context.change("memory_link", edit)
+
+
+def _relation(item: Item, text: str) -> tuple[str, str, str] | None:
+    """The item's triple as a new text has it; None unless that begins with its subject and predicate."""
+    if item.facets.triple is None:
+        return None
+    subject, predicate, _ = item.facets.triple
+    text, said = collapse(text).rstrip("."), triple_text(subject, predicate, "")
+    object_ = " ".join(text.split(" ")[len(said.split(" ")) :])
+    fits = normalise(text).startswith(f"{normalise(said)} ")
+    return (subject, predicate, object_) if fits and object_ else None
 
 
 def _named(item: Item, wanted: Forget) -> bool:

@@ -61,7 +61,7 @@ async def _items(context: ToolContext, wanted: Search) -> str:
     if not items:
         return "No item fits." if everything else "Nothing is remembered of this person yet."
     limit = wanted.limit or context.items.usual_limit
-    found = await context.found(wanted.query, items, limit)
+    found, more = await context.found(wanted.query, items, limit)
     head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
     chosen = found or sorted(items, key=by_newest)[:limit]
     linked = _linked(context, view, chosen, wanted.depth)
@@ -70,6 +70,7 @@ async def _items(context: ToolContext, wanted: Search) -> str:
             *head,
             *(f"{durable_line(item)} [{item.id}]" for item in chosen),
             *(f"{durable_line(item)} [{item.id}] (linked)" for item in linked[:limit]),
+            *([f"({len(chosen)} of {len(chosen) + more} shown; narrow it down.)"] if more else []),
         ]
     )
 
@@ -78,7 +79,7 @@ async def recall(context: ToolContext, wanted: Recall) -> str:
     view, limit = await context.view(), wanted.limit or context.items.usual_limit
     everything = context.visible(view.active())
     items = [item for item in everything if wanted.category in (None, item.facets.category)]
-    found = await context.found(wanted.query, items, limit)
+    found, _ = await context.found(wanted.query, items, limit)
     linked = _linked(context, view, found, wanted.depth)
     return memory_block([*found, *linked[:limit]], names(everything)) or NOTHING_FITS
 
