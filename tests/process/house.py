@@ -14,6 +14,7 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +43,7 @@ class Brain:
     def __init__(self) -> None:
         self._answers: list[tuple[str, deque[Behaviour]]] = []
         self._learned: list[tuple[str, Any]] = []
+        self.usual: Callable[[str], Behaviour] = lambda message: text("ok")
 
     def answer(self, about: str, *behaviours: Behaviour) -> None:
         """The answers to messages that hold `about`, one after another."""
@@ -57,7 +59,7 @@ class Brain:
             for about, behaviours in self._answers:
                 if behaviours and about in message_of(request):
                     return behaviours.popleft()
-            return text("ok")
+            return self.usual(message_of(request))
         if "summary" in request.body["output_config"]["format"]["schema"]["properties"]:
             return json_answer({"summary": "They talked."})
         own = request.prompt.partition(titles.OWN_MESSAGES)[2]

@@ -96,8 +96,8 @@ class DiscordServer:
         return self._world.application_id
 
     def set_back(self, ago_ms: int) -> None:
-        """From now on, all is said so many ms ago. Ids only grow, so set it back before anybody talks."""
-        self._world.ago_ms = ago_ms
+        """From now on, all is said so many ms ago."""
+        self._world.set_back(ago_ms)
 
     def add_role(self, name: str, permissions: int = TALK) -> Role:
         """A role; known to a client that connects afterwards."""

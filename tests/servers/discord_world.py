@@ -182,7 +182,7 @@ class World:
         self._last_snowflake = 0
         self._changes = 0
         self.guild_name = guild_name
-        self.ago_ms = 0
+        self._ago_ms = 0
         self.guild_id = self.snowflake()
         self.application_id = self.snowflake()
         everyone = Role(self.guild_id, "@everyone", TALK, 0)
@@ -195,10 +195,14 @@ class World:
         self.users[self.bot.id] = self.members[self.bot.id] = self.bot
 
     def snowflake(self) -> int:
-        """An id made of the time less `ago_ms`, always greater than the one before."""
-        now = (int(time.time() * 1000) - self.ago_ms - DISCORD_EPOCH_MS) << 22
+        """An id made of the time, always greater than the one before."""
+        now = (int(time.time() * 1000) - self._ago_ms - DISCORD_EPOCH_MS) << 22
         self._last_snowflake = max(now, self._last_snowflake + 1)
         return self._last_snowflake
+
+    def set_back(self, ago_ms: int) -> None:
+        """Make ids as if it were so many ms ago."""
+        self._ago_ms, self._last_snowflake = ago_ms, 0
 
     def next_change(self) -> int:
         """The next place in the order of all changes to messages."""
