@@ -18,7 +18,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.event import Event as LedgerEvent
 from discoclaw.core.item import Facets, Item, item_id
 from discoclaw.core.live import Signed
-from discoclaw.core.profile import slug
+from discoclaw.core.profile import preference_text, slug
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse, normalise
@@ -209,7 +209,7 @@ class _NoteWriter:
         """
         if any(item.active and item.kind == "preference" for item in self._with_text(value)):
             return
-        text = value if slug(value).startswith(slug(key)) else f"{key}: {value}"
+        text = value if slug(value).startswith(slug(key)) else preference_text(key, value)
         keyed = [item for item in self._draft.items.values() if item.facets.key == key]
         if not self._is_superseded([*keyed, *self._with_text(text)], "preference", text):
             self._upsert("preference", text, None if slug(value) == key else Facets(key=key))
