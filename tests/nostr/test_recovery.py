@@ -24,7 +24,7 @@ from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger, verbs
-from discoclaw.nostr.encryption import SecretBox
+from discoclaw.nostr.encryption import SecretBox, canonical, sha256
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.recovery import preview
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
@@ -36,7 +36,17 @@ from discoclaw.nostr.owner_notes import OwnerNotes
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.schemas import APP, DELETE, PREFERENCE, SUMMARY, TOOL, Codec, EventTemplate
+from discoclaw.nostr.schemas import (
+    APP,
+    DELETE,
+    ERASED,
+    PREFERENCE,
+    SUMMARY,
+    TOOL,
+    UNIQUE,
+    Codec,
+    EventTemplate,
+)
 from tests.memory.child import full_at
 from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, Clock, asides, edit, texts
@@ -516,6 +526,33 @@ class TestWhatNeverLeftTheDisk:
         report = await empty.recover(StoredRelay(*events))
         assert report.is_empty and report.warnings() == []
         assert empty.files() == before
+
+
+class TestAddressesOfEarlierVersions:
+    async def test_a_call_and_a_clear_whose_hash_leaves_out_the_padding_come_back_and_are_replaced(
+        self, lived: Lived, empty: BotMemory
+    ) -> None:
+        published = [_addressed_as_before(one) for one in lived.events]
+        old = {one.d for one in published if one.kind in UNIQUE}
+        assert len(old) == 4 and not old & {one.d for one in lived.events}
+        report = await empty.recover(StoredRelay(*published))
+        assert report.is_complete and report.warnings() == []
+        assert empty.files() == lived.files
+        async with empty.mirrored():
+            due = empty.outbox.due("ws://nowhere", 10**15, 10**6)
+        shown = {one.d for one in due if one.kind in UNIQUE and ERASED not in CODEC.decode(one)}
+        assert shown == {one.d for one in lived.events if one.kind in UNIQUE}
+        assert {one.d for one in due if one.kind in UNIQUE} - shown == old
+
+
+def _addressed_as_before(event: Event) -> Event:
+    """A tool call or clear marker under the hash of its JSON alone, any other event as it is."""
+    if event.kind not in UNIQUE:
+        return event
+    body = CODEC.decode(event)
+    hk = str(event.tag("hk"))
+    template = EventTemplate(event.kind, f"{hk}:{sha256(canonical(body))}", body, event.created_at, hk)
+    return CODEC.encode(template, event.created_at)
 
 
 class TestNotesOfTheOwner:
