@@ -7,7 +7,7 @@ DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
-.PHONY: demo run test test-disk check bench bench-recall mermaid docs lock clean
+.PHONY: demo run test test-disk check bench bench-recall mermaid nostr-client docs lock clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -39,6 +39,10 @@ mermaid: $(READY)  ## Ask Mermaid's own parser about the graphs we write (needs 
 	npm install --prefix tests/show/mermaid --no-package-lock --silent
 	$(BIN)/python -m tests.show.record
 	$(BIN)/python -m pytest tests/show/test_graph.py -q
+
+nostr-client: $(READY)  ## Let a Nostr client by others read the events we publish (needs node and npm)
+	npm install --prefix tests/nostr/client --no-package-lock --silent
+	$(BIN)/python -m pytest tests/nostr/test_other_client.py -q
 
 docs: $(READY)  ## Renew the tables in docs/commands.md and docs/designs.md
 	$(BIN)/python -m discoclaw.bot.commands.reference docs/commands.md

@@ -114,8 +114,8 @@ def recover(
     """Recover the memory that relays have, and unite it with what is here. Repeating it changes nothing.
 
     Nothing that is here is lost, and what was erased here does not come back. The exit code is 1 if the
-    recovery may be incomplete: no relay sent everything it has, something is known to be missing, or
-    something couldn't be restored.
+    recovery may be incomplete: no relay sent everything it has, something is known to be missing or was
+    withheld, or something couldn't be restored.
 
     Example: discoclaw nostr recover --dry-run
     """

@@ -93,12 +93,16 @@ class Profile:
         return replace(self, display_names=names)
 
     def with_view(self, view: View) -> "Profile":
-        """The profile with notes and preferences from a view: all active items except confidential ones."""
+        """The profile with notes and preferences from a view: all active items except confidential ones.
+
+        A preference whose text begins with its key has only the rest as its value.
+        """
         items = [item for item in view.active() if may_show(item, in_dm=True)]
         preferences: dict[str, str] = {}
         for item in items:
             if item.kind == "preference":
-                preferences[_free(item.facets.key or slug(item.text), preferences)] = item.text
+                key = _free(item.facets.key or slug(item.text), preferences)
+                preferences[key] = preference_value(key, item.text)
         notes = tuple(item.text for item in items if item.kind != "preference")
         return replace(self, notes=notes, preferences=preferences)
 
@@ -128,6 +132,17 @@ class Profile:
             raise ValueError("preferences must map text to text")
         fields.pop("is_owner", None)  # or it would be published again among the unknown keys
         return cls(names, first_seen, tuple(notes), dict(preferences), fields)
+
+
+def preference_text(key: str, value: str) -> str:
+    """What a preference says as a text of its own, without a key beside it."""
+    return f"{key}: {value}"
+
+
+def preference_value(key: str, text: str) -> str:
+    """The value in such a text, which stands beside its key. Any other text is a value as it is."""
+    start = preference_text(key, "")
+    return text.removeprefix(start) if len(text) > len(start) else text
 
 
 def _free(key: str, taken: Mapping[str, str]) -> str:

@@ -3,13 +3,17 @@
 The patterns match keys that identify themselves by their published form. Nostr secret keys are replaced in
 any case. 64 hex digits that are not a known public key are only flagged: a raw Nostr key looks like that, but
 so does a git or SHA-256 id. All other text stays as it is.
+A key counts as it looks: with invisible or look-alike characters in it, it is replaced too (`lookalikes`).
 Knows nothing about where text comes from or goes.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+
+from discoclaw.core.lookalikes import Folded, disguised, folded, has_block
 
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _NSEC = re.compile(rf"nsec1[{_BECH32}]{{58}}", re.IGNORECASE)
@@ -20,7 +24,11 @@ _HEX64 = re.compile(r"(?:(?<=0x)|(?<=0X)|(?<![0-9a-zA-Z]))[0-9a-fA-F]{64}(?![0-9
 _PEM = r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
 # user id in base64 . timestamp . HMAC, the form in Discord's developer documentation
 _DISCORD = r"(?<![\w-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"
-_OTHERS: tuple[tuple[str, re.Pattern[str]], ...] = (
+_OWN, _SECRET, _HEX = "key", "nsec", "hex"
+_Rule = tuple[str, re.Pattern[str]]
+_RULES: tuple[_Rule, ...] = (
+    ("ncryptsec", _NCRYPTSEC),
+    (_SECRET, _NSEC),
     ("private key", re.compile(_PEM, re.S)),
     ("Anthropic key", re.compile(r"sk-ant-[A-Za-z0-9_-]{16,}")),
     # A real key contains digits; a long kebab-case word that starts with "sk-" is not a key.
@@ -36,6 +44,7 @@ _OTHERS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("AWS key", re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])")),
     ("Google key", re.compile(r"AIza[A-Za-z0-9_-]{35}")),
     ("Discord token", re.compile(_DISCORD)),
+    (_HEX, _HEX64),
 )
 
 
@@ -50,6 +59,8 @@ class Redacted:
 
 _SHORTEST = 15
 """Length of the shortest secret any pattern matches. Most names are shorter and need no search."""
+_CANDIDATE = re.compile(rf"[\w.:/-]{{{_SHORTEST},}}|-----BEGIN")
+"""What every secret that a pattern matches has in it."""
 _MOST_DEEP = 32
 """Deeper nesting is cut off. No JSON of ours is that deep, so it can only be meant to exhaust the stack."""
 
@@ -70,38 +81,79 @@ def redact(
     """
     if len(text) < _SHORTEST:
         return Redacted(text)
-    redacted = flagged = False
+    found = _Redaction(known_hex, own_hex, npub_of)
+    text = found.apply(found.undisguise(text))
+    return Redacted(text, found.redacted, found.flagged)
 
-    def nsec(match: re.Match[str]) -> str:
-        nonlocal redacted
-        redacted = True
-        npub = npub_of(match[0].lower()) if npub_of else None
-        return f"[REDACTED nsec → {npub[:20]}...]" if npub else "[REDACTED nsec]"
 
-    def hex64(match: re.Match[str]) -> str:
-        nonlocal flagged
-        digits = match[0].lower()
-        if digits in known_hex:
-            return match[0]
-        flagged = True
-        return f"[FLAGGED: unknown 64-char hex {match[0][:16]}…]"
+class _Redaction:
+    """Replaces secrets in one text, and notes whether anything was `redacted` or `flagged`."""
 
-    def other(label: str) -> Callable[[re.Match[str]], str]:
-        def replace(_: re.Match[str]) -> str:
-            nonlocal redacted
-            redacted = True
-            return f"[REDACTED {label}]"
+    def __init__(
+        self,
+        known_hex: Collection[str],
+        own_hex: Collection[str],
+        npub_of: Callable[[str], str | None] | None,
+    ) -> None:
+        self.redacted = self.flagged = False
+        self._known_hex = known_hex
+        self._own_hex = own_hex
+        self._npub_of = npub_of
 
-        return replace
+    def apply(self, text: str) -> str:
+        """The text without the secrets that stand in it as they are."""
+        # Most texts have no word that is as long as a key, and need no other search.
+        for label, pattern in self._rules() if _CANDIDATE.search(text) else self._own_rules():
+            if pattern.search(text):
+                text = pattern.sub(partial(self._instead, label), text)
+        return text
 
-    for own in own_hex:  # anywhere, even inside a longer word: a leak of our own key is the worst case
-        text = re.sub(re.escape(own), other("key"), text, flags=re.IGNORECASE)
-    text = _NCRYPTSEC.sub(other("ncryptsec"), text)
-    text = _NSEC.sub(nsec, text)
-    for label, pattern in _OTHERS:
-        text = pattern.sub(other(label), text)
-    text = _HEX64.sub(hex64, text)
-    return Redacted(text, redacted, flagged)
+    def undisguise(self, text: str) -> str:
+        """The text without the secrets that look-alike or invisible characters hide from `apply`.
+
+        This comes first, because `apply` may find the beginning of such a key and leave the rest.
+        """
+        if text.isascii():
+            return text
+        parts = [(0, len(text))] if has_block(text) else disguised(text, _SHORTEST)
+        replaced: list[tuple[int, int, str]] = []
+        for start, end in parts:
+            replaced += self._replacements(text, start, folded(text[start:end]))
+        for start, end, instead in sorted(replaced, reverse=True):
+            text = text[:start] + instead + text[end:]
+        return text
+
+    def _replacements(self, text: str, offset: int, part: Folded) -> list[tuple[int, int, str]]:
+        """What to put in place of the disguised secrets of a part: start, end and the replacement."""
+        taken: list[tuple[int, int, str]] = []
+        for label, pattern in self._rules():
+            for match in pattern.finditer(part.text):
+                start, end = (offset + at for at in part.span(*match.span()))
+                is_free = all(end <= other or start >= until for other, until, _ in taken)
+                if not is_free or text[start:end].isascii():  # `apply` finds the latter
+                    continue
+                if (instead := self._instead(label, match)) != match[0]:
+                    taken.append((start, end, instead))
+        return taken
+
+    def _rules(self) -> Iterator[_Rule]:
+        yield from self._own_rules()
+        yield from _RULES
+
+    def _own_rules(self) -> Iterator[_Rule]:
+        # Anywhere, even inside a longer word: a leak of our own key is the worst case.
+        return ((_OWN, re.compile(re.escape(own), re.IGNORECASE)) for own in self._own_hex)
+
+    def _instead(self, label: str, match: re.Match[str]) -> str:
+        """What to put in place of a match of the rule with this label."""
+        if label == _HEX:
+            if match[0].lower() in self._known_hex:
+                return match[0]
+            self.flagged = True
+            return f"[FLAGGED: unknown 64-char hex {match[0][:16]}…]"
+        self.redacted = True
+        npub = self._npub_of(match[0].lower()) if label == _SECRET and self._npub_of is not None else None
+        return f"[REDACTED {label} → {npub[:20]}...]" if npub else f"[REDACTED {label}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
-from discoclaw.core.consent import UNLIMITED, Consent
+from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault, NostrError, Refused, RelayUnreachable, SettingsError
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import user_of
+from discoclaw.core.subject import user_of, user_subject
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.disk.port import PROFILES
 from discoclaw.memory.live import LiveConfig
@@ -73,6 +73,7 @@ class NostrAdapter:
         self.outbox = Outbox(config.outbox, clock=clock)
         self.relays: tuple[Relay, ...] = ()
         self._memory = memory
+        self._live = live
         self._clock = clock
         self._embedded: EmbeddedRelay | None = None
         views = Views(memory.disk, self.names, owners=config.owners, redactor=redactor, groups=config.groups)
@@ -90,7 +91,9 @@ class NostrAdapter:
         self._owner: OwnerEvents | None = None
         if live is not None:
             who = person_finder(self._people, self.names)
-            notes = OwnerNotes(memory, who, consent=consent, redactor=redactor)
+            notes = OwnerNotes(
+                memory, who, consent=consent, redactor=redactor, erased_at=self._erased_on_relays
+            )
             self._owner = OwnerEvents(config.owner, config.keys, live, notes)
             live.names = self.names
         self._stack = AsyncExitStack()
@@ -171,6 +174,7 @@ class NostrAdapter:
             self.outbox,
             clock=self._clock,
             progress=progress,
+            live=self._live,
         )
 
     async def hydrate(self) -> None:
@@ -287,6 +291,14 @@ class NostrAdapter:
         found = {user_of(subject) for subject in subjects(disk)}
         found |= {name.removesuffix(".json") for name in disk.documents(PROFILES).names()}
         return sorted(user_id for user_id in found if user_id is not None)
+
+    def _erased_on_relays(self, user_id: str) -> int:
+        """When (ms) a person's records were deleted on relays; -1 for never. Blocking.
+
+        After the loss of a disk, nothing else says that somebody was erased. Raises MemoryFault.
+        """
+        at = self.outbox.erased_at(self.names.ledger_prefix(user_subject(user_id)))
+        return at * 1000 + 999 if at is not None else NEVER
 
     def _erased(self) -> None:
         """Destroy erased bytes in the embedded relay's files, once it has the deletion requests."""

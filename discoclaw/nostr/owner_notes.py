@@ -1,6 +1,7 @@
 """The owner's notes about people, written into the people's memories as stated by the owner.
 
-A note counts once, and only if the person said or forgot nothing about it after the owner wrote it.
+A note counts once, and only if the person said or forgot nothing about it after the owner wrote it. That
+is looked up in the whole history, because after a recovery the view may lack the item that it was about.
 Knows nothing about relays, or about who may sign.
 """
 
@@ -10,16 +11,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from discoclaw.core.consent import Consent
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
+from discoclaw.core.event import Event as LedgerEvent
 from discoclaw.core.item import Facets, Item, item_id
 from discoclaw.core.live import Signed
-from discoclaw.core.profile import slug
+from discoclaw.core.profile import preference_text, slug
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse, normalise
+from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import object_of
 from discoclaw.nostr.event import Event
@@ -38,7 +41,8 @@ class OwnerNotes:
 
     `who` finds a Discord id by the name in an address, among the people that are known; it may block.
     `consent` keeps out notes about people who opted out, and notes from before a person was erased.
-    `redactor` removes secrets from notes.
+    `erased_at` returns when (ms) a person was erased as far as relays know; it may block. `redactor` removes
+    secrets from notes.
     """
 
     def __init__(
@@ -48,8 +52,10 @@ class OwnerNotes:
         *,
         consent: Consent,
         redactor: Redactor = PLAIN,
+        erased_at: Callable[[str], int] = UNLIMITED.erased_at,
     ) -> None:
         self._memory = memory
+        self._erased_at = erased_at
         self._who = who
         self._consent = consent
         self._clean = redactor.clean
@@ -66,20 +72,20 @@ class OwnerNotes:
             log.info("the owner noted something about a person who is not known here: %s", name[:80])
             return False
         subject = user_subject(user_id)
-        if not self._consent.may_keep(user_id, at_ms):
+        erased_at = await asyncio.to_thread(self._erased_at, user_id)
+        if not self._consent.may_keep(user_id, at_ms) or at_ms <= erased_at:
             log.info("the owner noted something about a person who opted out or was erased since")
             return False
         notes = _parse_notes(content, self._clean)
-        history = await self._memory.history(subject)
-        sources = {one: source for commit in history.commits.values() for one, source in _sources(commit)}
-        if any(one.d == event.d and not one.signed.older_than(_signed(event)) for one in sources.values()):
+        known = _Known((await self._memory.history(subject)).commits.values())
+        if known.has_taken(event):
             return True
         origin = Origin("stated", said_at=at_ms, evidence="the owner's note")
 
         def write(draft: Draft) -> None:
             if not self._consent.may_keep(user_id, at_ms):
                 raise Refused("the person was erased since, or opted out")
-            _NoteWriter(draft, origin, sources).write(notes)
+            _NoteWriter(draft, origin, known).write(notes)
 
         source = {"d": event.d, "created_at": event.created_at, "id": event.id}
         await self._memory.change(subject, "noted by the owner", write, by=BY, event=source)
@@ -94,17 +100,54 @@ class _NoteSource:
     signed: Signed
 
 
-def _signed(event: Event) -> Signed:
-    return Signed(event.created_at, event.id)
-
-
-def _sources(commit: Commit) -> list[tuple[str, _NoteSource]]:
-    """For a commit that came from an owner's event, the ids of the commit's own events with that source."""
-    source = commit.metadata.get("event")
-    match source if commit.metadata.get("by") == BY else None:
+def _source(commit: Commit) -> _NoteSource | None:
+    match commit.metadata.get("event") if commit.metadata.get("by") == BY else None:
         case {"d": str(d), "created_at": int(at), "id": str(id_)}:
-            return [(event.id, _NoteSource(d, Signed(at, id_))) for event in commit.events]
-    return []
+            return _NoteSource(d, Signed(at, id_))
+    return None
+
+
+class _Known:
+    """What a history says about notes and items, whether a view has them or not.
+
+    `sources` are the owner's events that events of the ledger came from, by the latter's ids.
+    """
+
+    def __init__(self, commits: Iterable[Commit]) -> None:
+        self.sources: dict[str, _NoteSource] = {}
+        self._decided: dict[str, int] = {}
+        self._items: dict[str, set[str]] = {}
+        for commit in commits:
+            source = _source(commit)
+            for event in commit.events:
+                if source is not None:
+                    self.sources[event.id] = source
+                self._add(event, source)
+
+    def _add(self, event: LedgerEvent, source: _NoteSource | None) -> None:
+        item, author = event.ext.get("item"), event.ext.get("facets", {}).get("author")
+        if not isinstance(item, Mapping) or not isinstance(key := item.get("id"), str):
+            return
+        if "link" in event.ext:
+            return  # which says nothing about the item itself
+        if isinstance(text := item.get("text"), str):
+            self._items.setdefault(_plain(text), set()).add(key)
+        if source is None and author == "stated":
+            self._decided[key] = max(ms_of_iso(event.timestamp), self._decided.get(key, -1))
+
+    def has_taken(self, event: Event) -> bool:
+        """Whether this event of the owner, or a later one at its address, is in the history."""
+        signed = Signed(event.created_at, event.id)
+        return any(one.d == event.d and not one.signed.older_than(signed) for one in self.sources.values())
+
+    def decided_at(self, kind: str, text: str) -> int:
+        """When (ms) the person last stated or forgot an item that had this text once; -1 for never."""
+        items = {item_id(kind, text), *self._items.get(_plain(text), ())}
+        return max(self._decided.get(one, -1) for one in items)
+
+
+def _plain(text: str) -> str:
+    return normalise(collapse(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +183,13 @@ def _parse_notes(content: str, clean: Callable[[str], str]) -> _Notes:
 
 
 class _NoteWriter:
-    """Writes the owner's notes into a draft. `sources` say which of its events came from earlier notes."""
+    """Writes the owner's notes into a draft, as far as what is `known` of its history allows."""
 
-    def __init__(self, draft: Draft, origin: Origin, sources: Mapping[str, _NoteSource]) -> None:
+    def __init__(self, draft: Draft, origin: Origin, known: _Known) -> None:
         self._draft = draft
         self._before = draft.view
         self._origin = origin
-        self._sources = sources
+        self._known = known
 
     def write(self, notes: _Notes) -> None:
         for text in notes.notes:
@@ -166,25 +209,25 @@ class _NoteWriter:
         """
         if any(item.active and item.kind == "preference" for item in self._with_text(value)):
             return
-        text = value if slug(value).startswith(slug(key)) else f"{key}: {value}"
+        text = value if slug(value).startswith(slug(key)) else preference_text(key, value)
         keyed = [item for item in self._draft.items.values() if item.facets.key == key]
         if not self._is_superseded([*keyed, *self._with_text(text)], "preference", text):
             self._upsert("preference", text, None if slug(value) == key else Facets(key=key))
 
     def _with_text(self, text: str) -> list[Item]:
-        plain = normalise(collapse(text))
+        plain = _plain(text)
         return [item for item in self._draft.items.values() if normalise(item.text) == plain]
 
     def _is_superseded(self, items: Iterable[Item], kind: str, text: str) -> bool:
         """Whether the person stated or forgot this after the owner noted it."""
         view, at = self._before, self._origin.said_at
         for item in items:
-            source = self._sources.get(view.last_event.get(item.id, ""))
+            source = self._known.sources.get(view.last_event.get(item.id, ""))
             # For an item from an earlier note, the time of that note counts, not when we wrote it.
             when = source.signed.at * 1000 if source is not None else item.updated_at
             if when > at and (not item.active or item.facets.author == "stated"):
                 return True
-        return view.forgotten.get(item_id(kind, text), -1) > at
+        return max(view.forgotten.get(item_id(kind, text), -1), self._known.decided_at(kind, text)) > at
 
     def _upsert(self, kind: str, text: str, facets: Facets | None = None) -> None:
         try:

@@ -1,12 +1,12 @@
 """The event kinds that are published: templates, the codec that signs and reads, and which version counts.
 
     30078  ledger records, profiles, groups, the inventory of what is mirrored  NIP-44     (Snowclaw, NIP-78)
-    30093  aman_preference          a person's preferences, as text             secretbox  newest version
-    counts 30094  aman_summary             a conversation's rolling summary            secretbox  newest
-    version counts 30095  aman_tool_history        one tool call                               secretbox
-    `d` unique by content 30096  aman_clear_context       hides earlier summaries and tool calls
-    secretbox  `d` unique by content 30097  aman_subscription_state  a channel's topics
-    secretbox  newest version counts 5      deletion requests (NIP-09)
+    30093  aman_preference          a person's preferences, as text             secretbox  newest counts
+    30094  aman_summary             a conversation's rolling summary            secretbox  newest counts
+    30095  aman_tool_history        one tool call                               secretbox  `d` hashes it
+    30096  aman_clear_context       hides earlier summaries and tool calls      secretbox  `d` hashes it
+    30097  aman_subscription_state  a channel's topics                          secretbox  newest counts
+    5      deletion requests (NIP-09)
 
 Our own fields begin with `x_`: readers of both schemas accept unknown fields. Times are in whole seconds. An
 event's `created_at` equals its `ts` tag and strictly rises from version to version of an address. So two
@@ -16,7 +16,7 @@ Pure: knows nothing about relays or files.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from discoclaw.core.errors import NostrError, UnreadableContent
@@ -45,7 +45,7 @@ KIND_NAMES: Mapping[int, str] = {
     TOPICS: "aman_subscription_state",
 }
 UNIQUE = (TOOL, CLEAR)
-"""Kinds whose address is a hash of their payload, so that an address never has a second version."""
+"""Kinds whose address is a hash of their content, so that an address never has a second version."""
 OWN_KINDS = (APP, *KIND_NAMES)
 """The kinds that the bot writes, apart from deletion requests."""
 VERSION: Final = "1"
@@ -90,14 +90,25 @@ class EventTemplate:
 def unique(
     kind: int, hk: str, body: Mapping[str, Any], *, salt: str, at: int, plaintext_ok: bool = False
 ) -> EventTemplate:
-    """The template of a tool call or clear marker, whose address is the SHA-256 of its payload.
+    """The template of a tool call or clear marker, whose address ends in the SHA-256 of its content.
 
+    That is exactly what a reader decrypts, so that everybody who can read the event can check its address.
     `salt` is a keyed hash of the payload. Without it, anybody who sees the address could guess short
-    payloads.
+    payloads. Earlier versions left out the padding, so
+    no reader of ours insists on it.
     """
     # Aman hashes the payload as serialised, in field order, so the salt has to be part of it.
     payload = {**body, "x_salt": salt} if salt else dict(body)
-    return EventTemplate(kind, f"{hk}:{sha256(canonical(payload))}", payload, at, hk, plaintext_ok)
+    template = EventTemplate(kind, hk, payload, at, hk, plaintext_ok)
+    return replace(template, d=f"{hk}:{sha256(content_of(template, canonical(payload)))}")
+
+
+def content_of(template: EventTemplate, text: str) -> str:
+    """The content of an event before its encryption, given its JSON.
+
+    Padding hides its length. An address that is a hash has to fit the plaintext too, so it goes without.
+    """
+    return text if template.kind in UNIQUE and template.plaintext_ok else padded(text)
 
 
 def tombstone(kind: int, d: str) -> EventTemplate:
@@ -154,7 +165,7 @@ class Codec:
         }
         text, plain = check_length(canonical(body)), self.allow_plaintext and template.plaintext_ok
         tags = aman_tags(kind, d, template.hk, ts, encrypted=not plain)
-        return self.keys.sign(kind, text if plain else self.box.seal(padded(text)), tags, ts)
+        return self.keys.sign(kind, text if plain else self.box.seal(content_of(template, text)), tags, ts)
 
     def deletion(self, gone: Sequence["Deletion"], ts: int) -> Event:
         """A request to delete addresses (NIP-09): all versions whose id is known, and everything up to `ts`.

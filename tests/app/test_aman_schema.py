@@ -64,9 +64,14 @@ def tag(event: Event, name: str) -> str:
     return str(dict(event["tags"])[name])
 
 
+def decrypted(event: Event, key: str = BOX_KEY) -> bytes:
+    """What any program with the key reads."""
+    return bytes(SecretBox(bytes.fromhex(key)).decrypt(base64.b64decode(event["content"])))
+
+
 def opened(event: Event, key: str = BOX_KEY) -> str:
     """The plaintext, without the spaces that hide its length."""
-    return SecretBox(bytes.fromhex(key)).decrypt(base64.b64decode(event["content"])).decode().rstrip(" ")
+    return decrypted(event, key).decode().rstrip(" ")
 
 
 def seen(event: Event) -> dict[str, Any]:
@@ -116,8 +121,8 @@ class TestWhatAnotherProgramReads:
                 assert of_kind(relay, kind), name
                 for event in of_kind(relay, kind):
                     ending = ending and f":{ending}"
-                    hk, text = tag(event, "hk"), opened(event)
-                    end = ending or f":{hashlib.sha256(text.encode()).hexdigest()}"
+                    hk, content = tag(event, "hk"), decrypted(event)
+                    end = ending or f":{hashlib.sha256(content).hexdigest()}"
                     at = str(event["created_at"])
                     tags = [["d", hk + end], ["k", name], ["hk", hk], ["v", "1"], ["ts", at]]
                     assert event["tags"] == [*tags, ["enc", "secretbox-v1"]]

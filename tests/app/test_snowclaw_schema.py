@@ -132,7 +132,9 @@ class TestPeople:
             await sent(world)
             kept = file(world, "profiles", world.ann)
             assert kept["notes"] == ["Leads the core team."]
-            assert kept["preferences"] == {"language": "language: German"}
+            assert kept["preferences"] == {"language": "German"}
+            (ours,) = [event for event in held(relay, NPUB) if event["pubkey"] == BOT.public]
+            assert opened(ours)["preferences"] == {"language": "German"}
             await world.end()
             shutil.rmtree(world.folder / "data")
             await world.restart(nostr_mode="canonical")

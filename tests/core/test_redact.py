@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discoclaw.core.lookalikes import _table, folded
 from discoclaw.core.redact import redact
 from tests.core.builders import MODEST
 
@@ -145,6 +146,115 @@ class TestKeysOfOthers:
     def test_two_private_keys_leave_the_text_between_them(self) -> None:
         key = PEM.format("EC ", "")
         assert redact(f"{key} and {key}").text == "[REDACTED private key] and [REDACTED private key]"
+
+
+SHOWN = _table()
+INVISIBLE = "".join(one for one, shown in SHOWN.items() if not shown)
+LOOKALIKES = {
+    letter: "".join(one for one, shown in SHOWN.items() if shown == letter)
+    for letter in {shown for shown in SHOWN.values() if len(shown) == 1}
+}
+
+
+@st.composite
+def disguises(draw: st.DrawFn) -> tuple[str, str]:
+    """A secret, and the same with look-alike and invisible characters in it."""
+    secret = draw(SECRETS | st.just(HEX))
+    places = range(len(secret))
+    found = list(secret)
+    for at in draw(st.sets(st.sampled_from(places), max_size=12)):
+        found[at] = draw(st.sampled_from(LOOKALIKES.get(secret[at], secret[at])))
+    for at in draw(st.sets(st.sampled_from(places[1:]), min_size=1, max_size=12)):
+        found[at] = draw(st.text(INVISIBLE, min_size=1, max_size=3)) + found[at]
+    return secret, "".join(found)
+
+
+def disguised(secret: str, number: int) -> str:
+    """A secret in one of a few disguises, the same each time."""
+    if number == 0:
+        return "\u200b".join(secret)
+    others = [LOOKALIKES.get(letter, letter) for letter in secret]
+    return "".join(letters[number % len(letters)] for letters in others)
+
+
+class TestDisguises:
+    """Characters that show nothing, or look like others, hide no key."""
+
+    @pytest.mark.parametrize("number", range(4))
+    @pytest.mark.parametrize(
+        ("secret", "label"),
+        [
+            (NSEC, "nsec"),
+            ("ncryptsec1" + BECH32 * 4, "ncryptsec"),
+            ("sk-ant-api03-" + "aB3_-" * 19, "Anthropic key"),
+            ("sk-proj-" + "aB3_" * 20, "API key"),
+            ("sk_live_" + "aB3" * 8, "Stripe key"),
+            ("ghp_" + "aB3" * 12, "GitHub token"),
+            ("glpat-" + "aB3" * 7, "GitLab token"),
+            ("hf_" + "aB3" * 12, "Hugging Face token"),
+            ("npm_" + "aB3" * 12, "npm token"),
+            ("xoxb-" + "123-aB3" * 5, "Slack token"),
+            ("https://discord.com/api/webhooks/123/" + "aB3_" * 12, "webhook"),
+            ("eyJ" + "aB3" * 5 + ".eyJ" + "aB3" * 5 + "." + "aB3" * 9, "JSON web token"),
+            ("AKIA" + "ABCD1234" * 2, "AWS key"),
+            ("AIza" + "aB3-_" * 7, "Google key"),
+            ("MTIz" + "aB3" * 7 + ".Gabc_-." + "aB3" * 10, "Discord token"),
+            (PEM.format("RSA ", ""), "private key"),
+        ],
+        ids=lambda value: value[:14].strip("-") if isinstance(value, str) else str(value),
+    )
+    def test_each_known_form_is_replaced_as_a_whole(self, secret: str, label: str, number: int) -> None:
+        done = redact(f"вот: {disguised(secret, number)} пока", npub_of=None)
+        assert done.text == f"вот: [REDACTED {label}] пока"
+        assert (done.redacted, done.flagged) == (True, False)
+
+    @pytest.mark.parametrize("number", range(3))
+    def test_not_one_digit_of_our_own_secret_is_shown(self, number: int) -> None:
+        assert redact(disguised(HEX, number), own_hex={HEX}).text == "[REDACTED key]"
+        assert redact(disguised("s3cret+key/" * 3, number), own_hex={"s3cret+key/" * 3}).redacted
+
+    @pytest.mark.parametrize("number", range(3))
+    def test_sixty_four_digits_are_flagged_unless_they_are_a_known_key(self, number: int) -> None:
+        text = f"key {disguised(HEX, number)}"
+        assert redact(text).text == f"key [FLAGGED: unknown 64-char hex {HEX[:16]}…]"
+        known = redact(text, known_hex={HEX})
+        assert (known.text, known.redacted, known.flagged) == (text, False, False)
+
+    @MODEST
+    @given(AROUND, BETWEEN, disguises(), BETWEEN, AROUND)
+    def test_no_longer_piece_of_a_secret_survives(
+        self, before: str, one: str, secret: tuple[str, str], other: str, after: str
+    ) -> None:
+        plain, hidden = secret
+        done = redact(before + one + hidden + other + after)
+        assert done.redacted or done.flagged
+        left, beside = folded(done.text).text, folded(before + after).text
+        pieces = {plain[i : i + 20] for i in range(len(plain) - 19)} - {"-----BEGIN PRIVATE KEY-----"}
+        assert [piece for piece in pieces if piece in left and piece not in beside] == []
+        again = redact(done.text)
+        assert (again.text, again.redacted, again.flagged) == (done.text, False, False)
+
+    @MODEST
+    @given(st.text(st.sampled_from([*SHOWN, *" .-\nabжд漢"]), max_size=200))
+    def test_text_of_such_characters_without_a_key_comes_back_unchanged(self, text: str) -> None:
+        done = redact(text)
+        assert (done.text, done.redacted, done.flagged) == (text, False, False)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Высокопревосходительство, посмотрите на https://example.com/очень/длинный/путь?запрос=1",
+            "Αποτελεσματικότητα και ευχαριστώ πολύ, ηλεκτροεγκεφαλογραφήματος!",
+            "ＡＢＣ株式会社のｗｅｂサイトは、ｈｔｔｐｓ：／／ｅｘａｍｐｌｅ．ｃｏｍ です。",
+            "𝒯𝒽𝒾𝓈 𝒾𝓈 𝒿𝓊𝓈𝓉 𝓈𝑜𝓂𝑒 𝒻𝒶𝓃𝒸𝓎 𝓉𝑒𝓍𝓉-𝓌𝒾𝓉𝒽𝑜𝓊𝓉-𝒶-𝓀𝑒𝓎",
+            "👩‍💻👨‍👩‍👧‍👦❤️‍🔥 — “quoted” ‘words’ … so\u00adft hy\u00adphens-everywhere-in-a-long-word",
+            "می\u200cخواهم دربارهٔ پروژه حرف بزنم",
+            "————————BEGIN———————— and ‑‑‑‑‑BEGIN PUBLIC KEY‑‑‑‑‑",
+        ],
+    )
+    def test_ordinary_talk_comes_back_unchanged(self, text: str) -> None:
+        done = redact(text)
+        assert (done.text, done.redacted, done.flagged) == (text, False, False)
 
 
 class TestRedaction:

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import NostrError
 from discoclaw.core.event import encode_line
+from discoclaw.core.redact import Redactor
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import LEDGERS, ROLLING
 from discoclaw.nostr.encryption import SecretBox, canonical
 from discoclaw.nostr.event import MAX_PLAINTEXT, Event, verified
 from discoclaw.nostr.names import INVENTORY, LEDGER
+from discoclaw.nostr.outgoing import ledger_view
 from discoclaw.nostr.outgoing.compare import MAX_UNITS, inventory
 from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry, UnitInventory
 from discoclaw.nostr.outgoing.signing import (
@@ -151,6 +153,29 @@ class TestPublishing:
             (event,) = ledger_events(setup.sent())
             assert CODEC.decode(event)["line"] == 2
             assert len(Relay().take(setup.sent()).holds()) == 0
+            await setup.mirror.close()
+
+    async def test_under_new_rules_of_what_is_withheld_every_record_is_looked_at_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An older version withheld the commits of the owner's notes, and let keys in disguise through."""
+        was_secret = Redactor(own=frozenset({"User leads the core team."}))
+        is_secret = Redactor(own=frozenset({"User prefers a disguise."}))
+        monkeypatch.setattr(ledger_view, "RULES", 1)
+        with mirror_setup(tmp_path, redactor=was_secret) as setup:
+            await setup.memory.change(ANN, "why", remember("User leads the core team."))
+            await setup.memory.change(ANN, "why", remember("User prefers a disguise."))
+            await setup.mirror.push()
+            relay = Relay(obeys=False).take(setup.sent())
+            assert "core team" not in relay.says() and "disguise" in relay.says()
+            await setup.mirror.close()
+        monkeypatch.undo()
+        with mirror_setup(tmp_path, redactor=is_secret) as setup:
+            await setup.mirror.push()
+            relay.take(setup.sent())
+            assert "core team" in relay.says() and "disguise" not in relay.says()
+            await setup.mirror.push()
+            assert setup.sent() == []
             await setup.mirror.close()
 
     async def test_a_restart_finds_what_changed_meanwhile(self, tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.draft import Origin
@@ -17,6 +20,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.profile import Profile
 from discoclaw.core.subject import user_subject
+from discoclaw.core.text import collapse
 from discoclaw.memory.live import SIGNED, LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
@@ -36,6 +40,10 @@ NOW_S = NOW // 1000
 APP = 30078
 HOME = Place("channel", "9", "9", "general", private=False)
 ANNS = f"snowclaw:memory:npub:{NAMES.user('123')[:32]}"
+
+
+KEYS_OF_PREFERENCES = st.from_regex("[abcü][abcü1-]{0,7}", fullmatch=True)
+VALUES = st.text("xyzéß -.", min_size=1, max_size=20).filter(lambda text: text == collapse(text).strip())
 
 
 def signed(content: Any, d: str = address(GLOBAL), *, at: int = 0, by: Keys = OWNER, **tags: str) -> Event:
@@ -421,6 +429,24 @@ class TestNotes:
         record = Profile().with_view(await bot.memory.view(ANN)).to_json()
         await bot.take(signed(record, ANNS, at=1), sealed(record, ANNS, at=2))
         assert commits_of(bot.memory) == before
+
+    @given(st.dictionaries(KEYS_OF_PREFERENCES, VALUES, max_size=4))
+    def test_of_preferences_are_published_as_they_were_noted_and_taken_once(
+        self, preferences: dict[str, str]
+    ) -> None:
+        async def work(root: Path) -> None:
+            bot = Bot(root)
+            await bot.take(signed({"preferences": preferences}, ANNS))
+            record = Profile().with_view(await bot.memory.view(ANN)).to_json()
+            assert record["preferences"] == preferences
+            before = (root / "ledger" / f"{ANN}.jsonl").read_bytes() if preferences else b""
+            await bot.take(signed(record, ANNS, at=1))
+            assert Profile().with_view(await bot.memory.view(ANN)).to_json() == record
+            assert not preferences or (root / "ledger" / f"{ANN}.jsonl").read_bytes() == before
+            bot.memory.close()
+
+        with TemporaryDirectory() as folder:
+            asyncio.run(work(Path(folder)))
 
     async def test_carry_no_secrets_into_memory(self, bot: Bot) -> None:
         secret = STRANGER.nsec()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.errors import MemoryFault, Refused, RelayUnreachable
 from discoclaw.core.event import Ref
 from discoclaw.core.profile import Group, Profile
@@ -19,10 +20,11 @@ from discoclaw.core.redact import PLAIN
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger, verbs
-from discoclaw.nostr.encryption import SecretBox
+from discoclaw.nostr.encryption import SecretBox, canonical, sha256
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.recovery import preview
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
@@ -30,10 +32,21 @@ from discoclaw.nostr.outgoing.delivery import Delivery
 from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.payloads import Payloads
 from discoclaw.nostr.outgoing.views import Views
+from discoclaw.nostr.owner_notes import OwnerNotes
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.schemas import APP, DELETE, PREFERENCE, SUMMARY, TOOL, Codec, EventTemplate
+from discoclaw.nostr.schemas import (
+    APP,
+    DELETE,
+    ERASED,
+    PREFERENCE,
+    SUMMARY,
+    TOOL,
+    UNIQUE,
+    Codec,
+    EventTemplate,
+)
 from tests.memory.child import full_at
 from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, Clock, asides, edit, texts
@@ -47,6 +60,7 @@ from tests.nostr.recovery_kit import (
     DM,
     KEYS,
     NAMES,
+    STATED,
     BotMemory,
     StoredRelay,
     of_kind,
@@ -488,9 +502,8 @@ class TestWhatNeverLeftTheDisk:
             bot.lose()
             with bot:
                 report = await bot.recover(StoredRelay(*events))
-                assert report.is_complete and "1 record never left the disk" in warning(
-                    report, "confidential"
-                )
+                assert "1 record never left the disk" in warning(report, "confidential")
+                assert not report.is_complete
                 loaded = lines_of(bot, ANN)
                 assert loaded.damage == ()
                 assert [one for one in loaded.records if one in before] == [
@@ -503,7 +516,8 @@ class TestWhatNeverLeftTheDisk:
                 assert (coding.head, coding.base) == (before[0].id, before[0].id)
                 assert await texts(bot.memory, ANN, branch="coding") == ["likes tea"]
                 await bot.change(ANN, "goes on")
-                assert (await bot.recover(StoredRelay(*events))).is_empty
+                again = await bot.recover(StoredRelay(*events))
+                assert again.is_empty and not again.is_complete
 
     async def test_where_the_disk_is_still_there_nothing_is_mended(self, empty: BotMemory) -> None:
         await empty.change(ANN, "has a secret", marked="confidential")
@@ -512,6 +526,74 @@ class TestWhatNeverLeftTheDisk:
         report = await empty.recover(StoredRelay(*events))
         assert report.is_empty and report.warnings() == []
         assert empty.files() == before
+
+
+class TestAddressesOfEarlierVersions:
+    async def test_a_call_and_a_clear_whose_hash_leaves_out_the_padding_come_back_and_are_replaced(
+        self, lived: Lived, empty: BotMemory
+    ) -> None:
+        published = [_addressed_as_before(one) for one in lived.events]
+        old = {one.d for one in published if one.kind in UNIQUE}
+        assert len(old) == 4 and not old & {one.d for one in lived.events}
+        report = await empty.recover(StoredRelay(*published))
+        assert report.is_complete and report.warnings() == []
+        assert empty.files() == lived.files
+        async with empty.mirrored():
+            due = empty.outbox.due("ws://nowhere", 10**15, 10**6)
+        shown = {one.d for one in due if one.kind in UNIQUE and ERASED not in CODEC.decode(one)}
+        assert shown == {one.d for one in lived.events if one.kind in UNIQUE}
+        assert {one.d for one in due if one.kind in UNIQUE} - shown == old
+
+
+def _addressed_as_before(event: Event) -> Event:
+    """A tool call or clear marker under the hash of its JSON alone, any other event as it is."""
+    if event.kind not in UNIQUE:
+        return event
+    body = CODEC.decode(event)
+    hk = str(event.tag("hk"))
+    template = EventTemplate(event.kind, f"{hk}:{sha256(canonical(body))}", body, event.created_at, hk)
+    return CODEC.encode(template, event.created_at)
+
+
+class TestNotesOfTheOwner:
+    @pytest.mark.parametrize("named", [True, False], ids=["named by the stub", "of an older version"])
+    async def test_one_that_was_withheld_does_not_come_back_after_it_was_forgotten(
+        self, tmp_path: Path, named: bool
+    ) -> None:
+        with BotMemory(tmp_path / "data") as bot:
+            await bot.change(ANN, "likes tea")
+            at = bot.clock() // 1000
+            event = KEYS.sign(APP, '{"notes":["Leads the team."]}', [["d", "snowclaw:memory:npub:123"]], at)
+            notes = OwnerNotes(bot.memory, str, consent=UNLIMITED)
+            assert await notes.add(event, event.content)
+            bot.clock.forward(minutes=1)
+            forget = lambda draft: draft.deprecate([*draft.items.values()][-1], STATED)  # noqa: E731
+            await bot.memory.change(ANN, "forgotten", forget, by="command")
+            _, noted, _ = lines_of(bot, ANN).records
+            published = [_withheld(one, noted.id, named) for one in await bot.published()]
+            bot.lose()
+            with bot:
+                report = await bot.recover(StoredRelay(*published))
+                assert "1 record never left the disk" in warning(report, "contain a key")
+                assert not report.is_complete
+                live = LiveConfig(bot.memory.disk.documents(""), clock=bot.clock)
+                live.load()
+                assert live.fresh(event.d, event.created_at, event.id) is not named
+                notes = OwnerNotes(bot.memory, str, consent=UNLIMITED)
+                assert await notes.add(event, event.content)
+                assert await texts(bot.memory, ANN) == ["likes tea"]
+
+
+def _withheld(event: Event, record_id: str, named: bool) -> Event:
+    """The event of this record as a stub, any other as it is. `named`: with the owner's event in it."""
+    if event.d != NAMES.record(ANN, record_id):
+        return event
+    body = CODEC.decode(event)
+    record = body.pop("record")
+    stub = {**body, "withheld": True, "id": record_id, "parent": record["parent_id"], "reason": "secret"}
+    if named:
+        stub["event"] = record["metadata"]["event"]
+    return CODEC.encode(EventTemplate(APP, event.d, stub), event.created_at)
 
 
 class TestWhatAClearHides:

@@ -20,7 +20,7 @@ from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import CURSORS, PROFILES, ROLLING
 from discoclaw.memory.people.tool_log import LONGEST, call_of
-from discoclaw.nostr.encryption import canonical, sha256
+from discoclaw.nostr.encryption import canonical, padded, sha256
 from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outgoing.ledger_view import split
@@ -300,7 +300,7 @@ class TestTools:
             ("group_id", G),
             ("created_at", SECOND),
         ]
-        assert template.d == f"group:{G}:{sha256(canonical(template.body))}"
+        assert template.d == f"group:{G}:{sha256(padded(canonical(template.body)))}"
         assert template.at == SECOND
         body = template.body
         line = {"id": body["x_id"], "at": body["x_ms"], "tool": body["tool_name"], "ok": body["success"]}
@@ -396,7 +396,7 @@ class TestConversations:
             ("sender_id", U),
             ("created_at", SECOND),
         ]
-        assert template.d == f"group:{G}:{sha256(canonical(template.body))}"
+        assert template.d == f"group:{G}:{sha256(padded(canonical(template.body)))}"
         body = template.body
         line = {"id": body["x_id"], "at": body["x_ms"], "session": body["x_session"], "by": body["x_by"]}
         assert clear_of(line) == clear

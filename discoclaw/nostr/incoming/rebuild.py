@@ -16,6 +16,7 @@ from typing import Any
 
 from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema, UnreadableContent
 from discoclaw.core.event import Commit, Record, Ref, record_of_json
+from discoclaw.core.live import Signed
 from discoclaw.core.order import in_order
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.memory.disk.files import safe_id
@@ -30,12 +31,16 @@ MAX_PARTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RebuiltLine:
-    """A line of a ledger: its number from 0, and its record, or id and parent of a withheld one."""
+    """A line of a ledger: its number from 0, and its record, or id and parent of a withheld one.
+
+    `source` has address, time and id of the owner's event from which a withheld record came.
+    """
 
     number: int
     id: str
     record: Record | None
     parent: str | None = None
+    source: tuple[str, Signed] | None = None
 
 
 @dataclass(slots=True)
@@ -148,11 +153,12 @@ def _line(group: Sequence[DecryptedEvent], names: Names) -> tuple[str, RebuiltLi
     first = min(group, key=lambda one: len(one.event.d))  # the others end in the number of their part
     subject, number = _subject(first.body), _number(first.body, "line")
     record: Record | None = None
-    parent = None
+    parent, source = None, None
     if first.body.get("withheld") is True:
         key, parent, parts = first.body.get("id"), first.body.get("parent"), [first]
         if not isinstance(key, str) or not isinstance(parent, str | None):
             raise UnreadableContent("it stands for a withheld record without naming it")
+        source = _source(first.body.get("event"))
     else:
         parts, value = _joined(group, first)
         record = record_of_json(value)
@@ -160,7 +166,15 @@ def _line(group: Sequence[DecryptedEvent], names: Names) -> tuple[str, RebuiltLi
     for part, one in enumerate(parts):
         if one.event.d != names.record(subject, key, part):
             raise UnreadableContent("its address is not that of its record")
-    return subject, RebuiltLine(number, key, record, parent)
+    return subject, RebuiltLine(number, key, record, parent, source)
+
+
+def _source(value: object) -> tuple[str, Signed] | None:
+    """Address, time and id of the owner's event in a stub; None if it has none."""
+    match value:
+        case {"d": str(d), "created_at": int(at), "id": str(id_)}:
+            return d, Signed(at, id_)
+    return None
 
 
 def _joined(group: Sequence[DecryptedEvent], first: DecryptedEvent) -> tuple[list[DecryptedEvent], Any]:

@@ -7,6 +7,9 @@
     5  compare  with the inventory of what was published: was anything rolled back?   (rollback)
     6  adopt    the outbox learns what is published already, and which relay has it
 
+A record that was withheld is lost with the disk, and so is what the person decided about it. If it came from
+an owner's event, that event is marked as applied (`memory/live`), so that it is not applied again.
+
 A relay that can't be reached, or doesn't end its answer, does not count as empty: the report says so. If
 no relay can be reached, nothing is done. Recovery is idempotent, and after a kill it starts again from the
 beginning. Views are written before ledgers because the followers of the ledgers read them. Knows nothing
@@ -29,6 +32,7 @@ from discoclaw.core.subject import group_of, group_subject, user_of, user_subjec
 from discoclaw.memory.disk.files import in_thread, render_json
 from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.gather import Gathered, OnProgress, ReadableRelay, Stage, gather
@@ -63,8 +67,11 @@ async def recover(
     *,
     clock: Clock,
     progress: OnProgress | None = None,
+    live: LiveConfig | None = None,
 ) -> RecoveryReport:
     """Restore what relays have. `memory` and `outbox` are open, and nobody else uses them yet.
+
+    `live` remembers which events of the owner were applied; without it, only its file is changed.
 
     Raises RelayUnreachable when no relay can be read, Refused when memory is off, and MemoryFault when the
     disk fails: each file is then either complete or untouched, and calling it again continues.
@@ -77,6 +84,7 @@ async def recover(
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
     files = await _put_views(found, to)
     shown = await asyncio.to_thread(_subjects_with_views, disk)
+    await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
     stage = Stage("writing", progress, len(found.content.ledgers))
     written: dict[str, RestoredLedger] = {}
     # All writers take from one iterator, so a large ledger holds up only one of them.
@@ -166,6 +174,23 @@ async def _gathered(
     return await gather(
         relays, codec, names, subjects=subjects, tombstones=tombstones, on_progress=on_progress
     )
+
+
+async def _mark_applied(found: Gathered, disk: Disk, live: LiveConfig | None, clock: Clock) -> None:
+    """Mark the owner's events from which withheld records came as applied. Raises MemoryFault."""
+    lines = (line for ledger in found.content.ledgers.values() for line in ledger.lines)
+    sources = [line.source for line in lines if line.source is not None]
+    if not sources:
+        return
+    if live is None:
+        live = LiveConfig(disk.documents(""), clock=clock)
+        await in_thread(live.load)
+    for address, signed in sources:
+        live.take(address, signed.at, signed.id)
+    if not await live.save():
+        raise MemoryFault(
+            "cannot store which events of the owner were applied; check the disk and recover again"
+        )
 
 
 async def _put_views(found: Gathered, to: Destination) -> list[str]:

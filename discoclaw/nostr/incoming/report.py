@@ -77,9 +77,9 @@ class RecoveryReport:
         """Whether it is everything, as far as we can know.
 
         At least one relay served everything it has, nothing in the inventory is missing, and nothing was
-        refused or lost.
+        refused, lost or withheld.
         """
-        has_gaps = any(one.refused or one.lost for one in self.ledgers)
+        has_gaps = any(one.refused or one.lost or one.withheld for one in self.ledgers)
         return any(one.complete for one in self.relays) and not self.shortfall and not has_gaps
 
     def warnings(self) -> list[str]:

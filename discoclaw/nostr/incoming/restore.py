@@ -85,7 +85,7 @@ def preview_ledger(found: RebuiltLedger, here: Log, erased_at: int) -> RestoredL
     kept = [one for one in records if ms_of_iso(one.timestamp) > erased_at]
     new = sum(not lines or encode_line(one).rstrip(b"\n") not in lines for one in kept)
     _, gaps = with_mends(kept, known, found.withheld)
-    withheld = len(found.withheld.keys() - known)
+    withheld = len(found.withheld.keys() - _ids(content, mended=False))
     return RestoredLedger(found.subject, bool(content), new, gaps, withheld, len(records) - len(kept))
 
 
@@ -98,14 +98,17 @@ def _read(lines: Log) -> bytes:
         ) from error
 
 
-def _ids(content: bytes) -> frozenset[str]:
-    """The ids that a ledger's lines claim, and those that its mends accept as lost. Nothing is verified."""
+def _ids(content: bytes, *, mended: bool = True) -> frozenset[str]:
+    """The ids that a ledger's lines claim, and (`mended`) those that its mends accept as lost.
+
+    Nothing is verified.
+    """
     ids = set()
     for line in content.splitlines():
         try:
             value = json.loads(line)
             ids.add(str(value["id"]))
-            if value.get("action") == "mend":
+            if mended and value.get("action") == "mend":
                 ids.add(str(value["head"]))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # loading the ledger reports damaged lines

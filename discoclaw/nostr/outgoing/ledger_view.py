@@ -2,16 +2,18 @@
 
     {"subject", "line", "record"}                              a record, with its line number from 0
     {"subject", "line", "part", "parts", "text"}               a part of its JSON, if that is too long for
-    one event {"subject", "line", "withheld", "id", "parent", "reason"}  a stub for a record that must not
-    leave the disk
+    one event {"subject", "line", "withheld", "id", "parent", "reason", "event"}  a stub for a record that
+    must not leave the disk; `event` names the owner's event that it came from, if any
 
 Confidential items never leave the disk: neither the record that marks one, nor any other record about it,
 even an older one. A record that contains a secret key is withheld too: removing the key would change the
 record's hash. The stub keeps the chain of parents, without which recovery could not place the records
-after it. Pure: knows nothing about files or relays.
+after it, and the owner's event, which must not count again after a recovery.
+Pure: knows nothing about files or relays.
 """
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,7 +28,7 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.nostr.encryption import canonical
 from discoclaw.nostr.event import MAX_PLAINTEXT
-from discoclaw.nostr.names import Names
+from discoclaw.nostr.names import NPUB, Names
 from discoclaw.nostr.schemas import APP, EventTemplate
 
 log = logging.getLogger(__name__)
@@ -36,9 +38,15 @@ PART_BYTES: Final = 18_000
 
 As a string inside JSON they at most double, and still fit an event.
 """
+RULES: Final = 2
+"""The version of what is withheld. When it changes, every published ledger is compared anew."""
 CONFIDENTIAL_MARK: Final = b'"confidential"'
 """A ledger without these bytes has nothing confidential, so it need not be parsed to know that."""
 _WITHHELD = "withheld"
+_PUBLIC: Final[Mapping[str, re.Pattern[str]]] = {
+    "id": re.compile("[0-9a-f]{64}"),
+    "d": re.compile(re.escape(NPUB) + "[0-9a-fA-F]{64}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +202,8 @@ def _templates(
             log.warning("%s, line %d contains a secret, so it is not mirrored", subject, line.number + 1)
         parent = record.parent_id if isinstance(record, Commit) else record.head
         stub = {**head, _WITHHELD: True, "id": record.id, "parent": parent, "reason": reason}
+        if isinstance(signed := record.metadata.get("event"), Mapping):
+            stub["event"] = dict(signed)
         yield EventTemplate(APP, names.record(subject, record.id), stub, at)
         return
     value = record.to_json()
@@ -218,18 +228,25 @@ def _withheld_reason(record: Record, redactor: Redactor, confidential: Confident
 def _without_hashes(value: Mapping[str, Any]) -> dict[str, Any]:
     """A record's JSON without its hashes: 64 hex digits look like a secret key.
 
-    The owner's signed event that a commit came from has such digits in its id, and may in its address.
+    The owner's signed event that a commit came from has such digits in its id, and may in its address. Both
+    are left out only where they have the form that the schema gives them, and nowhere else.
     """
     plain = {key: one for key, one in value.items() if key != "hash"}
     metadata = plain.get("metadata", {})
     if isinstance(signed := metadata.get("event"), Mapping):
-        shown = {key: one for key, one in signed.items() if key not in ("id", "d")}
+        shown = {key: one for key, one in signed.items() if not _is_public(key, one)}
         plain["metadata"] = {**metadata, "event": shown}
     if "events" in plain:
         plain["events"] = [
             {key: one for key, one in event.items() if key != "hash"} for event in plain["events"]
         ]
     return plain
+
+
+def _is_public(name: str, value: object) -> bool:
+    """Whether a field of an owner's event is its id, or an address that names a person by a pseudonym."""
+    form = _PUBLIC.get(name)
+    return form is not None and isinstance(value, str) and form.fullmatch(value) is not None
 
 
 def _strings(value: object) -> Iterator[str]:

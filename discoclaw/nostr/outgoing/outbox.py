@@ -167,19 +167,22 @@ class Outbox:
     def versions(self, kind: int, d: str) -> list[str]:
         """The ids of all versions ever signed for an address, oldest first. Raises MemoryFault."""
         with self._file.reading() as db:
-            sql = "SELECT event_id FROM versions WHERE kind = ? AND d = ? ORDER BY ts, event_id"
-            return [event_id for (event_id,) in db.execute(sql, (kind, d))]
+            return [event_id for (event_id,) in db.execute(rows.VERSIONS, (kind, d))]
 
     def units(self) -> list[str]:
         """The hashes of all units that have anything here. Raises MemoryFault."""
         with self._file.reading() as db:
-            sql = "SELECT unit FROM units UNION SELECT DISTINCT unit FROM events ORDER BY unit"
-            return [unit for (unit,) in db.execute(sql)]
+            return [unit for (unit,) in db.execute(rows.UNITS)]
 
     def tombstones(self) -> list[Event]:
         """All tombstones and deletion requests. Raises MemoryFault."""
         with self._file.reading() as db:
             return [rows.event_of(text) for (text,) in db.execute(rows.GONE)]
+
+    def erased_at(self, prefix: str) -> int | None:
+        """When (s) a ledger's records were last erased on relays, given their prefix; None for never."""
+        with self._file.reading() as db:
+            return rows.erased_at(db, prefix)
 
     def plaintext_units(self) -> set[str]:
         """The hashes of all units with an unencrypted event. Raises MemoryFault."""

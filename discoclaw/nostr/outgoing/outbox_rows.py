@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from discoclaw.core.errors import NostrError
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.schemas import DELETE, KIND_NAMES, deleted_until
+from discoclaw.nostr.schemas import APP, DELETE, KIND_NAMES, deleted_until
 
 VERSION: Final = 1
 WAITING, ACKED, PARKED = 0, 1, 2
@@ -85,6 +85,16 @@ REASONS: Final = f"""
     SELECT reason, count(*) FROM deliveries WHERE relay = ? AND state = {PARKED}
     GROUP BY reason ORDER BY count(*) DESC, reason LIMIT ?"""
 GONE: Final = f"SELECT event FROM events WHERE gone UNION ALL SELECT event FROM events WHERE kind = {DELETE}"
+VERSIONS: Final = "SELECT event_id FROM versions WHERE kind = ? AND d = ? ORDER BY ts, event_id"
+UNITS: Final = "SELECT unit FROM units UNION SELECT DISTINCT unit FROM events ORDER BY unit"
+# A record that is withheld now is replaced, and so are the parts of a large one: neither was erased.
+ERASED_AT: Final = f"""
+    SELECT max(ts) FROM (
+        SELECT ts, d FROM events WHERE gone AND kind = {APP}
+        UNION ALL
+        SELECT e.ts, x.d FROM deletes AS x JOIN events AS e ON e.seq = x.deletion WHERE x.kind = {APP}) AS x
+    WHERE substr(d, 1, length(:prefix)) = :prefix AND instr(substr(d, length(:prefix) + 1), ':') = 0
+        AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.kind = {APP} AND e.d = x.d AND NOT e.gone)"""
 TOTAL: Final = "SELECT count(*) FROM events"
 INDEX: Final = """
     SELECT unit, kind, d, ts FROM events INDEXED BY events_by_unit
@@ -216,6 +226,12 @@ def forget(db: sqlite3.Connection, unit: str, about: Iterable[str]) -> None:
     db.executemany("DELETE FROM quarantine WHERE instr(d, ?)", [(text,) for text in about if text])
     drop(db, f"unit = ? AND NOT gone AND kind <> {DELETE}", (unit,))
     db.execute("DELETE FROM units WHERE unit = ?", (unit,))
+
+
+def erased_at(db: sqlite3.Connection, prefix: str) -> int | None:
+    """When (s) records at addresses with this prefix were last deleted for good; None for never."""
+    (at,) = db.execute(ERASED_AT, {"prefix": prefix}).fetchone()
+    return int(at) if at is not None else None
 
 
 def quarantine(db: sqlite3.Connection, event: Event, reason: str, now_ms: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from discoclaw.core.errors import NostrError
 from discoclaw.core.item import by_newest
 from discoclaw.core.privacy import may_show
-from discoclaw.core.profile import Group, Profile
+from discoclaw.core.profile import Group, Profile, preference_text
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import person_of
 from discoclaw.core.view import View
@@ -77,7 +77,7 @@ class Payloads:
         body["preferences"] = {
             self.redactor.clean(key): self.redactor.clean(text)
             for key, text in profile.preferences.items()
-            if text not in confidential.texts
+            if confidential.texts.isdisjoint((text, preference_text(key, text)))
         }
         body["x_discord"] = user_id
         return EventTemplate(

@@ -62,7 +62,8 @@ _CONVERSATION = re.compile(r"(?:summary-)?discord[:-](dm|thread|channel)[:-]([A-
 class LedgerCursor:
     """How much of a unit's ledger is published: its first `size` bytes, and a keyed hash of these.
 
-    The hash shows when a ledger was rewritten, by an erasure or from a backup: a size alone would not.
+    The hash shows when a ledger was rewritten, by an erasure or from a backup: a size alone would not. It
+    also depends on the rules of what is withheld, which an update of the program may have changed.
     """
 
     size: int = 0
@@ -192,7 +193,8 @@ class Views:
         return 0 < since.size <= len(content) and self._digest(unit, content[: since.size]) == since.digest
 
     def _digest(self, unit: str, content: bytes) -> str:
-        return self.names.keyed_hash(f"{unit}:{hashlib.sha256(content).hexdigest()}")
+        rules = ledger_view.RULES
+        return self.names.keyed_hash(f"{unit}:{hashlib.sha256(content).hexdigest()}:rules-{rules}")
 
     def _views(self, ledger: LedgerContent, confidential: Confidential, *, is_new: bool) -> _ViewBuilder:
         found = _ViewBuilder()
