@@ -95,7 +95,7 @@ class DiscoClaw(commands.Bot):
             return None
         if not self.listens(message.channel):
             return None
-        may_talk = await self.access.may_talk(message.author, message.guild)
+        may_talk = await self.access.may_say(message)
         heard = wire.inbound(
             message, self.user, owners=self.settings.owners, may_talk=may_talk, redactor=self.redactor
         )
@@ -130,6 +130,8 @@ class DiscoClaw(commands.Bot):
 
     def amend(self, message: discord.Message) -> None:
         """Take over an edit."""
+        if wire.is_webhook(message):
+            return  # an edit is found by the message's id alone, and might change somebody's words
         owners, clean = self.settings.owners, self.redactor
         said = wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
         self.talk.listener.amend(said.id, said.author_id, said.text, wire.session_key(message))
