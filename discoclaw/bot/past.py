@@ -70,10 +70,10 @@ class Past:
         ]
         authors = {wire.author_id(message): message for message in talk}
         known = await asyncio.gather(*map(self._access.may_say, authors.values()))
-        may_talk = dict(zip(authors, known, strict=True))
+        guests = {author for author, allowed in zip(authors, known, strict=True) if not allowed}
         return _with_addressees(
             wire.said(
-                message, me, owners=self._owners, guest=not may_talk[wire.author_id(message)], redactor=clean
+                message, me, owners=self._owners, guest=wire.author_id(message) in guests, redactor=clean
             )
             for message in talk
         )

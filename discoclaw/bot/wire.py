@@ -29,7 +29,7 @@ def is_talk(message: discord.Message) -> bool:
 
 
 def is_webhook(message: discord.Message) -> bool:
-    """Whether a webhook wrote it. Whoever has its address chooses its name and words: it is nobody's voice."""
+    """Whether a webhook wrote it. Whoever has its address chooses its name: it is nobody's voice."""
     return message.webhook_id is not None
 
 
