@@ -191,6 +191,10 @@ class ChatForbidden(ChatError):
     """We lack a permission there (HTTP 403)."""
 
 
+class ChatBlocked(ChatError):
+    """The server's own moderation (Discord's AutoMod) blocked the words."""
+
+
 class ChatGone(ChatError):
     """The channel or message is no longer there (HTTP 404)."""
 
