@@ -41,6 +41,10 @@ class Listener:
     async def push(self, text: str) -> None:
         self.said.append(text)
 
+    @property
+    def unsaid(self) -> str:
+        return ""
+
     async def finish(self) -> str | None:
         self.answers.append("".join(self.said))
         return str(FIRST_MESSAGE + self.number)

@@ -29,7 +29,7 @@ from discoclaw.bot.pages import file_of
 from discoclaw.bot.sending import Sender, Sent, stop
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
 from discoclaw.bot.texts import offers
-from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable
+from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.ports import HatchOffer, Offer
 from discoclaw.core.text import ends_blank, scrub, shows_nothing
 
@@ -100,7 +100,8 @@ class DiscordReply:
     def unsaid(self) -> str:
         """What was pushed and cannot be seen: after an error of `finish`, the part to say elsewhere."""
         shown = self._shown.source if isinstance(self._shown, Message) else ""
-        return (self._text.left + "".join(self._arrived))[len(shown) :]
+        left = (self._text.left + "".join(self._arrived))[len(shown) :]
+        return left if shown or not left else self._text.opened + left
 
     async def push(self, text: str) -> None:
         """A further piece of the answer; shown when the rate limit allows. Does not wait for Discord."""
@@ -138,7 +139,7 @@ class DiscordReply:
         while piece := self._text.rest():
             if self._full >= MOST_MESSAGES and not ends_blank(self._text.left, len(piece.source)):
                 if not self._files:
-                    raise ChatForbidden("the answer is too long for messages, and files are refused there")
+                    raise ChatTooLong("the answer is too long for messages, and files are refused there")
                 piece = self._text.remainder(REST)
             await self._say(piece)
 

@@ -131,6 +131,11 @@ class Splitter:
         """What has not been accepted yet."""
         return self._text[self._at :]
 
+    @property
+    def opened(self) -> str:
+        """The line that opens the code block again in which the text goes on; "" outside of one."""
+        return fences.reopened(self._text, self._at, self._fence)
+
     def add(self, text: str) -> None:
         self._text += text
 
@@ -154,10 +159,9 @@ class Splitter:
 
     def remainder(self, name: str) -> Attachment:
         """All that is left, as a file."""
-        opened = fences.reopened(self._text, self._at, self._fence)
-        content = opened + self.left[:FILE_CHARACTERS]
-        lines = _lines(content)
-        return Attachment(name, content, f"The rest of my answer is in `{name}` ({lines}).", opened)
+        content = self.opened + self.left[:FILE_CHARACTERS]
+        text = f"The rest of my answer is in `{name}` ({_lines(content)})."
+        return Attachment(name, content, text, self.opened)
 
     def accept(self, piece: Piece) -> None:
         """Go on behind `piece`, whose source must be how `left` begins."""

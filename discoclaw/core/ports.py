@@ -177,8 +177,13 @@ class Reply(Protocol):
     async def finish(self) -> str | None:
         """Show everything that was pushed. Returns the id of its first message, None if there was no text.
 
-        Raises `ChatError` if the chat did not accept it.
+        Raises `ChatError` if the chat did not accept it. If it accepted a part, that part's id is returned.
         """
+        ...
+
+    @property
+    def unsaid(self) -> str:
+        """What was pushed and is not shown: after `finish`, the part that the chat did not accept."""
         ...
 
     async def drop(self) -> None:

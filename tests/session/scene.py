@@ -242,6 +242,7 @@ class Recorder:
     offers: list[Offer] = field(default_factory=list)
     finished: bool = False
     refuses: dict[str, Exception] = field(default_factory=dict)
+    unsaid: str = ""
 
     @property
     def text(self) -> str:
