@@ -9,7 +9,7 @@ with no memory at all.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from bench.discord_payloads import connect
@@ -55,7 +55,7 @@ class Listener:
     async def offer(self, offer: Offer | HatchOffer) -> None:
         pass
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
         self.answers.append(f"failed: {text}")
 
 

@@ -29,9 +29,10 @@ from discoclaw.bot.pages import file_of
 from discoclaw.bot.sending import Sender, Sent, stop
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
 from discoclaw.bot.texts import offers
+from discoclaw.bot.texts.markup import plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.ports import HatchOffer, Offer
-from discoclaw.core.text import ends_blank, scrub, shows_nothing
+from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker
 
 log = logging.getLogger(__name__)
 
@@ -151,8 +152,10 @@ class DiscordReply:
             view = switch_view(offer.user_id, offer.branch)
             await self._sender.send_view(offers.switch(offer.branch), view)
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
         """Show what was pushed, and below it, in a message of its own, why there is no more."""
+        if also:
+            text += f"\nThe same goes for {', '.join(plain(speaker(name)) for name in also)}."
         try:
             await self.finish()
         except ChatError:

@@ -194,8 +194,11 @@ class Reply(Protocol):
         """Show a proposal and its button below the answer. Called after `finish`. Raises `ChatError`."""
         ...
 
-    async def fail(self, text: str) -> None:
-        """Tell the person with `text` why the answer is missing or incomplete. Text already shown stays."""
+    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
+        """Tell the person with `text` why the answer is missing or incomplete. Text already shown stays.
+
+        `also` are the names of others to whom the same is told with it.
+        """
         ...
 
 
