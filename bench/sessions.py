@@ -9,7 +9,7 @@ with no memory at all.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from bench.discord_payloads import connect
@@ -41,6 +41,10 @@ class Listener:
     async def push(self, text: str) -> None:
         self.said.append(text)
 
+    @property
+    def unsaid(self) -> str:
+        return ""
+
     async def finish(self) -> str | None:
         self.answers.append("".join(self.said))
         return str(FIRST_MESSAGE + self.number)
@@ -51,7 +55,7 @@ class Listener:
     async def offer(self, offer: Offer | HatchOffer) -> None:
         pass
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
         self.answers.append(f"failed: {text}")
 
 

@@ -102,6 +102,7 @@ class Talking(Feature):
 
         async def close() -> None:
             await desk.close(settings.shutdown_grace_s)
+            await self.talk.refusals.close()
 
         self.services = (Part(settling=desk.settle, closing=close),)
 

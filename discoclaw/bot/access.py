@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import discord
 
+from discoclaw.bot import wire
 from discoclaw.bot.errors import discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.policy import Allowlist
@@ -34,6 +35,10 @@ class Access:
         self._guilds = guilds
         self._now = now
         self._known: dict[tuple[int, int], tuple[bool, float]] = {}
+
+    async def may_say(self, message: discord.Message) -> bool:
+        """Whether a message is by a person who may talk. A webhook is no person, whatever author it names."""
+        return not wire.is_webhook(message) and await self.may_talk(message.author, message.guild)
 
     async def may_talk(self, user: discord.abc.User, guild: discord.Guild | None = None) -> bool:
         """Whether the allowlist names a person, by id or by a role on `guild` (on any server, in a DM)."""

@@ -8,16 +8,17 @@ import discord
 
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.bot.errors import discord_errors
-from discoclaw.core.errors import ChatError, ChatForbidden
+from discoclaw.bot.refused import ANSWER, REST, elsewhere
+from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.text import ends_blank
 
 log = logging.getLogger(__name__)
 
 AGAIN = "\n\n-# I was restarted in the middle of this answer, so I wrote it again."
-NO_RIGHT = "I have an answer for you, but I'm not allowed to write in {place}. An admin can change that."
 
 
 class Answer(DiscordReply):
-    """A reply that, when we may not write where we were asked, says so in a DM: nobody is ignored.
+    """A reply that reaches its person in a DM when Discord refuses it where they asked: nobody is ignored.
 
     `half`: the messages of an answer that was interrupted. The first one becomes this answer.
     """
@@ -32,7 +33,7 @@ class Answer(DiscordReply):
         onto = discord.PartialMessage(channel=message.channel, id=int(half[0])) if half else None
         super().__init__(message.channel, message, edit_every_s=edit_every_s, shown=shown, onto=onto)
         self._asked = message
-        self._told = self._said = False
+        self._said = False
         self._again = AGAIN if half else ""
 
     def started(self) -> Self:
@@ -42,32 +43,45 @@ class Answer(DiscordReply):
 
     async def push(self, text: str) -> None:
         await super().push(text)
-        self._said = self._said or bool(text.strip())
+        self._said = self._said or not ends_blank(text)
 
     async def finish(self) -> str | None:
+        """As `DiscordReply.finish`. If only a part could be said there, its first message's id."""
         if self._said and self._again:
             await super().push(self._again)
             self._again = ""
         try:
             return await super().finish()
-        except ChatForbidden:
-            await self._tell_privately()
-            raise
-
-    async def fail(self, text: str) -> None:
-        try:
-            await super().fail(text)
-        except ChatForbidden:
-            await self._tell_privately()
-            raise
-
-    async def _tell_privately(self) -> None:
-        if self._asked.guild is None or self._told:
-            return
-        self._told = True
-        place = getattr(self._asked.channel, "mention", "there")
-        try:
-            with discord_errors():
-                await self._asked.author.send(NO_RIGHT.format(place=place))
+        except ChatUnavailable:
+            raise  # it is tried again later
         except ChatError as error:
-            log.info("the person could not be told either: %s", error)
+            await self._elsewhere(self.unsaid, error)
+            if self._sender.first is None or isinstance(error, ChatGone):
+                raise
+            log.warning("the rest of an answer could not be said where it was asked for: %s", error)
+            return str(self._sender.first.id)
+
+    async def _notice(self, text: str) -> None:
+        try:
+            await super()._notice(text)
+        except ChatUnavailable:
+            raise
+        except ChatError as error:
+            await self._elsewhere(text, error)
+            raise
+
+    async def _elsewhere(self, text: str, error: ChatError) -> None:
+        async def in_dm(sentence: str) -> None:
+            with discord_errors():
+                channel = await self._asked.author.create_dm()
+            async with DiscordReply(channel, None, edit_every_s=0.0) as reply:
+                await reply.push(f"{sentence}\n\n{text}")
+                await reply.finish()
+
+        await elsewhere(
+            error,
+            what=ANSWER if self._sender.first is None else REST,
+            place=getattr(self._asked.channel, "mention", "that channel"),
+            in_dm=in_dm if self._asked.guild is not None else None,
+            there=super()._notice,
+        )

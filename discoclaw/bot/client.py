@@ -6,6 +6,7 @@ in allowed channels only; a thread goes by its parent.
 
 import logging
 import re
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import cast
@@ -13,7 +14,7 @@ from typing import cast
 import discord
 from discord.ext import commands
 
-from discoclaw.bot import buttons, wire
+from discoclaw.bot import buttons, gateway, wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.answer import Answer
 from discoclaw.bot.errors import discord_errors
@@ -48,6 +49,8 @@ class DiscoClaw(commands.Bot):
             allowed_mentions=SILENT,
             case_insensitive=True,
         )
+        self._faults = gateway.Faults()
+        gateway.guard(self._connection.parsers, self._faults)
         self.settings = settings
         self.redactor = redactor
         self.access = Access(settings.allowlist, lambda: self.guilds)
@@ -60,6 +63,14 @@ class DiscoClaw(commands.Bot):
         if self.user is None:
             raise RuntimeError("not logged in yet")
         return Me(str(self.user.id), self.user.display_name)
+
+    async def connect(self, *, reconnect: bool = True) -> None:
+        """Stay connected until the client is closed, whatever the gateway sends."""
+        await gateway.stay_connected(self, partial(super().connect, reconnect=reconnect))
+
+    async def on_error(self, event_method: str, /, *_args: object, **_named: object) -> None:
+        """A handler failed: one traceback in the log, and not one for each of a flood of bad events."""
+        self._faults.bad(event_method, sys.exc_info()[1], ours=True)
 
     async def setup_hook(self) -> None:
         self.add_dynamic_items(*buttons.ALL)
@@ -95,7 +106,7 @@ class DiscoClaw(commands.Bot):
             return None
         if not self.listens(message.channel):
             return None
-        may_talk = await self.access.may_talk(message.author, message.guild)
+        may_talk = await self.access.may_say(message)
         heard = wire.inbound(
             message, self.user, owners=self.settings.owners, may_talk=may_talk, redactor=self.redactor
         )
@@ -130,6 +141,8 @@ class DiscoClaw(commands.Bot):
 
     def amend(self, message: discord.Message) -> None:
         """Take over an edit."""
+        if wire.is_webhook(message):
+            return  # an edit is found by the message's id alone, and might change somebody's words
         owners, clean = self.settings.owners, self.redactor
         said = wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
         self.talk.listener.amend(said.id, said.author_id, said.text, wire.session_key(message))

@@ -7,6 +7,9 @@ calls Discord.
 writes what there is by then, and ends; there is at most one. `finish` lets the pen end and writes the rest
 itself, so its errors reach the caller. A message that is full is final; only the last one is edited.
 
+Five messages are enough for people to scroll past, and as many as Discord takes at once: what does not fit
+into one more message then comes as a file. The live view ends there, for only the end tells which it is.
+
 When Discord fails, what is visible stays and the rest is said again elsewhere: a deleted message (404) is
 followed by a new one; a failed edit ends the live view, and what its message already shows counts as said.
 """
@@ -26,12 +29,15 @@ from discoclaw.bot.pages import file_of
 from discoclaw.bot.sending import Sender, Sent, stop
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
 from discoclaw.bot.texts import offers
-from discoclaw.core.errors import ChatError, ChatGone
+from discoclaw.bot.texts.markup import plain
+from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.ports import HatchOffer, Offer
-from discoclaw.core.text import scrub
+from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker
 
 log = logging.getLogger(__name__)
 
+MOST_MESSAGES = 5
+REST = "answer.md"
 _ENOUGH = 80  # characters worth a first message at once
 _SENTENCE_END = re.compile(r"[.!?…:]\s|\n|[。！？]")
 
@@ -59,6 +65,8 @@ class DiscordReply:
         self._now = now
         self._text = Splitter()
         self._arrived: list[str] = []
+        self._full = 0  # messages that are complete
+        self._files = True  # until Discord refuses one
         self._live = onto
         self._shown: Piece | None = None
         self._streaming = True
@@ -93,7 +101,8 @@ class DiscordReply:
     def unsaid(self) -> str:
         """What was pushed and cannot be seen: after an error of `finish`, the part to say elsewhere."""
         shown = self._shown.source if isinstance(self._shown, Message) else ""
-        return (self._text.left + "".join(self._arrived))[len(shown) :]
+        left = (self._text.left + "".join(self._arrived))[len(shown) :]
+        return left if shown or not left else self._text.opened + left
 
     async def push(self, text: str) -> None:
         """A further piece of the answer; shown when the rate limit allows. Does not wait for Discord."""
@@ -122,10 +131,18 @@ class DiscordReply:
                 log.error("the live view of an answer failed", exc_info=fault)
         await self._sender.typing.stop()
         self._take_arrived(last=True)
-        while piece := self._text.rest():
-            await self._say(piece)
+        if self._sender.first is not None or not shows_nothing(self._text.left):
+            await self._say_rest()
         self._live = self._shown = None
         return str(self._sender.first.id) if self._sender.first else None
+
+    async def _say_rest(self) -> None:
+        while piece := self._text.rest():
+            if self._full >= MOST_MESSAGES and not ends_blank(self._text.left, len(piece.source)):
+                if not self._files:
+                    raise ChatTooLong("the answer is too long for messages, and files are refused there")
+                piece = self._text.remainder(REST)
+            await self._say(piece)
 
     async def offer(self, offer: Offer | HatchOffer) -> None:
         """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
@@ -135,8 +152,10 @@ class DiscordReply:
             view = switch_view(offer.user_id, offer.branch)
             await self._sender.send_view(offers.switch(offer.branch), view)
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
         """Show what was pushed, and below it, in a message of its own, why there is no more."""
+        if also:
+            text += f"\nThe same goes for {', '.join(plain(speaker(name)) for name in also)}."
         try:
             await self.finish()
         except ChatError:
@@ -174,8 +193,12 @@ class DiscordReply:
 
     async def _write(self) -> None:
         self._take_arrived()
-        while piece := self._text.settled():
+        if self._sender.first is None and shows_nothing(self._text.left):
+            return
+        while self._full < MOST_MESSAGES and (piece := self._text.settled()):
             await self._say(piece)
+        if self._full >= MOST_MESSAGES:
+            return
         draft = self._text.draft()
         if draft is not None and not self._is_shown(draft):
             await self._show(draft)
@@ -201,7 +224,13 @@ class DiscordReply:
     async def _say(self, piece: Piece) -> None:
         """Show `piece` for good and go on behind it; if the live message fails us, behind what that shows."""
         if self._live is None:
-            await self._sender.send(piece)
+            try:
+                await self._sender.send(piece)
+            except ChatError as error:
+                if not _is_about_file(error, piece):
+                    raise
+                self._give_up_files(error)
+                return
         elif isinstance(piece, Attachment) or not self._is_shown(piece):
             live = self._live
             try:
@@ -210,13 +239,26 @@ class DiscordReply:
                 self._forget_live()
                 return
             except ChatError as error:
+                if _is_about_file(error, piece):
+                    self._give_up_files(error)
+                    return
                 log.info("an answer goes on in a new message: %s", error)
                 if isinstance(self._shown, Message):
-                    self._text.accept(self._shown)
+                    self._accept(self._shown)
                 self._live = self._shown = None
                 return
+        self._accept(piece)
+
+    def _accept(self, piece: Piece) -> None:
         self._text.accept(piece)
+        self._full += 1
         self._live = self._shown = None
+
+    def _give_up_files(self, error: ChatError) -> None:
+        """What was to be a file is said in messages."""
+        log.info("an answer goes on without files: %s", error)
+        self._files = False
+        self._text.without_files()
 
     def _is_shown(self, piece: Piece) -> bool:
         """Whether an edit would change nothing: Discord trims the ends."""
@@ -226,6 +268,11 @@ class DiscordReply:
         """Somebody deleted our message; what it showed is said again."""
         self._sender.forget(self._live)
         self._live = self._shown = None
+
+
+def _is_about_file(error: ChatError, piece: Piece) -> bool:
+    """Whether a message may have been refused for its file: for its size, or because none are allowed."""
+    return isinstance(piece, Attachment) and not isinstance(error, (ChatBlocked, ChatGone, ChatUnavailable))
 
 
 def _is_enough(text: str) -> bool:

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 import aiohttp
 import discord
 
-from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
+from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable
 
+MODERATED = frozenset({200_000, 200_001, 240_000})
+"""Discord's codes for words that AutoMod, or its filter of harmful links, blocked."""
 Vendor = discord.HTTPException | discord.RateLimited | aiohttp.ClientError | OSError
 
 
@@ -31,6 +33,8 @@ def chat_error(error: Vendor) -> ChatError:
     if not isinstance(error, discord.HTTPException):
         return ChatUnavailable(f"no connection to Discord ({type(error).__name__}: {error})")
     said = f"{error.status}, code {error.code}: {error.text or 'no reason given'}"
+    if error.code in MODERATED:
+        return ChatBlocked(f"Discord's moderation blocked it ({said})")
     if error.status in (401, 403):
         return ChatForbidden(f"Discord does not allow it ({said})")
     if error.status == 404:

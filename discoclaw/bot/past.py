@@ -68,11 +68,13 @@ class Past:
             and not (message.reference is not None and message.reference.message_id in commands)
             and not (message.author == self._client.user and message.content.startswith(NOTE))
         ]
-        authors = {message.author.id: message for message in talk}.values()
-        known = await asyncio.gather(*(self._access.may_talk(one.author, one.guild) for one in authors))
-        may_talk = {one.author.id: allowed for one, allowed in zip(authors, known, strict=True)}
+        authors = {wire.author_id(message): message for message in talk}
+        known = await asyncio.gather(*map(self._access.may_say, authors.values()))
+        guests = {author for author, allowed in zip(authors, known, strict=True) if not allowed}
         return _with_addressees(
-            wire.said(message, me, owners=self._owners, guest=not may_talk[message.author.id], redactor=clean)
+            wire.said(
+                message, me, owners=self._owners, guest=wire.author_id(message) in guests, redactor=clean
+            )
             for message in talk
         )
 

@@ -16,7 +16,7 @@ import discord
 from discoclaw.bot.errors import discord_errors, worth_retrying
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Piece
-from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatUnavailable
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ class Sender:
 
         try:
             message = await self.repeated(call)
-        except (ChatGone, ChatUnavailable):
+        except (ChatBlocked, ChatGone, ChatUnavailable):
             raise
         except ChatError:
             # A reply needs the right to read the history, and not every kind of message takes one.

@@ -13,6 +13,7 @@ Cutting looks only a little ahead; therefore the same code serves a text still b
 """
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from functools import partial
 from discoclaw.bot import fences
 from discoclaw.bot.cuts import AHEAD, Window, units
 from discoclaw.bot.fences import Block, Fence
-from discoclaw.core.text import utf16_prefix
+from discoclaw.core.text import ends_blank, utf16_prefix
 
 __all__ = [
     "LIMIT",
@@ -37,6 +38,9 @@ __all__ = [
 LIMIT = 2000
 FILE_OVER = 3900
 """A code block with a longer body (in UTF-16 units: two messages' worth) is sent as a file."""
+
+FILE_CHARACTERS = 2 * 1024 * 1024
+"""The most in one file: at most 8 MiB as UTF-8, below the 10 MiB that Discord takes everywhere."""
 
 _SMALLEST = 200  # a limit below this has no room for the fences of a cut
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u200b\ufeff]*")
@@ -77,6 +81,8 @@ class Attachment:
     name: str
     content: str
     text: str
+    opened: str = ""
+    """A fence line before a content that begins inside a code block."""
     head: str = ""
     tail: str = ""
     lead: str = ""
@@ -86,14 +92,14 @@ class Attachment:
     @property
     def source(self) -> str:
         """The characters of the original this piece stands for."""
-        return self.lead + self.head + self.content + self.tail + self.trail
+        return self.lead + self.head + self.content[len(self.opened) :] + self.tail + self.trail
 
 
 Piece = Message | Attachment
 
 
 def split(text: str, limit: int = LIMIT, *, file_over: int = FILE_OVER) -> list[Piece]:
-    """All pieces of `text`, in order; none when it is blank (Discord refuses blank messages)."""
+    """All pieces of `text`, in order; none when it shows nothing."""
     splitter = Splitter(limit, file_over=file_over)
     splitter.add(text)
     pieces: list[Piece] = []
@@ -114,6 +120,7 @@ class Splitter:
     def __init__(self, limit: int = LIMIT, *, file_over: int = FILE_OVER) -> None:
         if limit < _SMALLEST:
             raise ValueError(f"limit is {limit}; at least {_SMALLEST} is needed")
+        self._limit = limit
         self._next = partial(_next_piece, limit=limit, file_over=file_over)
         self._text = ""
         self._at = 0
@@ -123,6 +130,11 @@ class Splitter:
     def left(self) -> str:
         """What has not been accepted yet."""
         return self._text[self._at :]
+
+    @property
+    def opened(self) -> str:
+        """The line that opens the code block again in which the text goes on; "" outside of one."""
+        return fences.reopened(self._text, self._at, self._fence)
 
     def add(self, text: str) -> None:
         self._text += text
@@ -141,6 +153,16 @@ class Splitter:
         shown = self._text[: half.start()] if half else self._text
         return self._next(shown, self._at, self._fence, final=True)
 
+    def without_files(self) -> None:
+        """From now on long code blocks are cut into messages like everything else."""
+        self._next = partial(_next_piece, limit=self._limit, file_over=sys.maxsize)
+
+    def remainder(self, name: str) -> Attachment:
+        """All that is left, as a file."""
+        content = self.opened + self.left[:FILE_CHARACTERS]
+        text = f"The rest of my answer is in `{name}` ({_lines(content)})."
+        return Attachment(name, content, text, self.opened)
+
     def accept(self, piece: Piece) -> None:
         """Go on behind `piece`, whose source must be how `left` begins."""
         self._at += len(piece.source)
@@ -154,9 +176,9 @@ def _next_piece(
     text: str, at: int, fence: Fence | None, *, limit: int, file_over: int, final: bool
 ) -> Piece | None:
     """The piece at `at`; None if nothing visible follows, or if (unless `final`) it may still change."""
-    blank = _blank_to(text, at) - at
-    if at + blank == len(text):
+    if ends_blank(text, at):
         return None
+    blank = _blank_to(text, at) - at
     blank = 0 if fence else blank
     lead = text[at : at + blank] if blank >= limit // 2 else ""
     start = at + len(lead)
@@ -213,16 +235,20 @@ def _attachment(text: str, at: int, block: Block, final: bool) -> Attachment | N
     language = block.fence.language.lower()
     extension = _EXTENSIONS.get(language, language if _PLAIN.fullmatch(language) else "txt")
     name = f"code.{extension}"
-    lines = content.count("\n") + (not content.endswith("\n"))
     return Attachment(
         name=name,
         content=content,
-        text=f"`{name}` ({lines:,} {'line' if lines == 1 else 'lines'})",
+        text=f"`{name}` ({_lines(content)})",
         head=text[block.start : block.body],
         tail=text[block.tail : block.end],
         lead=text[at : block.start],
         trail=trail,
     )
+
+
+def _lines(content: str) -> str:
+    lines = content.count("\n") + (not content.endswith("\n"))
+    return f"{lines:,} {'line' if lines == 1 else 'lines'}"
 
 
 def _fitting(text: str, room: int) -> str:

@@ -28,6 +28,11 @@ def is_talk(message: discord.Message) -> bool:
     return message.type in _TALK
 
 
+def is_webhook(message: discord.Message) -> bool:
+    """Whether a webhook wrote it. Whoever has its address chooses its name: it is nobody's voice."""
+    return message.webhook_id is not None
+
+
 def is_command(text: str) -> bool:
     """Whether a message is one of our text commands."""
     return _COMMAND.match(text) is not None
@@ -80,6 +85,11 @@ def session_key(message: discord.Message) -> str:
     return place_of(message.channel).session_key(str(person.id))
 
 
+def author_id(message: discord.Message) -> str:
+    """Whose words these are. A webhook's are the webhook's, whatever author its message names."""
+    return str(message.author.id if message.webhook_id is None else message.webhook_id)
+
+
 def inbound(
     message: discord.Message,
     me: discord.ClientUser,
@@ -90,18 +100,18 @@ def inbound(
 ) -> Inbound:
     """A message as the rooms inside know it."""
     place = place_of(message.channel, redactor)
-    author = message.author
+    whose = author_id(message)
     quoted = _quoted(message, me, redactor)
     return Inbound(
         id=str(message.id),
         author=Author(
-            id=str(author.id),
-            name=redactor.clean(scrub(author.display_name)),
-            is_owner=str(author.id) in owners,
-            allowed=may_talk,
+            id=whose,
+            name=redactor.clean(scrub(message.author.display_name)),
+            is_owner=whose in owners,
+            allowed=may_talk and not is_webhook(message),
         ),
         place=place,
-        session_key=place.session_key(str(author.id)),
+        session_key=place.session_key(whose),
         text=text_of(message, Me(str(me.id), me.display_name), redactor),
         sent_at=_ms(message),
         mentions_us=place.kind == "dm" or _mentions(message, me) or (quoted is not None and quoted.by_us),
@@ -119,16 +129,17 @@ def said(
     redactor: Redactor = PLAIN,
 ) -> Said:
     """A message of the past as a line of the window."""
-    by_us = str(message.author.id) == me.id
+    whose = author_id(message)
+    by_us = whose == me.id
     return Said(
         id=str(message.id),
-        author_id=str(message.author.id),
+        author_id=whose,
         name=me.name if by_us else redactor.clean(scrub(message.author.display_name)),
         text=with_attachments(text_of(message, me, redactor), _attached(message, redactor)),
         sent_at=_ms(message),
-        is_owner=str(message.author.id) in owners,
+        is_owner=whose in owners,
         by_us=by_us,
-        guest=guest and not by_us,
+        guest=(guest or is_webhook(message)) and not by_us,
         to_id=_answered(message) if by_us else "",
     )
 
@@ -185,7 +196,7 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
         return None
     name = redactor.clean(scrub(original.author.display_name))
     text = _cleaned(original.clean_content, redactor)
-    return Quoted(name, text, by_us=original.author.id == me.id)
+    return Quoted(name, text, by_us=author_id(original) == str(me.id))
 
 
 def _answered(message: discord.Message) -> str:

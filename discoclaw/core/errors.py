@@ -191,6 +191,14 @@ class ChatForbidden(ChatError):
     """We lack a permission there (HTTP 403)."""
 
 
+class ChatBlocked(ChatError):
+    """The server's own moderation (Discord's AutoMod) blocked the words."""
+
+
+class ChatTooLong(ChatError):
+    """It is more than we send as messages, and a file is refused."""
+
+
 class ChatGone(ChatError):
     """The channel or message is no longer there (HTTP 404)."""
 

@@ -177,8 +177,13 @@ class Reply(Protocol):
     async def finish(self) -> str | None:
         """Show everything that was pushed. Returns the id of its first message, None if there was no text.
 
-        Raises `ChatError` if the chat did not accept it.
+        Raises `ChatError` if the chat did not accept it. If it accepted a part, that part's id is returned.
         """
+        ...
+
+    @property
+    def unsaid(self) -> str:
+        """What was pushed and is not shown: after `finish`, the part that the chat did not accept."""
         ...
 
     async def drop(self) -> None:
@@ -189,8 +194,11 @@ class Reply(Protocol):
         """Show a proposal and its button below the answer. Called after `finish`. Raises `ChatError`."""
         ...
 
-    async def fail(self, text: str) -> None:
-        """Tell the person with `text` why the answer is missing or incomplete. Text already shown stays."""
+    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
+        """Tell the person with `text` why the answer is missing or incomplete. Text already shown stays.
+
+        `also` are the names of others to whom the same is told with it.
+        """
         ...
 
 

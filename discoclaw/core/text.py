@@ -20,6 +20,10 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _BRACKETS = {"Ps", "Pe"}  # of every width and style
 # Characters that display as nothing: Unicode's Default_Ignorable_Code_Point, and the blank Braille pattern.
 _BLANK = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]+")
+# The same, with white space, control characters and interlinear marks; and the lines of code fences.
+_NOTHING = regex.compile(r"[\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]*+")
+_FENCE_LINE = regex.compile(r"(?m)^[ \t>]*+(?:`{3,}+[^`\n]*+|~{3,}+[^\n]*+)$")
+_EMPTY_BLOCK = regex.compile(r"```[\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800]*+```")
 
 
 def collapse(text: str) -> str:
@@ -74,6 +78,17 @@ def safe_key(session_key: str) -> str:
 def visible(text: str) -> str:
     """The text without characters that display as nothing."""
     return text if text.isascii() else _BLANK.sub("", text)
+
+
+def ends_blank(text: str, at: int = 0) -> bool:
+    """Whether a text shows nothing from a place on: white space and characters that display as nothing."""
+    return _NOTHING.fullmatch(text, at) is not None
+
+
+def shows_nothing(text: str) -> bool:
+    """Whether a text as a message shows nothing, or nothing but empty code blocks."""
+    left = _EMPTY_BLOCK.sub("", text)
+    return ends_blank(left) or ("\n" in left and ends_blank(_FENCE_LINE.sub("", left)))
 
 
 @lru_cache(maxsize=4_096)  # every prompt asks it of the same few names, several times

@@ -4,12 +4,10 @@ Core makes the rules, the queue keeps the order, the turn does the work. Indepen
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Place
 from discoclaw.core.policy import Personas, Policy, should_respond
 from discoclaw.core.ports import MakeReply
@@ -17,14 +15,13 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.busy import Refusals
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
 from discoclaw.session.refill import Refill
 from discoclaw.session.turn import STOPPED, Turns, tell
 from discoclaw.session.window import Window, Windows
-
-log = logging.getLogger(__name__)
 
 BUSY = "I am still working on earlier messages here. Please send this again in a moment."
 
@@ -81,8 +78,7 @@ class Talk:
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops
-        self._sayings: set[asyncio.Task[None]] = set()
-        self._told_busy: set[str] = set()
+        self.refusals = Refusals(lambda: STOPPED if desk.closed else BUSY)
 
     def first_time(self, message: Inbound) -> bool:
         """Whether a message was never handled before; Discord repeats some after a lost connection."""
@@ -128,7 +124,7 @@ class Talk:
         )
 
     def answer(self, arrival: Arrival, make: MakeReply) -> None:
-        """Answer when the conversation's queue reaches the message. Reports a full queue at once."""
+        """Answer when the conversation's queue reaches the message. Whoever finds it full is told."""
         key, message_id = arrival.session_key, arrival.message.id
         self.inboxes.begin(key, message_id)
         reply = make(partial(self.inboxes.show, key, message_id))
@@ -138,28 +134,12 @@ class Talk:
             ended(await tell(reply, STOPPED, key))
 
         if self.desk.submit(key, Job(lambda: self.turns.take(arrival, reply, ended), dropped)):
-            self._told_busy.discard(key)
-        elif key not in self._told_busy:  # once, until the queue has room again
-            self._told_busy.add(key)
-            self._say(reply.fail(STOPPED if self.desk.closed else BUSY))
-            ended(True)
+            self.refusals.room(key)
         else:
-            self._say(reply.drop())
-            ended(True)
+            self.refusals.refuse(key, arrival.message.author, reply, ended)
 
     def run(
         self, session_key: str, work: Callable[[], Awaitable[None]], dropped: Callable[[], Awaitable[None]]
     ) -> bool:
         """Queue other work of this conversation (a command). Returns False if the queue is full."""
         return self.desk.submit(session_key, Job(work, dropped))
-
-    def _say(self, saying: Awaitable[None]) -> None:
-        async def say() -> None:
-            try:
-                await saying
-            except ChatError as error:
-                log.warning("a refusal could not be said: %s", error)
-
-        task = asyncio.ensure_future(say())
-        self._sayings.add(task)
-        task.add_done_callback(self._sayings.discard)

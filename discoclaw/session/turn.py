@@ -100,7 +100,8 @@ class Turns:
             await reply.fail(EMPTY_ANSWER)
             return
         if not arrival.permission.erased:  # else it may repeat what was erased
-            self._record.answer(arrival, answer_id, answered.text)
+            shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
+            self._record.answer(arrival, answer_id, shown)
             self._record.reasons(arrival, answer_id, gathered, chosen, prompt)
             self._items.note_use(arrival, chosen)
         hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)

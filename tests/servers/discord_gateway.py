@@ -45,6 +45,10 @@ class Socket:
     def send(self, op: int, data: Any = None, *, seq: int | None = None, event: str | None = None) -> None:
         self._outbox.put_nowait(json.dumps({"op": op, "d": data, "s": seq, "t": event}))
 
+    def send_text(self, frame: str) -> None:
+        """Sends a frame as it is, whatever it holds."""
+        self._outbox.put_nowait(frame)
+
     def close(self, code: int) -> None:
         """Closes with this code, after what is already in the outbox."""
         self._outbox.put_nowait(code)
@@ -98,6 +102,8 @@ class Gateway:
         self.log: list[GatewayFrame] = []
         self.sessions: dict[str, Session] = {}
         self.sockets: dict[Socket, Session | None] = {}
+        self.ready_instead: list[Json] = []  # each takes the place of one READY
+        self.more_guilds: list[Any] = []  # what READY lists besides the guild
         self.door = asyncio.Event()  # shut during an outage: a new socket waits before it
         self.door.set()
 
@@ -176,7 +182,8 @@ class Gateway:
         else:
             session = Session(secrets.token_hex(16), data["intents"], socket)
             self.sessions[session.id] = self.sockets[socket] = session
-            session.dispatch("READY", self._ready(session))
+            ready = self.ready_instead.pop(0) if self.ready_instead else self._ready(session)
+            session.dispatch("READY", ready)
             session.dispatch("GUILD_CREATE", self._guild_create(session))
 
     def _resume(self, socket: Socket, data: Json) -> None:
@@ -203,7 +210,7 @@ class Gateway:
         return {
             "v": 10,
             "user": world.bot.payload(),
-            "guilds": [{"id": str(world.guild_id), "unavailable": True}],
+            "guilds": [{"id": str(world.guild_id), "unavailable": True}, *self.more_guilds],
             "session_id": session.id,
             "resume_gateway_url": self.url,
             "application": {"id": str(world.application_id), "flags": 0},

@@ -48,6 +48,7 @@ class MessageRoutes:
         self._check(
             draft, call, empty=not (draft.get("content") or draft.get("embeds") or call.request.files)
         )
+        self._moderate(channel, call)
         again = self._same_nonce(channel, draft)
         if again is not None:
             return message_payload(self._world, again)
@@ -71,6 +72,7 @@ class MessageRoutes:
         if message.author is not self._world.bot:
             raise ApiError(403, 50005, "Cannot edit a message authored by another user")
         self._check(draft, call)
+        self._moderate(message.channel, call)
         changed: Json = {name: draft[name] or [] for name in ("embeds", "components") if name in draft}
         if "content" in draft:
             changed |= {
@@ -163,6 +165,12 @@ class MessageRoutes:
             raise ApiError(
                 400, 50035, f"Invalid Form Body: content must be {CONTENT_LIMIT} or fewer in length."
             )
+
+    def _moderate(self, channel: Channel, call: Call) -> None:
+        if channel.blocks and channel.blocks in (call.json.get("content") or ""):
+            raise ApiError(400, 200000, "Message was blocked by automatic moderation")
+        if call.request.files and not channel.takes_files:
+            raise ApiError(403, 50013, "Missing Permissions")
 
     def _same_nonce(self, channel: Channel, draft: Json) -> Message | None:
         """The bot's earlier message of this nonce: sent once, however often the client tries."""

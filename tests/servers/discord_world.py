@@ -160,6 +160,8 @@ class Channel:
     locked: bool = False
     thread_members: list[User] = field(default_factory=list)
     messages: dict[int, Message] = field(default_factory=dict)
+    takes_files: bool = True  # from the bot
+    blocks: str = ""  # a word that AutoMod does not let through
     last_said: int = 0  # place, in the order of all changes, of the last message of a user
 
     @property

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -242,6 +242,8 @@ class Recorder:
     offers: list[Offer] = field(default_factory=list)
     finished: bool = False
     refuses: dict[str, Exception] = field(default_factory=dict)
+    unsaid: str = ""
+    named: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -263,9 +265,10 @@ class Recorder:
         self._check("offer")
         self.offers.append(offer)
 
-    async def fail(self, text: str) -> None:
+    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
         self._check("fail")
         self.failed.append(text)
+        self.named += also
 
     def _check(self, act: str) -> None:
         if act in self.refuses:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import ChatUnavailable
+from discoclaw.core.message import Author
 from discoclaw.core.policy import Policy
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session.refill import HISTORY_PAUSE_MS
@@ -231,6 +232,28 @@ class TestTooMuchAtOnce:
         await home.desk.settle()
         assert [reply.failed for reply in replies] == [[], [], [BUSY], []]
         assert replies[1].text == "All right."
+
+    async def test_everybody_is_told_and_those_of_the_same_moment_together(self, tmp_path: Path) -> None:
+        home = house(tmp_path, waiting_limit=1)
+        home.model.gate = asyncio.Event()
+        for number in range(2):
+            home.answer(inbound(100 + number, "Hello"), Recorder())
+            await until(lambda: len(home.model.requests) == 1)
+        people = [Author(str(number), f"Person {number}") for number in range(300, 305)]
+        replies = {person.name: Recorder() for person in people}
+        for number, person in enumerate(people):
+            home.answer(inbound(200 + number, "Hello", person), replies[person.name])
+        await until(lambda: any(reply.failed for reply in replies.values()))
+        late = Recorder()
+        home.answer(inbound(300, "Hello", Author("400", "Lee")), late)
+        assert late.failed == []  # a little later, with others that may come
+        await home.talk.refusals.close()  # at the end nobody is left untold
+        home.model.gate.set()
+        await home.desk.settle()
+        said = [reply for reply in replies.values() if reply.failed]
+        told = {name for name, reply in replies.items() if reply.failed}
+        assert told | {name for reply in said for name in reply.named} == set(replies)
+        assert (len(said), late.failed) == (1, [BUSY])
 
     async def test_another_conversation_is_not_held_up(self, tmp_path: Path) -> None:
         home = house(tmp_path, waiting_limit=1)

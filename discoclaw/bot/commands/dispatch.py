@@ -31,6 +31,7 @@ from discoclaw.bot.commands.slash import slash_commands
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT, send_pieces
+from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
 from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.text import clip
@@ -86,6 +87,7 @@ class Commands:
                 await interaction.response.defer(ephemeral=True)
         except ChatError as error:
             log.warning("a slash command could not be answered: %s", error)
+            await self._too_late(call)
             return
         await self._run(call, command, values)
 
@@ -150,21 +152,50 @@ class Commands:
     async def _answer(self, call: Call, answer: Answer) -> None:
         done = True
         try:
-            if isinstance(answer, str):
-                await send_pieces(call.send, answer, name="memory.md")
-                return
-            for page in answer:
-                more: dict[str, Any] = {"view": page.view} if page.view is not None else {}
-                if page.files:
-                    more["files"] = list(page.files)
-                with discord_errors():
-                    await call.send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
+            await _send(call.send, answer)
         except ChatError as error:
             log.warning("the answer to a command could not be sent: %s", error)
-            done = not isinstance(error, ChatUnavailable)
+            done = not isinstance(error, ChatUnavailable)  # it is carried out again later
+            if done or call.slash:
+                await self._elsewhere(call, answer, error)
         finally:
             if not call.slash:
                 self._client.talk.inboxes.end(call.session_key, [str(call.source.id)], done)
+
+    async def _elsewhere(self, call: Call, answer: Answer, error: ChatError) -> None:
+        async def in_dm(sentence: str) -> None:
+            await send_pieces(call.author.send, sentence)
+            await _send(call.author.send, answer)
+
+        await elsewhere(
+            error,
+            what=ANSWER,
+            place=getattr(call.channel, "mention", "that channel"),
+            in_dm=in_dm if call.slash or call.place.kind != "dm" else None,
+            there=lambda text: send_pieces(call.send, text),
+        )
+
+    async def _too_late(self, call: Call) -> None:
+        """Discord takes no answer to this interaction any more, so the person is told in a DM."""
+        try:
+            await send_pieces(call.author.send, TOO_LATE)
+        except ChatError as error:
+            log.info("a person could not be told that a command came too late: %s", error)
+
+
+async def _send(send: Callable[..., Awaitable[object]], answer: Answer) -> None:
+    """Send an answer as messages. Raises ChatError."""
+    if isinstance(answer, str):
+        await send_pieces(send, answer, name="memory.md")
+        return
+    for page in answer:
+        more: dict[str, Any] = {"view": page.view} if page.view is not None else {}
+        for file in page.files:
+            file.reset()  # it may have been sent to where it was refused
+        if page.files:
+            more["files"] = list(page.files)
+        with discord_errors():
+            await send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
 
 
 def _explained(catalogue: Catalogue, found: Group | Missing) -> str:
