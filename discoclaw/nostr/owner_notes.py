@@ -4,7 +4,6 @@ A note counts once, and only if the person said or forgot nothing about it after
 Knows nothing about relays, or about who may sign.
 """
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +19,7 @@ from discoclaw.core.profile import slug
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse, normalise
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import object_of
 from discoclaw.nostr.event import Event
@@ -61,7 +61,7 @@ class OwnerNotes:
         UnreadableContent, Refused and MemoryFault.
         """
         name, at_ms = event.d.removeprefix(NPUB), event.created_at * 1000
-        user_id = await asyncio.to_thread(self._who, name)
+        user_id = await read_in_thread(self._who, name)
         if user_id is None:
             log.info("the owner noted something about a person who is not known here: %s", name[:80])
             return False
