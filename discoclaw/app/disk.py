@@ -48,8 +48,6 @@ class OnDisk(Feature):
                 while running():  # noqa: ASYNC110 - threads ring no bell, and this is the last thing we do
                     await asyncio.sleep(LOOK_S)
         if calls := running():
-            log.error(
-                "the data folder stays locked until the process ends; still running: %s", "; ".join(calls)
-            )
+            log.error("the data folder stays locked until we end, because of %s", "; ".join(calls))
             return
         await read_in_thread(self.storage.close)

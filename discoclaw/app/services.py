@@ -61,9 +61,8 @@ class Services:
         late = [name for closing, name in closings.items() if not closing.done()]
         if late:
             log.error("not closed in time: %s", ", ".join(late))
-        errors = [
-            error for one in closings if one.done() and not one.cancelled() and (error := one.exception())
-        ]
+        ended = [closing for closing in closings if closing.done() and not closing.cancelled()]
+        errors = [failure for closing in ended if (failure := closing.exception()) is not None]
         if cancelled is not None:
             raise cancelled
         if errors:

@@ -18,7 +18,7 @@ WORD_S = 1.0
 
 
 class Ending:
-    """Ends the process when it should have ended by itself. A thread does it, since the event loop may hang."""
+    """Ends a process that doesn't end by itself. A thread does it, since the event loop may hang."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
