@@ -22,7 +22,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk import private, temporary
-from discoclaw.memory.disk.threads import DISK, HANGS_S
+from discoclaw.memory.disk.threads import DISK
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -196,11 +196,8 @@ async def read_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 def _begun(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-    loop = asyncio.get_running_loop()
-    begun = loop.run_in_executor(DISK, partial(copy_context().run, work, *args, **kwargs))
-    if DISK.crowded:
-        loop.call_later(HANGS_S * 2, DISK.look_again)  # by then, those that run end or count as hanging
-    return begun
+    call = partial(copy_context().run, work, *args, **kwargs)
+    return asyncio.get_running_loop().run_in_executor(DISK, call)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
@@ -54,6 +55,7 @@ class Threads(Executor):
         self._running: dict[_Call, None] = {}
         self._threads = 0
         self._idle = 0
+        self._watched = False
         self._closed = False
         _all.add(self)
 
@@ -65,6 +67,7 @@ class Threads(Executor):
                 raise RuntimeError("no calls are taken any more")
             self._waiting.append(call)
             self._grow()
+            self._watch()
             self._changed.notify()
         return call.future
 
@@ -78,16 +81,6 @@ class Threads(Executor):
             self._changed.notify_all()
 
     # ------------------------------------------------------------------ what is under way
-
-    @property
-    def crowded(self) -> bool:
-        """Whether calls wait for a thread; `look_again` helps once those that run count as hanging."""
-        return len(self._waiting) > self._idle
-
-    def look_again(self) -> None:
-        """Start threads for waiting calls where others have begun to hang."""
-        with self._changed:
-            self._grow()
 
     def running(self, for_s: float = 0.0) -> list[str]:
         """What has been running for at least this long, oldest first, each with its time."""
@@ -105,6 +98,21 @@ class Threads(Executor):
             self._threads += 1
             self._idle += 1  # it will take a call at once
             threading.Thread(target=self._work, name="disk", daemon=True).start()
+
+    def _watch(self) -> None:
+        """If calls wait for a thread, look again when those that run may count as hanging."""
+        if self._hangs_s is None or self._watched or len(self._waiting) <= self._idle:
+            return
+        self._watched = True
+        again = threading.Timer(self._hangs_s, self._look_again)
+        again.daemon = True
+        again.start()
+
+    def _look_again(self) -> None:
+        with self._changed:
+            self._watched = False
+            self._grow()
+            self._watch()
 
     def _hanging(self) -> int:
         if self._hangs_s is None:
@@ -148,10 +156,12 @@ def _run(call: _Call) -> None:
         call.future.set_result(result)
 
 
-def _name_of(work: Callable[..., Any], args: tuple[Any, ...]) -> str:
+def _name_of(work: Any, args: tuple[Any, ...]) -> str:
     """A call's name for the log: the function, and the subject or file where that is the first argument."""
-    if isinstance(work, partial):  # of a context's `run`, with the function as its first argument
-        work, *rest = work.args
+    while isinstance(work, partial):
+        work, args = work.func, (*work.args, *args)
+    if isinstance(getattr(work, "__self__", None), Context):  # whose `run` takes the function first
+        work, *rest = args
         args = tuple(rest)
     name = getattr(work, "__qualname__", type(work).__name__)
     about = args[0] if args and isinstance(args[0], str | PurePath) else ""
