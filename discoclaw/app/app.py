@@ -22,6 +22,9 @@ from discoclaw.storage import Storage
 
 F = TypeVar("F", bound=Feature)
 
+CLOSE_S = 10.0
+"""What closing may take beside the grace for answers: each part needs up to five seconds, few need any."""
+
 
 @contextmanager
 def stop_asked() -> Iterator[asyncio.Event]:
@@ -48,7 +51,8 @@ class App:
         self.features = tuple(features)
         for feature in features:
             self.storage.memory.join(*feature.joins)
-        self._services = Services([service for feature in features for service in feature.services])
+        services = [service for feature in features for service in feature.services]
+        self._services = Services(services, close_s=self.closing_s)
 
     def feature(self, kind: type[F]) -> F:
         """Return the feature of a type, for programs that embed this one. Raises KeyError."""
@@ -56,6 +60,11 @@ class App:
             if isinstance(one, kind):
                 return one
         raise KeyError(kind.__name__)
+
+    @property
+    def closing_s(self) -> float:
+        """The longest that closing everything takes."""
+        return self.settings.shutdown_grace_s + CLOSE_S
 
     @property
     def storage(self) -> Storage:

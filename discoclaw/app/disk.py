@@ -1,12 +1,22 @@
 """Memory on disk: opened first, closed last."""
 
 import asyncio
+import logging
+from contextlib import suppress
 from typing import ClassVar
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.disk.threads import running
 from discoclaw.storage import build
+
+log = logging.getLogger(__name__)
+
+CLOSE_WAIT_S = 2.0
+"""The longest that closing waits for reads and writes that nobody waits for any more."""
+LOOK_S = 0.02
 
 
 class OnDisk(Feature):
@@ -28,8 +38,16 @@ class OnDisk(Feature):
         self.services = (Part(starting=self._open, closing=self._close),)
 
     async def _open(self) -> None:
-        await asyncio.to_thread(self.storage.open)
-        await asyncio.to_thread(self.storage.load)
+        await read_in_thread(self.storage.open)
+        await read_in_thread(self.storage.load)
 
     async def _close(self) -> None:
-        await asyncio.to_thread(self.storage.close)
+        """Close the files, unless a disk hangs: what it may still write has to be under our lock."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_WAIT_S):
+                while running():  # noqa: ASYNC110 - threads ring no bell, and this is the last thing we do
+                    await asyncio.sleep(LOOK_S)
+        if calls := running():
+            log.error("the data folder stays locked until we end, because of %s", "; ".join(calls))
+            return
+        await read_in_thread(self.storage.close)

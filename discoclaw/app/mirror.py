@@ -1,6 +1,5 @@
 """The mirror on Nostr relays, if the settings name any."""
 
-import asyncio
 from typing import ClassVar
 
 from discoclaw.app.basics import Basics
@@ -8,6 +7,7 @@ from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
 from discoclaw.core.ports import MirrorControl, NoMirror
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.mirroring import nostr_config
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.event import Keys
@@ -51,7 +51,7 @@ class Mirror(Feature):
         async def start() -> None:
             await adapter.open()
             await adapter.hydrate()
-            await asyncio.to_thread(storage.load)  # the mirror may have restored opt-outs
+            await read_in_thread(storage.load)  # the mirror may have restored opt-outs
             await adapter.start()
 
         self.adapter = adapter

@@ -1,13 +1,16 @@
 """What a command or a button answers, its failures included. Knows nothing about what was asked."""
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import discord
 
 from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.session.desk import OWN_WAIT_S
 
 log = logging.getLogger(__name__)
 
@@ -15,8 +18,14 @@ NOT_ALLOWED = "You aren't on my allowlist. Whoever runs me can add you with DISC
 BUSY = "This conversation is too busy right now. Please try again in a moment."
 FAILED = "I couldn't save or read your memory, so nothing has changed. Please try again later."
 STOPPING = "I'm shutting down. Please try again in a moment."
+SLOW = (
+    "My disk is slow to answer. I'm still trying, and I'll say here what came of it. "
+    "If this was a change, it may still be made: `!memory show` tells whether it was."
+)
 OPTED_OUT = "you have opted out of memory, so I add nothing to it; `!memory optin` turns it on again"
 ONLY_OWNERS = "only my owners can do that; whoever runs me names them with DISCOCLAW_OWNER_IDS"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,19 @@ class Unclear(Refused):
 async def said(text: str) -> Answer:
     """A text that is known already, as an answer."""
     return text
+
+
+async def told_if_slow(work: Coroutine[Any, Any, T], tell: Callable[[], Awaitable[None]]) -> T:
+    """Await something a person waits for. If it takes too long, `tell` says so, once, and it goes on."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([task], timeout=OWN_WAIT_S)
+        if not task.done():
+            await tell()
+        return await task
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
 
 
 async def outcome(work: Awaitable[Answer]) -> Answer:

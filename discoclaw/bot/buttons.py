@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, cast
 
 import discord
 
-from discoclaw.bot.answers import FAILED, NOT_ALLOWED, sentence
+from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_slow
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
@@ -73,7 +73,7 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
             return
         try:
             presses.require(*self.needs)
-            text = await self.do(presses, press)
+            text = await told_if_slow(self.do(presses, press), lambda: _whisper(press, SLOW))
         except Refused as refusal:
             await _settle_down(press)
             await _whisper(press, sentence(refusal))

@@ -19,12 +19,17 @@ from rich.logging import RichHandler
 from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli import config
+from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
 from discoclaw.core.errors import DiscoClawError, SettingsError
+from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
+
+LAST_S = 2.0
+"""How much longer than closing may take the process lives at most."""
 
 log = logging.getLogger("discoclaw")
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -108,7 +113,8 @@ def run() -> None:
         log.warning(name)
     if settings.token is None:
         raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs no token")
-    asyncio.run(_serve(settings))
+    with Ending() as ending:
+        asyncio.run(_serve(settings, ending))
 
 
 @cli.command()
@@ -138,8 +144,16 @@ def demo(
     )
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, ending: Ending) -> None:
     """Run the bot until its client ends or a signal asks it to stop. Replies in progress are finished."""
+    try:
+        await _run_until_stopped(settings, ending)
+    finally:
+        if running(HANGS_S):
+            end_now()  # asyncio would wait for it
+
+
+async def _run_until_stopped(settings: Settings, ending: Ending) -> None:
     from discoclaw.app import build, stop_asked  # a second of imports, which `discoclaw memory` doesn't need
 
     app = build(settings)
@@ -149,6 +163,7 @@ async def _serve(settings: Settings) -> None:
             stopping = asyncio.create_task(stop.wait(), name="signals")
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
+        ending.within(app.closing_s + LAST_S)
         if serving.done():
             serving.result()
         else:

@@ -4,6 +4,7 @@
     ├── SettingsError            a setting is wrong; the program does not start
     ├── MemoryFault              memory cannot be read or written; a reply never depends on it
     │   ├── LedgerDamaged        a ledger holds lines that do not verify
+    │   ├── MemoryLate           a disk does not answer in time; what was asked of it may still happen
     │   ├── NewerSchema          a file was written by a newer version; it is never overwritten
     │   └── FolderInUse          another process holds the data folder
     ├── Refused                  a rule of the core said no; the text says why and what to do
@@ -53,6 +54,10 @@ class MemoryFault(DiscoClawError):
 
 class LedgerDamaged(MemoryFault):
     """A ledger holds a line that does not parse or verify; the text names line and reason."""
+
+
+class MemoryLate(MemoryFault):
+    """A disk does not answer in time. What was asked of it may still happen."""
 
 
 class NewerSchema(MemoryFault):

@@ -37,7 +37,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.ports import Clock
 from discoclaw.memory.disk import private
-from discoclaw.memory.disk.files import Stamp, in_thread, render_json, stamp_now, stamp_of
+from discoclaw.memory.disk.files import Stamp, in_thread, read_in_thread, render_json, stamp_now, stamp_of
 from discoclaw.memory.disk.port import Documents, FileDocuments, documents_at
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class LiveConfig:
 
     async def _read(self) -> None:
         try:
-            if await asyncio.to_thread(self._file.read):
+            if await read_in_thread(self._file.read):
                 self._renew()
                 log.info("%s was taken over", FILE)
         finally:

@@ -22,7 +22,7 @@ from discoclaw.core.errors import MemoryFault, NostrError, Refused, RelayUnreach
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.files import in_thread, read_in_thread
 from discoclaw.memory.disk.port import PROFILES
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.inspect import subjects
@@ -104,7 +104,7 @@ class NostrAdapter:
     async def open(self) -> None:
         """Open the outbox, and begin to connect. Raises MemoryFault and SettingsError."""
         async with AsyncExitStack() as stack:
-            await asyncio.to_thread(self.outbox.open)
+            await read_in_thread(self.outbox.open)
             stack.callback(self.outbox.close)
             stack.push_async_callback(self.mirror.close)
             addresses = self.config.relays
@@ -225,7 +225,7 @@ class NostrAdapter:
 
     async def _catch_up(self) -> None:
         await self.mirror.catch_up()
-        if self._embedded is not None and await asyncio.to_thread(self.outbox.meta, PURGE) == "1":
+        if self._embedded is not None and await read_in_thread(self.outbox.meta, PURGE) == "1":
             await self._purge()
 
     async def _save_state(self) -> None:
@@ -262,7 +262,7 @@ class NostrAdapter:
     async def status_text(self) -> str:
         """The same as lines of plain text."""
         try:
-            quarantined = await asyncio.to_thread(self.outbox.quarantined)
+            quarantined = await read_in_thread(self.outbox.quarantined)
             return status_text(await self.status(), self.config.keys.npub, self._clock(), quarantined)
         except MemoryFault as fault:
             return f"The state of the mirror is unknown: {fault}"

@@ -5,7 +5,6 @@ is looked up in the whole history, because after a recovery the view may lack th
 Knows nothing about relays, or about who may sign.
 """
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +22,7 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse, normalise
 from discoclaw.core.times import ms_of_iso
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import object_of
 from discoclaw.nostr.event import Event
@@ -67,12 +67,12 @@ class OwnerNotes:
         UnreadableContent, Refused and MemoryFault.
         """
         name, at_ms = event.d.removeprefix(NPUB), event.created_at * 1000
-        user_id = await asyncio.to_thread(self._who, name)
+        user_id = await read_in_thread(self._who, name)
         if user_id is None:
             log.info("the owner noted something about a person who is not known here: %s", name[:80])
             return False
         subject = user_subject(user_id)
-        erased_at = await asyncio.to_thread(self._erased_at, user_id)
+        erased_at = await read_in_thread(self._erased_at, user_id)
         if not self._consent.may_keep(user_id, at_ms) or at_ms <= erased_at:
             log.info("the owner noted something about a person who opted out or was erased since")
             return False

@@ -10,7 +10,7 @@ Discord and of how talk is ranked.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
+from discoclaw.memory.disk.threads import Threads
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible, present
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
@@ -63,8 +64,8 @@ class Archiving(PersonalData):
         self._open = False
         self._closed = False
         self._worker = Worker("archive", self._work, retry_s=REST_S, longest_s=REST_S)
-        self._writer = ThreadPoolExecutor(1, "archive-writer")
-        self._reader = ThreadPoolExecutor(1, "archive-reader")
+        self._writer = Threads(1, hangs_s=None)
+        self._reader = Threads(1, hangs_s=None)
 
     async def start(self) -> None:
         """Start writing."""

@@ -78,7 +78,8 @@ class CachingModel:
         self._name = name
         self._responses = responses
         self._clock = clock
-        self._one = asyncio.Lock()  # a hanging disk then blocks one thread, and not the whole pool
+        self._one = asyncio.Lock()  # a hanging disk then blocks one thread
+        self._late: asyncio.Task[Any] | None = None  # a look that came too late; while it lasts, nobody waits
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -116,10 +117,13 @@ class CachingModel:
         """The question, if its answer may be stored, and that answer, if it is found in time."""
         if request.subject is None or len(request.turns) != 1 or len(self._tasks) >= MOST_WAITING:
             return None, None
+        if self._late is not None and not self._late.done():
+            return None, None
         task = self._begin(self._find(request))
         await asyncio.wait([task], timeout=LOOK_WAIT_S)
         if not task.done():
             log.warning("answering without the cache: the disk does not answer")
+            self._late = task
             return None, None
         return task.result()
 

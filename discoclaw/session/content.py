@@ -6,7 +6,6 @@ Files are read when used, and again only after a change, so that an edit takes e
 file that cannot be read is left out with a warning.
 """
 
-import asyncio
 import logging
 import os
 from collections.abc import Sequence
@@ -16,6 +15,8 @@ import aiofiles
 
 from discoclaw.core.message import Place
 from discoclaw.core.text import clip
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.disk.threads import DISK
 from discoclaw.soul.soul import Soul
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class Content:
         """The texts, read from their files again."""
         name = _file_name(place)
         looked_at = {self._base: _changed(self._base)}  # first, so that no change is missed
-        base = await asyncio.to_thread(lambda: sorted(self._base.glob("*.md")))
+        base = await read_in_thread(lambda: sorted(self._base.glob("*.md")))
         own = [self._channels / f"{name}.md"] if name else []
         looked_at.update((path, _changed(path)) for path in [*base, *own])
         found = await _texts(base), await _texts(own)
@@ -97,7 +98,7 @@ async def _texts(paths: Sequence[Path]) -> tuple[str, ...]:
 async def _text(path: Path) -> str:
     """A file's text, stripped; "" if it cannot be read."""
     try:
-        async with aiofiles.open(path, encoding="utf-8") as file:
+        async with aiofiles.open(path, encoding="utf-8", executor=DISK) as file:
             return clip((await file.read()).strip(), MAX_FILE)
     except FileNotFoundError:
         return ""

@@ -3,16 +3,17 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, MemoryLate
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 READ_WAIT_S = 2.0
 """The longest a reply waits for a disk; it waits only at the first look at a person or conversation."""
 SAVE_WAIT_S = 2.0
-"""The longest that the next message of an interview waits for its transcript to reach the disk."""
+"""The longest a turn waits for something to reach the disk: a tool's change, an interview's transcript."""
 
 
 async def read_in_time(readings: Sequence[tuple[str, Coroutine[Any, Any, Any], Any]]) -> list[Any]:
@@ -37,6 +38,16 @@ def _result(task: asyncio.Task[Any], name: str, default: Any) -> Any:
     except (MemoryFault, OSError) as fault:
         log.warning("answering without %s: %s", name, fault)
         return default
+
+
+async def in_time(work: Coroutine[Any, Any, T]) -> T:
+    """Return what work on a disk comes to. Raises MemoryLate if it takes too long; it then goes on."""
+    task = asyncio.create_task(work)
+    await asyncio.wait([task], timeout=SAVE_WAIT_S)
+    if not task.done():
+        task.add_done_callback(lambda late: late.cancelled() or late.exception())
+        raise MemoryLate("the disk does not answer in time; what was asked of it may still happen")
+    return task.result()
 
 
 async def noted_in_time(noting: Coroutine[Any, Any, bool]) -> bool:

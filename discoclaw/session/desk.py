@@ -1,29 +1,90 @@
 """The desk: every conversation has a queue and runs one job at a time; conversations run concurrently.
 
-Order within a conversation is kept. A queue is bounded, so that a flood is refused with a message instead of
-queued without end; the number of jobs running at once is bounded too. A conversation's worker starts with its
-first job and ends with its last one. Independent of what a job does.
+Order within a conversation is kept. A job that may run beside others is no longer waited for once it takes
+long: by other people's jobs after what a reply waits for a disk, by those of its own person somewhat later.
+A queue is bounded, so that a flood is refused with a message instead of queued without end; the number of
+jobs running at once is bounded too. A conversation's worker starts with its first job and ends with its last
+one. Independent of what a job does.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 log = logging.getLogger(__name__)
+
+OTHERS_WAIT_S = 2.0
+"""The longest that other people's jobs wait for one that may run beside them: as long as for a disk."""
+OWN_WAIT_S = 10.0
+"""The longest that a person's next job waits for it: five times that, since it may rest on the outcome."""
+MOST_BESIDE = 5
+"""The most jobs of one person that run beside others in a conversation; beyond that the next one waits."""
+WORD_S = 2.0
+"""Time for the `dropped` calls when closing took all of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`run` does the work; `dropped` is awaited instead if the desk closes before the work could start."""
+    """`run` does the work; `dropped` is awaited instead if the desk closes before the work could start.
+
+    `by` is whose job it is. With `beside` it may go on beside later jobs if it takes long.
+    """
 
     run: Callable[[], Awaitable[None]]
     dropped: Callable[[], Awaitable[None]]
+    by: str = ""
+    beside: bool = False
 
 
-WORD_S = 2.0
-"""Time for the `dropped` calls when closing took all of its own."""
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """A job that goes on beside the others; its person's next jobs wait `until` then (loop time)."""
+
+    by: str
+    until: float
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """A conversation's waiting jobs, and those that go on beside them."""
+
+    waiting: deque[Job] = field(default_factory=deque)
+    beside: dict[asyncio.Task[None], _Beside] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def holds_up(self, by: str) -> bool:
+        """Whether a person's next job has to wait for their own."""
+        own = [one for one in self.beside.values() if one.by == by]
+        now = asyncio.get_running_loop().time()
+        return len(own) >= MOST_BESIDE or any(now < one.until for one in own)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a job waits that need not wait for its person's own."""
+        return any(not self.holds_up(job.by) for job in self.waiting)
+
+    def next(self) -> Job:
+        """Take the first job that is ready; there is one."""
+        job = next(one for one in self.waiting if not self.holds_up(one.by))
+        self.waiting.remove(job)
+        return job
+
+    def in_the_way(self, job: Job) -> int:
+        """How many jobs a new one waits for: those of people who are held up don't delay the others."""
+        held = self.holds_up(job.by)
+        return sum(self.holds_up(one.by) == held for one in self.waiting)
+
+    async def change(self) -> None:
+        """Wait until there is something to do: a new job, one that ended, one that was waited for enough."""
+        self.changed.clear()
+        loop = asyncio.get_running_loop()
+        times = [one.until for one in self.beside.values() if one.until > loop.time()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(min(times, default=None)):
+                await self.changed.wait()
 
 
 class Desk:
@@ -32,16 +93,17 @@ class Desk:
     def __init__(self, *, waiting_limit: int = 20, running_limit: int = 16) -> None:
         self._waiting_limit = waiting_limit
         self._slots = asyncio.Semaphore(running_limit)
-        self._queues: dict[str, deque[Job]] = {}
+        self._queues: dict[str, _Queue] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._closed = False
 
     def submit(self, session_key: str, job: Job) -> bool:
         """Queue a job. Returns False if the conversation's queue is full or the desk is closed."""
-        queue = self._queues.get(session_key, deque())
-        if self._closed or len(queue) >= self._waiting_limit:
+        queue = self._queues.get(session_key) or _Queue()
+        if self._closed or queue.in_the_way(job) >= self._waiting_limit:
             return False
-        queue.append(job)
+        queue.waiting.append(job)
+        queue.changed.set()
         if session_key not in self._workers:
             self._queues[session_key] = queue
             worker = asyncio.create_task(self._work(session_key, queue), name=f"desk {session_key}")
@@ -78,18 +140,37 @@ class Desk:
             for worker in stuck:
                 worker.cancel()
 
-    async def _work(self, session_key: str, queue: deque[Job]) -> None:
+    async def _work(self, session_key: str, queue: _Queue) -> None:
         try:
-            while queue:
+            while queue.waiting or queue.beside:
+                if not queue.ready:
+                    await queue.change()
+                    continue
                 async with self._slots:
-                    await self._attempt(session_key, queue.popleft().run)
+                    await self._run(session_key, queue, queue.next())
         except asyncio.CancelledError:
-            for job in queue:
+            beside = list(queue.beside)
+            for task in beside:
+                task.cancel()
+            for job in queue.waiting:
                 await self._attempt(session_key, job.dropped)
+            if beside:
+                await asyncio.wait(beside)
             raise
         finally:
             del self._workers[session_key]
             del self._queues[session_key]
+
+    async def _run(self, session_key: str, queue: _Queue, job: Job) -> None:
+        """Run a job to its end, or until it goes on beside the others."""
+        if not job.beside:
+            await self._attempt(session_key, job.run)
+            return
+        task = asyncio.create_task(self._attempt(session_key, job.run), name=f"desk {session_key}")
+        queue.beside[task] = _Beside(job.by, asyncio.get_running_loop().time() + OWN_WAIT_S)
+        task.add_done_callback(queue.beside.pop)
+        task.add_done_callback(lambda _: queue.changed.set())
+        await asyncio.wait([task], timeout=OTHERS_WAIT_S)
 
     @staticmethod
     async def _attempt(session_key: str, work: Callable[[], Awaitable[None]]) -> None:

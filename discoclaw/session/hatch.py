@@ -28,7 +28,7 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.arrival import Arrival
-from discoclaw.session.deadline import SAVE_WAIT_S, noted_in_time
+from discoclaw.session.deadline import SAVE_WAIT_S, in_time, noted_in_time
 from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
@@ -250,7 +250,7 @@ class Hatchery:
         """Store a soul as the bot's own and end the interview, or report that it could not be stored."""
         asked = self._interview
         try:
-            await self._keep(soul, arrival)
+            await in_time(self._keep(soul, arrival))
         except MemoryFault as fault:
             log.warning("a soul could not be stored: %s", fault)
             await self._say(f"{text}\n\n{messages.NOT_STORED}", answer, arrival, reply, unsaved=answer)

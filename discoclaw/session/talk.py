@@ -133,13 +133,18 @@ class Talk:
         async def dropped() -> None:
             ended(await tell(reply, STOPPED, key))
 
-        if self.desk.submit(key, Job(lambda: self.turns.take(arrival, reply, ended), dropped)):
+        job = Job(lambda: self.turns.take(arrival, reply, ended), dropped, arrival.message.author.id)
+        if self.desk.submit(key, job):
             self.refusals.room(key)
         else:
             self.refusals.refuse(key, arrival.message.author, reply, ended)
 
     def run(
-        self, session_key: str, work: Callable[[], Awaitable[None]], dropped: Callable[[], Awaitable[None]]
+        self,
+        session_key: str,
+        work: Callable[[], Awaitable[None]],
+        dropped: Callable[[], Awaitable[None]],
+        by: str,
     ) -> bool:
-        """Queue other work of this conversation (a command). Returns False if the queue is full."""
-        return self.desk.submit(session_key, Job(work, dropped))
+        """Queue a command that somebody gave in this conversation. Returns False if the queue is full."""
+        return self.desk.submit(session_key, Job(work, dropped, by, beside=True))

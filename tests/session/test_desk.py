@@ -19,7 +19,15 @@ class Work:
         self.running = 0
         self.most = 0
 
-    def job(self, name: str, *, held: bool = False, fails: BaseException | None = None) -> Job:
+    def job(
+        self,
+        name: str,
+        *,
+        held: bool = False,
+        fails: BaseException | None = None,
+        by: str = "",
+        beside: bool = False,
+    ) -> Job:
         if held:
             self.gates[name] = asyncio.Event()
 
@@ -40,7 +48,7 @@ class Work:
             finally:
                 self.running -= 1
 
-        return Job(run, self.noting(f"{name} dropped"))
+        return Job(run, self.noting(f"{name} dropped"), by, beside)
 
     def noting(self, line: str) -> Callable[[], Awaitable[None]]:
         async def note() -> None:
@@ -86,6 +94,39 @@ class TestOrder:
         desk.submit("one", Job(again, work.noting("dropped")))
         await desk.settle()
         assert work.log == ["b begins", "b ends"]
+
+
+class TestBeside:
+    async def test_what_takes_long_holds_up_its_own_person_and_nobody_else(self) -> None:
+        desk, work = Desk(running_limit=1), Work()
+        desk.submit("one", work.job("a", by="ann", beside=True, held=True))
+        desk.submit("one", work.job("a2", by="ann"))
+        desk.submit("one", work.job("b", by="bob"))
+        desk.submit("two", work.job("c", by="cat"))
+        await until(lambda: "b ends" in work.log and "c ends" in work.log)
+        assert "a2 begins" not in work.log
+        work.gates["a"].set()
+        await desk.settle()
+        assert work.log[-3:] == ["a ends", "a2 begins", "a2 ends"]
+
+    async def test_a_flood_of_one_who_is_held_up_takes_no_place_from_others(self) -> None:
+        desk, work = Desk(waiting_limit=2), Work()
+        desk.submit("one", work.job("a", by="ann", beside=True, held=True))
+        await until(lambda: work.log == ["a begins"])
+        assert [desk.submit("one", work.job(f"a{n}", by="ann")) for n in range(3)] == [True, True, False]
+        assert [desk.submit("one", work.job(f"b{n}", by="bob")) for n in range(3)] == [True, True, False]
+        work.gates["a"].set()
+        await desk.settle()
+        assert {"a0 ends", "a1 ends", "b0 ends", "b1 ends"} <= set(work.log)
+
+    async def test_closing_cancels_it_and_drops_what_waited_for_it(self) -> None:
+        desk, work = Desk(), Work()
+        desk.submit("one", work.job("a", by="ann", beside=True, held=True))
+        await until(lambda: work.log == ["a begins"])
+        desk.submit("one", work.job("a2", by="ann"))
+        await desk.close(0.01)
+        await desk.settle()
+        assert sorted(work.log[1:]) == ["a cancelled", "a2 dropped"]
 
 
 class TestLimits:

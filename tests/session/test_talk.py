@@ -292,6 +292,6 @@ class TestTooMuchAtOnce:
             order.append("command")
 
         home.answer(inbound(100, "Hello"), Recorder())
-        assert home.talk.run(KEY, command, command)
+        assert home.talk.run(KEY, command, command, "1")
         await home.desk.settle()
         assert order == ["answer", "command"]

@@ -4,7 +4,7 @@ Only the person who types sees it, so private memories are among them. A memory 
 that is switched off, offers nothing.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from discord import app_commands
@@ -17,6 +17,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
+from discoclaw.session.deadline import in_time
 from discoclaw.show.words import day, line
 
 CHOICES = 25
@@ -32,7 +33,7 @@ class Completion:
 
     def __init__(self, context: CommandContext) -> None:
         self._context = context
-        self._of: Mapping[Completes, Callable[[Interaction, str], Awaitable[Named]]] = {
+        self._of: Mapping[Completes, Callable[[Interaction, str], Coroutine[Any, Any, Named]]] = {
             "memory": self._memories,
             "persona": self._personas,
             "change": self._changes,
@@ -46,7 +47,7 @@ class Completion:
             return []
         try:
             self._context.require("memory")
-            found = await self._of[what](interaction, typed)
+            found = await in_time(self._of[what](interaction, typed))
         except (MemoryFault, Refused):
             return []
         return [

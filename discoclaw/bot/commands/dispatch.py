@@ -1,7 +1,8 @@
 """Commands on their way: from a message or an interaction to an answer.
 
-Every command runs in its conversation's queue, behind what was said before it, so it never meets a turn that
-is half done; the subject's lock does the same against the loops. Those that take long run aside. What a
+Every command begins in its conversation's queue, behind what was said before it, so it never meets a turn
+that is half done; the subject's lock does the same against the loops. Those that take long run aside; one
+that hangs on a disk goes on beside the queue, and its person is told. What a
 command needs is checked here, once, from its entry in the table. Knows nothing about what commands do.
 """
 
@@ -17,10 +18,12 @@ from discoclaw.bot.answers import (
     NOT_ALLOWED,
     ONLY_OWNERS,
     OPTED_OUT,
+    SLOW,
     STOPPING,
     Answer,
     outcome,
     said,
+    told_if_slow,
 )
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
@@ -105,16 +108,19 @@ class Commands:
     async def _queued(self, call: Call, work: Callable[[], Awaitable[Answer]]) -> None:
         async def run() -> None:
             try:
-                await self._answer(call, await outcome(work()))
+                await self._answer(call, await told_if_slow(outcome(work()), slow))
             except asyncio.CancelledError:
                 await self._answer(call, STOPPING)
                 raise
+
+        async def slow() -> None:
+            await self._answer(call, SLOW)
 
         async def dropped() -> None:
             await self._answer(call, STOPPING)
 
         talk = self._client.talk
-        if not talk.run(call.session_key, run, dropped):
+        if not talk.run(call.session_key, run, dropped, call.user_id):
             await self._answer(call, STOPPING if talk.desk.closed else BUSY)
 
     async def _beside(self, call: Call, command: Command, values: Values) -> Answer:

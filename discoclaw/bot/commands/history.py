@@ -19,6 +19,7 @@ from discoclaw.core.history import History
 from discoclaw.core.merge import MergeResult
 from discoclaw.core.text import utf16_length
 from discoclaw.core.view import EMPTY, View
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import held, view_at
 from discoclaw.show import graph, picture
@@ -76,7 +77,7 @@ async def draw(call: Call, form: str) -> Answer:
 
 
 async def verify(call: Call) -> str:
-    found = await asyncio.to_thread(held, call.memory.disk, call.subject)
+    found = await read_in_thread(held, call.memory.disk, call.subject)
     return texts.damaged(found.faults) if found.faults else texts.intact(len(found.commits))
 
 

@@ -22,7 +22,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.files import in_thread, read_in_thread
 from discoclaw.memory.disk.lines import append, line_of, values_in
 from discoclaw.memory.disk.port import Disk, Log
 
@@ -109,7 +109,7 @@ class Clears(PersonalData):
             async with self._alone:
                 if self._newest is None:
                     try:
-                        self._newest = newest(await asyncio.to_thread(read, self._lines))
+                        self._newest = newest(await read_in_thread(read, self._lines))
                     except OSError as error:
                         log.warning("what was cleared cannot be read: %s", error)
                         return -1

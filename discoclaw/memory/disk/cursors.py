@@ -10,9 +10,10 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
-from discoclaw.memory.disk.files import in_thread, render_json, session_name
+from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json, session_name
 from discoclaw.memory.disk.port import Documents, documents_at
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class Cursors:
         self.documents = documents_at(where)
         self.folder = self.documents.folder
         self._known: dict[str, Mapping[str, object]] = {}
+        self._readings: dict[str, asyncio.Future[Mapping[str, object]]] = {}
         self._writing = asyncio.Lock()
         self.erasings = 0
         """How many erasings there were: a value read before one may be outdated."""
@@ -38,10 +40,24 @@ class Cursors:
             self._known.clear()  # all of them are on disk
         while (known := self._known.get(name)) is None:
             erasings = self.erasings
-            value = await asyncio.to_thread(read, self.documents, session_name(name))
+            value = await asyncio.shield(self._read(name))
             if erasings == self.erasings:
                 self._known.setdefault(name, value)
         return known
+
+    def _read(self, name: str) -> asyncio.Future[Mapping[str, object]]:
+        """The reading of a cursor: one for all who wait, so that a file that hangs takes one thread."""
+        reading = self._readings.get(name)
+        if reading is None:
+            reading = asyncio.ensure_future(read_in_thread(read, self.documents, session_name(name)))
+            self._readings[name] = reading
+            reading.add_done_callback(partial(self._was_read, name))
+        return reading
+
+    def _was_read(self, name: str, reading: asyncio.Future[Mapping[str, object]]) -> None:
+        if self._readings.get(name) is reading:
+            del self._readings[name]
+        reading.cancelled() or reading.exception()  # retrieved, also if all who waited have given up
 
     async def put(self, name: str, value: Mapping[str, object]) -> bool:
         """Store a cursor. Returns False, with a warning, when the disk fails."""
@@ -69,6 +85,7 @@ class Cursors:
             finally:
                 self.erasings += 1
                 self._known.clear()
+                self._readings.clear()  # they may have begun before
 
     def forget(self, name: str) -> None:
         """Drop a cursor from RAM; its file stays."""

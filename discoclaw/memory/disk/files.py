@@ -22,6 +22,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk import private, temporary
+from discoclaw.memory.disk.threads import DISK
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -186,8 +187,17 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
     A caller that holds a lock around this therefore releases it only when nobody is writing any more.
     """
+    return await to_its_end(_begun(work, *args, **kwargs))
+
+
+async def read_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run blocking work in a thread that is left to itself if the caller is cancelled, as a read may be."""
+    return await _begun(work, *args, **kwargs)
+
+
+def _begun(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
     call = partial(copy_context().run, work, *args, **kwargs)
-    return await to_its_end(asyncio.get_running_loop().run_in_executor(None, call))
+    return asyncio.get_running_loop().run_in_executor(DISK, call)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:

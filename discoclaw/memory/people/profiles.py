@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
@@ -73,7 +74,7 @@ class Profiles(PersonalData, Listener):
         self._consent = consent
         self._entries: IdleMap[_Entry] = IdleMap(lambda user_id: _Entry(), idle_ms=idle_ms)
         self._worker = Worker("profiles", self._bring)
-        self._writing = asyncio.Lock()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
         """Record that somebody spoke at a time (ms) under a name; `where` is the server. Never blocks."""
@@ -102,7 +103,7 @@ class Profiles(PersonalData, Listener):
         """Return the profile, or None if there is none. Raises MemoryFault if it cannot be read."""
         entry = self._entries.use(user_id, self._clock())
         if not entry.read:
-            async with self._writing:
+            async with self._alone(user_id):
                 await self._read(user_id, entry)
         return entry.value
 
@@ -135,9 +136,16 @@ class Profiles(PersonalData, Listener):
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Keep everybody from writing a profile meanwhile."""
-        async with self._writing:
+        """Keep everybody from writing the person's profile meanwhile."""
+        if (user_id := user_of(erasure.subject)) is None:
             yield
+            return
+        async with self._alone(user_id):
+            yield
+
+    def _alone(self, user_id: str) -> asyncio.Lock:
+        """A person's own lock: a file that hangs must not keep the profiles of others from being read."""
+        return self._locks.setdefault(user_id, asyncio.Lock())
 
     # ------------------------------------------------------------------ inside
 
@@ -146,13 +154,13 @@ class Profiles(PersonalData, Listener):
         subject, entry = user_subject(user_id), self._entries.use(user_id, self._clock())
         erased_at = self._memory.erased_at(subject)
         if not entry.read:
-            async with self._writing:
+            async with self._alone(user_id):
                 await self._read(user_id, entry)
         if entry.value is None and not entry.sightings:
             return  # they have not spoken yet
-        # Not while holding the writer's role: an erasing waits for that, and holds the person's lock.
+        # Not while holding the profile's lock: an erasing waits for that, and holds the lock of the memory.
         view = await self._view(subject)
-        async with self._writing:
+        async with self._alone(user_id):
             if self._memory.erased_at(subject) != erased_at or self._entries.peek(user_id) is not entry:
                 return  # a change meanwhile has queued it again
             after = self._seen_since(user_id, entry, view)
@@ -187,7 +195,7 @@ class Profiles(PersonalData, Listener):
             return None
 
     async def _read(self, user_id: str, entry: _Entry) -> None:
-        """Read a file, once. The caller must be the only writer."""
+        """Read a file, once. The caller holds the person's lock."""
         if entry.read:
             return
         name = _file(user_id)

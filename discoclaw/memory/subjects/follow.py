@@ -6,13 +6,13 @@ comparing the sizes of the ledgers with the cursor. A mirror may lag or fail wit
 Independent of what a mirror is.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.disk.port import Ledgers, ledgers_at
 from discoclaw.work import RETRY_S, Worker
 
@@ -49,7 +49,7 @@ class Follower(Listener):
         """Queue every subject whose ledger length differs from the cursor."""
         done = await self._cursors.get(self._name)
         try:
-            there = await asyncio.to_thread(self._ledgers.by_age)
+            there = await read_in_thread(self._ledgers.by_age)
         except OSError as error:
             log.warning("%s: what changed meanwhile cannot be found: %s", self._name, error)
             return
@@ -78,14 +78,14 @@ class Follower(Listener):
     # ------------------------------------------------------------------ inside
 
     async def _bring(self, subject: str) -> None:
-        size = await asyncio.to_thread(self._size, subject)
+        size = await read_in_thread(self._size, subject)
         await self._mirror(subject)
         self._sizes[subject] = size
 
     async def _save(self, subjects: Collection[str]) -> None:
         """Save the progress, without subjects that are gone or were erased meanwhile."""
         done, erasings = dict(self._sizes), self._cursors.erasings
-        gone = await asyncio.to_thread(lambda: {subject for subject in done if not self._size(subject)})
+        gone = await read_in_thread(lambda: {subject for subject in done if not self._size(subject)})
 
         def noted(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if erasings != self._cursors.erasings:

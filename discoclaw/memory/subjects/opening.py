@@ -3,7 +3,6 @@
 Every disk failure becomes a MemoryFault that names the subject. Callers hold the subject's lock.
 """
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from discoclaw.core.history import History
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.files import in_thread, read_in_thread
 from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects.subject import SubjectFiles
@@ -34,7 +33,7 @@ class Opener:
     async def open(self, subject: str) -> SubjectFiles:
         """A subject's files as they are on disk."""
         try:
-            return await asyncio.to_thread(self._open, subject)
+            return await read_in_thread(self._open, subject)
         except OSError as error:
             raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
 
@@ -69,7 +68,7 @@ class Opener:
 async def history_of(files: SubjectFiles) -> History:
     """The full history of a subject."""
     try:
-        return await asyncio.to_thread(files.history)
+        return await read_in_thread(files.history)
     except OSError as error:
         raise MemoryFault(f"the history of {files.subject} cannot be read: {error}") from error
 

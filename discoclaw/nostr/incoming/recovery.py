@@ -29,7 +29,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
-from discoclaw.memory.disk.files import in_thread, render_json
+from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json
 from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.live import LiveConfig
@@ -78,12 +78,12 @@ async def recover(
     """
     disk = memory.disk
     _check(disk)
-    tombstones = await asyncio.to_thread(outbox.tombstones)
+    tombstones = await read_in_thread(outbox.tombstones)
     found = await _gathered(relays, codec, names, disk, progress, tombstones)
-    elsewhere = await asyncio.to_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
+    elsewhere = await read_in_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
     files = await _put_views(found, to)
-    shown = await asyncio.to_thread(_subjects_with_views, disk)
+    shown = await read_in_thread(_subjects_with_views, disk)
     await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
     stage = Stage("writing", progress, len(found.content.ledgers))
     written: dict[str, RestoredLedger] = {}
@@ -139,14 +139,14 @@ async def preview(
     _check(disk)
     found = await _gathered(relays, codec, names, disk, progress)
     tombstones = Tombstones(disk)
-    await asyncio.to_thread(tombstones.load)
-    elsewhere = await asyncio.to_thread(erased_elsewhere, disk.ledgers, names, found.deleted_addresses)
+    await read_in_thread(tombstones.load)
+    elsewhere = await read_in_thread(erased_elsewhere, disk.ledgers, names, found.deleted_addresses)
     to = Destination(disk, tombstones.erased_at, tombstones.any(), clock(), dry=True)
     files = await _put_views(found, to)
     taken = []
     for subject, ledger in sorted(found.content.ledgers.items()):
         here, erased_at = disk.ledgers.log(subject), tombstones.erased_at(subject)
-        taken.append(await asyncio.to_thread(preview_ledger, ledger, here, erased_at))
+        taken.append(await read_in_thread(preview_ledger, ledger, here, erased_at))
     return _report(found, names, taken, files, elsewhere, dry=True)
 
 
@@ -166,7 +166,7 @@ async def _gathered(
     tombstones: Sequence[Event] = (),
 ) -> Gathered:
     try:
-        subjects = [subject for subject, _ in await asyncio.to_thread(disk.ledgers.by_age)]
+        subjects = [subject for subject, _ in await read_in_thread(disk.ledgers.by_age)]
     except OSError as error:
         raise MemoryFault(
             f"cannot list the memories on this disk: {error}; check it and recover again"

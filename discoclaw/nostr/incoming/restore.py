@@ -6,7 +6,6 @@ reported: only a person erases. Restoring is idempotent, also after a kill: each
 or not at all. Knows nothing about relays.
 """
 
-import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from discoclaw.core.event import Record, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.disk.port import Ledgers, Log
 from discoclaw.memory.exchange.layout import Records
 from discoclaw.memory.exchange.take import united
@@ -50,9 +50,9 @@ async def restore_ledger(memory: Memory, found: RebuiltLedger, now_ms: int) -> R
     """Restore one ledger. Raises MemoryFault when the disk fails; the ledger is then unchanged."""
     subject, erased_at = found.subject, memory.erased_at(found.subject)
     try:
-        before, new = await asyncio.to_thread(_prepared, memory, found, erased_at, now_ms)
+        before, new = await read_in_thread(_prepared, memory, found, erased_at, now_ms)
         if not before.records:
-            if before.here and await asyncio.to_thread(_lacks_durable_file, memory, subject):
+            if before.here and await read_in_thread(_lacks_durable_file, memory, subject):
                 await memory.view(subject)  # this writes the file
             return before
         if new is not None:

@@ -31,7 +31,7 @@ from typing import Final
 import nostr_sdk
 
 from discoclaw.core.errors import NostrError, SettingsError
-from discoclaw.memory.disk.files import sync_folder
+from discoclaw.memory.disk.files import read_in_thread, sync_folder
 from discoclaw.memory.disk.private import close_files, make_folder, opener
 from discoclaw.nostr.relays.port_forward import PortForward
 
@@ -76,7 +76,7 @@ class EmbeddedRelay:
         nostr_sdk.uniffi_set_event_loop(asyncio.get_running_loop())
         async with self._lock:
             try:
-                self._number = await asyncio.to_thread(self._prepare)
+                self._number = await read_in_thread(self._prepare)
                 database = await self._open(self._number)
                 await database.count(nostr_sdk.Filter())  # a damaged database fails here
             except _ERRORS as error:
@@ -127,7 +127,7 @@ class EmbeddedRelay:
             failed = await self._serve(database) or failed
             if failed:
                 raise NostrError(failed)
-            await asyncio.to_thread(self._prepare)
+            await read_in_thread(self._prepare)
 
     async def _serve(self, database: nostr_sdk.NostrLmdb) -> str:
         """Serve this database.
@@ -180,12 +180,12 @@ class EmbeddedRelay:
 
     async def _copied(self, old: nostr_sdk.NostrLmdb, without: frozenset[str]) -> nostr_sdk.NostrLmdb:
         """A new database with all events of the old one except those, from now on the one in use."""
-        number = await asyncio.to_thread(self._next_number)
+        number = await read_in_thread(self._next_number)
         new = await self._open(number)
         async for events in _all(old):
             kept = [event for event in events if event.id().to_hex() not in without]
             await asyncio.gather(*map(new.save_event, kept))  # together they become one transaction
-        await asyncio.to_thread(_mark_complete, self._folder / f"events-{number}")
+        await read_in_thread(_mark_complete, self._folder / f"events-{number}")
         self._number = number
         return new
 

@@ -7,7 +7,7 @@ of any particular tool.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from discoclaw.core.consent import Permission
 from discoclaw.core.draft import Draft, Origin, find
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, MemoryLate, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import Offer
@@ -23,6 +23,7 @@ from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.tools.consolidation import Consolidation
 
@@ -42,6 +43,10 @@ async def no_talk(query: str, limit: int) -> str:
 
 
 MEMORY_FAILED = "memory cannot be used right now; nothing was changed"
+MEMORY_LATE = (
+    "memory does not answer in time. If this was to change something, that may still happen: "
+    "tell the person to look at it later, and do without memory now"
+)
 
 
 class ToolInput(BaseModel):
@@ -87,11 +92,13 @@ class ToolParts:
 class ToolContext:
     """One turn's access to memory. `offers` are proposed persona switches, which the person decides about.
 
-    `talk` searches what was said where the person speaks.
+    `talk` searches what was said where the person speaks. `late`: a call didn't end in time, so
+    that no other is tried.
     """
 
     def __init__(self, parts: ToolParts, speaker: Speaker, talk: TalkSearch = no_talk) -> None:
         self.offers: list[Offer] = []
+        self.late = False
         self.speaker = speaker
         self.memory = parts.memory
         self.items = parts.search
@@ -156,11 +163,15 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, the shape of its input, and its function."""
+    """One tool: its name, the shape of its input, and its function.
+
+    `waits`: it limits by itself how long it takes. The others have as long as a reply waits for a disk.
+    """
 
     name: str
     shape: type[ToolInput]
-    run: Callable[[ToolContext, Any], Awaitable[str]]
+    run: Callable[[ToolContext, Any], Coroutine[Any, Any, str]]
+    waits: bool = False
 
     @property
     def spec(self) -> ToolSpec:
@@ -189,7 +200,10 @@ class Toolbox:
             if not isinstance(call.input, Mapping):
                 return ToolResult(call.id, _no_object(call), failed=True)
             wanted = tool.shape.model_validate(dict(call.input))
-            return ToolResult(call.id, await tool.run(context, wanted))
+            if context.late:
+                return ToolResult(call.id, MEMORY_LATE, failed=True)
+            work = tool.run(context, wanted)
+            return ToolResult(call.id, await (work if tool.waits else in_time(work)))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg'].removeprefix('Value error, ')}"
@@ -198,6 +212,10 @@ class Toolbox:
             return ToolResult(call.id, f"{call.name} was not called correctly: {faults}", failed=True)
         except Refused as refusal:
             return ToolResult(call.id, str(refusal), failed=True)
+        except MemoryLate as late:
+            context.late = True
+            log.warning("%s for %s goes on by itself: %s", call.name, context.speaker.subject, late)
+            return ToolResult(call.id, MEMORY_LATE, failed=True)
         except MemoryFault as fault:
             log.warning("%s for %s failed: %s", call.name, context.speaker.subject, fault)
             return ToolResult(call.id, MEMORY_FAILED, failed=True)

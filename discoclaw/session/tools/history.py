@@ -4,6 +4,7 @@ import asyncio
 
 from pydantic import Field
 
+from discoclaw.session.deadline import in_time
 from discoclaw.session.tools.base import Text, Tool, ToolContext, ToolInput
 from discoclaw.show import text as shown
 
@@ -34,10 +35,11 @@ async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
 
 async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
     speaker, why = context.speaker, context.why("memory_consolidate")
+    await in_time(context.view())  # a model may take its time, but not a disk
     return await context.consolidation.run(speaker.subject, context.branch, why, in_dm=speaker.in_dm)
 
 
 TOOLS = (
     Tool("memory_history", HistoryOf, history_of),
-    Tool("memory_consolidate", Consolidate, consolidate),
+    Tool("memory_consolidate", Consolidate, consolidate, waits=True),
 )
