@@ -1,5 +1,6 @@
 """`discoclaw run` with the host's settings: what each default and each other value does."""
 
+import asyncio
 import json
 
 import pytest
@@ -31,6 +32,13 @@ async def loops(house: House) -> tuple[list[Received], list[Received]]:
         one for one in asked if "summary" in one.body["output_config"]["format"]["schema"]["properties"]
     ]
     return summed, [one for one in asked if one not in summed]
+
+
+async def summed_up(house: House, times: int) -> None:
+    """Wait until so many summaries were asked for: turns that end during one share the next."""
+    async with asyncio.timeout(10):
+        while sum("Previous summary" in one.prompt for one in house.model.requests) < times:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 class TestTheDefaults:
@@ -88,7 +96,10 @@ class TestOtherValues:
         await house.ask(house.bea, mill, "which boats are there?")
         await house.answered(mill, "ok")
         assert house.request("which boats").prompt.count("- [fact] turn") == 1
-        await talk(house, mill, 20, 21)
+        await summed_up(house, 1)
+        for number in (20, 21):
+            await talk(house, mill, number)
+            await summed_up(house, number - 18)
         summed, learned = await loops(house)
         assert {one.body["model"] for one in summed} == {"tiny-summary"}
         assert {one.body["model"] for one in learned} == {"tiny-facts"}
