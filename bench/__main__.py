@@ -26,6 +26,7 @@ NAMES = (
     "commit",
     "history",
     "sessions",
+    "absence",
     "start",
     "resident",
     "recall",

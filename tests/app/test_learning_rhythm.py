@@ -46,6 +46,28 @@ class TestTheBeat:
             assert "message 0" in prompt
 
 
+class TestARestart:
+    @pytest.mark.parametrize("hours", [0, 72])
+    async def test_loses_no_talk_from_learning_though_others_talk_on(self, start: Start, hours: int) -> None:
+        model = Scripted()
+        more = {"durable_every": 4, "summary_every": 4, "respond_mode": "mention", "catch_up_hours": hours}
+        async with start(model, **more) as world:
+            us = f"<@{world.app.client.me().id}>"
+            for number in range(3):
+                await world.ann.send(world.general, f"{us} I keep goat number {number}.")
+            await world.restart()
+            for number in range(60):
+                await world.bob.send(world.general, f"chatter {number}")
+            await world.settle()
+            await world.ann.send(world.general, f"{us} And a cow.")
+            await world.settle()
+            summed = [prompt for prompt in model.structured_prompts if "Previous summary" in prompt]
+            learned = [prompt for prompt in model.structured_prompts if "Previous summary" not in prompt]
+            for number in range(3):
+                assert any(f"goat number {number}" in prompt for prompt in summed)
+                assert any(f"goat number {number}" in prompt for prompt in learned)
+
+
 class TestWhatIsLearned:
     @pytest.mark.design(142)
     async def test_is_from_both_sides_without_pasted_memory(
