@@ -232,6 +232,19 @@ class TestNoting:
 
         play(test())
 
+    def test_the_gap_holds_among_thousands_of_others(self) -> None:
+        async def test() -> None:
+            job = Job()
+            worker = Worker("test", job, gap_s=60.0)
+            for number in range(1_001):
+                worker.note(str(number))
+            await worker.settle()
+            worker.note("5")
+            await worker.settle()
+            assert (job.runs.count("5"), worker.waiting) == (1, 1)
+
+        play(test())
+
     def test_only_recent_starts_are_remembered_for_the_gap(self) -> None:
         async def test() -> None:
             job = Job()

@@ -50,6 +50,7 @@ class TestLengthsAreUtf16Units:
 
     @MODEST
     @given(st.text("ab🦀é漢", max_size=30), st.integers(-2, 70))
+    @pytest.mark.design(240, 247)
     def test_a_prefix_is_never_over_and_never_shorter_than_it_must_be(self, text: str, units: int) -> None:
         prefix = utf16_prefix(text, units)
         assert text.startswith(prefix)

@@ -123,6 +123,7 @@ class TestThingsOfTheDay:
         assert await home.texts() == ["likes tea"]
         assert home.dice.rolled == 0  # type: ignore[attr-defined]
 
+    @pytest.mark.design(97)
     async def test_the_commit_and_its_event_say_why(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
         await home.remember("flies on Friday", category="conversation")

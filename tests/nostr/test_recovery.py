@@ -387,6 +387,7 @@ class TestErasing:
         assert f"{count} of {count} records here were erased by another replica" in warning(report, ANN)
         assert empty.files() == before
 
+    @pytest.mark.design(317)
     async def test_what_was_erased_elsewhere_is_not_published_again_and_what_is_new_is(
         self, lived: Lived, empty: BotMemory, tmp_path: Path
     ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import re
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -160,6 +161,43 @@ class TestWhileItWasAway:
         await house.running()
         assert await replied(house, question) == "ok"
         assert replies(house, lost) == []
+
+    async def test_five_thousand_messages_in_two_hundred_channels_are_a_call_each(self, house: House) -> None:
+        await house.running()
+        places = [house.discord.add_channel(f"stall-{number}") for number in range(200)]
+        for place in places:
+            await house.discord.say(house.ann, place, "good morning")
+        await house.answered_to(house.ann, places[0], "are you there?")
+        await gone(house)
+        for place in places:
+            for number in range(25):
+                await house.discord.say(house.bea, place, f"apple {number}")
+        question = await house.ask(house.bea, places[7], "what did I say?")
+        before = len(house.discord.requests)
+        bot = await house.running()
+        said = await bot.logged("missed messages in")
+        assert int(said.partition("caught up: ")[2].split()[0]) >= 5001
+        assert await replied(house, question) == "ok"
+        reads = [call for call in house.discord.requests[before:] if call.path.endswith("/messages")]
+        assert 200 <= sum(call.method == "GET" for call in reads) <= 220
+        assert "apple 24" in house.request("what did I say?").prompt
+
+    async def test_a_folder_restored_from_a_backup_answers_nothing_again(self, house: House) -> None:
+        await house.running()
+        dock = house.discord.add_channel("dock")
+        await house.answered_to(house.ann, dock, "good morning")
+        await gone(house)
+        backup = house.folder / "backup"
+        shutil.copytree(house.data, backup)
+        await house.running()
+        question = await house.ask(house.ann, dock, "is the ship in?")
+        await replied(house, question)
+        await gone(house)
+        missed = await house.ask(house.ann, dock, "and the boat?")
+        shutil.rmtree(house.data)
+        backup.rename(house.data)
+        await house.running()
+        assert await replied(house, missed) == "ok" == await replied(house, question)
 
 
 class TestLongAgo:
