@@ -45,6 +45,8 @@ class Inbox:
     handled: list[int] = field(default_factory=list)
     open: dict[int, Open] = field(default_factory=dict)
     behind: bool = False
+    changes: int = 0
+    """Grows with each change of what is written down."""
 
     @property
     def newest(self) -> int:
@@ -61,12 +63,14 @@ class Inbox:
         if self.has(message_id):
             return False
         insort(self.handled, message_id)
+        self.changes += 1
         self._trim()
         return True
 
     def caught_up(self) -> None:
         """The gap was read."""
         self.behind = False
+        self.changes += 1
         self._trim()
 
     def _trim(self) -> None:

@@ -5,6 +5,7 @@ messages where people only talked. What was not written before a crash is read a
 On disk are ids of messages and channels, and for direct messages the person's id, unless they opted out.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -43,6 +44,7 @@ class Inboxes(PersonalData):
         self._working: set[int] = set()
         self._since = 0
         self._unwritten = 0
+        self._lines: dict[str, tuple[int, str]] = {}
         self._worker = Worker("inboxes", self._write)
 
     # ------------------------------------------------------------------ the lifecycle
@@ -138,6 +140,7 @@ class Inboxes(PersonalData):
         """Somebody begins to answer a message."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.open.setdefault(int(message_id), Open(command))
+            inbox.changes += 1
             self._working.add(int(message_id))
             self._worker.note(NAME)
 
@@ -145,8 +148,9 @@ class Inboxes(PersonalData):
         """A message of its answer was sent."""
         inbox = self._inboxes.get(session_key)
         waits = None if inbox is None else inbox.open.get(int(message_id))
-        if waits is not None:
+        if inbox is not None and waits is not None:
             waits.shown.append(shown_id)
+            inbox.changes += 1
             self._worker.note(NAME)
 
     def end(self, session_key: str, message_ids: Iterable[str], done: bool) -> None:
@@ -156,6 +160,7 @@ class Inboxes(PersonalData):
             self._working.discard(number)
             if inbox is not None and done:
                 inbox.open.pop(number, None)
+                inbox.changes += 1
                 self._worker.note(NAME)
 
     # ------------------------------------------------------------------ personal data and the disk
@@ -164,13 +169,23 @@ class Inboxes(PersonalData):
         """Drop the direct messages of a person."""
         if (user_id := user_of(erasure.subject)) is not None:
             self._inboxes.pop(dm_of(user_id), None)
+            self._lines.pop(dm_of(user_id), None)
 
     async def _write(self, _: str) -> None:
         self._unwritten = 0
         kept = [pair for pair in self._inboxes.items() if self._may_keep(pair[0])]
-        kept.sort(key=lambda pair: pair[1].newest, reverse=True)
-        await self._cursors.put(NAME, {key: inbox.as_json() for key, inbox in kept[:MOST]})
-        self._cursors.forget(NAME)
+        if len(kept) > MOST:
+            kept = sorted(kept, key=lambda pair: pair[1].newest, reverse=True)[:MOST]
+        lines = ",\n".join(self._line(key, inbox) for key, inbox in kept)
+        await self._cursors.put_rendered(NAME, f"{{\n{lines}\n}}\n".encode())
+
+    def _line(self, session_key: str, inbox: Inbox) -> str:
+        """A conversation as it is written down, rendered anew only after a change: this is done often."""
+        changes, line = self._lines.get(session_key, (-1, ""))
+        if changes != inbox.changes:
+            line = f"{json.dumps(session_key)}: {json.dumps(inbox.as_json())}"
+            self._lines[session_key] = inbox.changes, line
+        return line
 
     def _may_keep(self, session_key: str) -> bool:
         """Whether a conversation may be written down: a direct message names its person."""

@@ -64,6 +64,11 @@ class Cursors:
         async with self._writing:
             return await self._store(name, value)
 
+    async def put_rendered(self, name: str, content: bytes) -> bool:
+        """Store a cursor of which the caller has the JSON, and keeps it in RAM itself. As `put`."""
+        async with self._writing:
+            return await self._write(name, content)
+
     async def update(
         self, name: str, change: Callable[[Mapping[str, object]], Mapping[str, object] | None]
     ) -> bool:
@@ -94,8 +99,11 @@ class Cursors:
     async def _store(self, name: str, value: Mapping[str, object]) -> bool:
         """Write a cursor. The caller must be the only writer."""
         self._known[name] = value
+        return await self._write(name, render_json(value))
+
+    async def _write(self, name: str, content: bytes) -> bool:
         try:
-            await in_thread(self.documents.write, session_name(name), render_json(value))
+            await in_thread(self.documents.write, session_name(name), content)
         except OSError as error:
             log.warning("the cursor %s could not be written: %s", name, error)
             return False
