@@ -55,6 +55,8 @@ async def _missed(talk: Talk, rooms: list[list[Inbound]]) -> None:
     for room, said in enumerate(rooms):
         new = [one for one in said if talk.first_time(one)]
         await catch_up.take([Missed(one, _reply(2 * int(one.id) + room)) for one in new])
+        for one in new:
+            talk.inboxes.heard(one.session_key, one.id)
 
 
 async def _live(talk: Talk, rooms: list[list[Inbound]]) -> None:
@@ -62,3 +64,4 @@ async def _live(talk: Talk, rooms: list[list[Inbound]]) -> None:
         for room, said in enumerate(rooms):
             if talk.first_time(said[number]):
                 await talk.receive(said[number], _reply(2 * int(said[number].id) + room))
+                talk.inboxes.heard(said[number].session_key, said[number].id)

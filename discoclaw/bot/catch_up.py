@@ -20,6 +20,7 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.inbox import KEPT, Inbox, Open
+from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import snowflake_at
 from discoclaw.session.catch_up import CatchUp, Missed
@@ -195,14 +196,16 @@ class Absence:
         """Hear the new messages, and answer those that were for us."""
         client, answers = self._client, self._answers(messages)
         missed: list[Missed] = []
+        new: list[str] = []
         for message in messages:
             is_open = message.id in open_now
             if self._is_ours(message) or (inbox.has(message.id) and not is_open):
                 continue
-            heard = await client.heard(message)
+            heard = await self._heard(message)
             if heard is None or not (is_open or client.talk.first_time(heard)):
                 continue
-            self._read_count += not is_open
+            if not is_open:
+                new.append(heard.id)
             shown = open_now[message.id].shown if is_open else []
             half = (shown or answers.get(message.id, [])) if is_open else []
             answered = not is_open and message.id in answers
@@ -216,6 +219,17 @@ class Absence:
                 reply = partial(client.answer, message, half=half)
                 missed.append(Missed(heard, reply, is_open, bool(half), answered))
         self._asked_count += await self._catch_up.take(missed)
+        self._read_count += len(new)
+        for message_id in new:
+            client.talk.inboxes.heard(key, message_id)
+
+    async def _heard(self, message: discord.Message) -> Inbound | None:
+        """A message as the parts inside know it. None also for one that cannot be read."""
+        try:
+            return await self._client.heard(message)
+        except Exception:  # a named edge: one odd message must not cost all others of the gap
+            log.exception("the missed message %s could not be read", message.id)
+            return None
 
     async def _settle_command(self, message: discord.Message, key: str, *, answered: bool) -> None:
         """Say that a command was interrupted. It is not repeated: it may have been carried out."""

@@ -94,10 +94,13 @@ class DiscoClaw(commands.Bot):
         heard = await self.heard(message)
         if heard is None or not self.talk.first_time(heard):
             return
-        if self.is_command(heard):
-            await self.carry_out(message, heard)
-        else:
-            await self.talk.receive(heard, partial(self.answer, message))
+        try:
+            if self.is_command(heard):
+                await self.carry_out(message, heard)
+            else:
+                await self.talk.receive(heard, partial(self.answer, message))
+        finally:
+            self.talk.inboxes.heard(heard.session_key, heard.id)
 
     async def heard(self, message: discord.Message) -> Inbound | None:
         """A message as the parts inside know it. None if it is ours, or no talk that we listen to."""

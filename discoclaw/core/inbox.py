@@ -37,7 +37,8 @@ class Open:
 class Inbox:
     """One conversation. Every message up to `floor` is handled, and those in `handled`, which is sorted.
 
-    `behind`: messages of a gap are still to be read, so `floor` stays below them.
+    `behind`: messages of a gap are still to be read, so `floor` stays below them. `hearing`: messages that
+    are being handled; on disk they are not handled yet, so that a crash loses none.
     """
 
     channel_id: str
@@ -45,6 +46,7 @@ class Inbox:
     handled: list[int] = field(default_factory=list)
     open: dict[int, Open] = field(default_factory=dict)
     behind: bool = False
+    hearing: set[int] = field(default_factory=set)
     changes: int = 0
     """Grows with each change of what is written down."""
 
@@ -59,13 +61,18 @@ class Inbox:
         return message_id <= self.floor or self.handled[at : at + 1] == [message_id]
 
     def take(self, message_id: int) -> bool:
-        """Handle a message. Returns False if it was handled before."""
+        """Begin to handle a message. Returns False if that was done before."""
         if self.has(message_id):
             return False
+        self.hearing.add(message_id)
         insort(self.handled, message_id)
-        self.changes += 1
         self._trim()
         return True
+
+    def heard(self, message_id: int) -> None:
+        """A message was handled, and is open if it is to be answered."""
+        self.hearing.discard(message_id)
+        self.changes += 1
 
     def caught_up(self) -> None:
         """The gap was read."""
@@ -83,8 +90,8 @@ class Inbox:
         """What is written down."""
         return {
             "channel": self.channel_id,
-            "floor": str(self.floor),
-            "handled": [str(one) for one in self.handled],
+            "floor": str(min([self.floor, *(one - 1 for one in self.hearing)])),
+            "handled": [str(one) for one in self.handled if one not in self.hearing],
             "open": [
                 {"id": str(one), "command": waits.command, "shown": waits.shown}
                 for one, waits in self.open.items()

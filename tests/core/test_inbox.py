@@ -24,10 +24,21 @@ class TestEveryMessageOnce:
         before = Inbox("1", 0)
         for one in ids:
             before.take(one)
+            before.heard(one)
         after = Inbox.of_json(before.as_json())
         assert after is not None
         assert not any(after.take(one) for one in ids)
         assert [after.take(one) for one in later] == [before.take(one) for one in later]
+
+    @given(ids=IDS, hearing=st.integers(0, 300))
+    def test_what_was_being_handled_at_a_crash_is_taken_again(self, ids: list[int], hearing: int) -> None:
+        before = Inbox("1", 0)
+        for one in ids:
+            if before.take(one) and one != hearing:
+                before.heard(one)
+        after = Inbox.of_json(before.as_json())
+        assert after is not None
+        assert after.take(hearing) == (hearing > 0 and (hearing in before.hearing or not before.has(hearing)))
 
     def test_only_the_newest_are_remembered_one_by_one(self) -> None:
         inbox = Inbox("1", 0)

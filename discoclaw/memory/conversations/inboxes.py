@@ -123,18 +123,23 @@ class Inboxes(PersonalData):
     # ------------------------------------------------------------------ messages
 
     def take(self, place: Place, session_key: str, message_id: str) -> bool:
-        """Handle a message. Returns False if it was handled before, whatever has happened since."""
+        """Begin to handle a message. Returns False if it was handled before, whatever has happened since."""
         number = int(message_id)
         known = session_key in self._inboxes
         inbox = self.reach(session_key, place.channel_id)
         if not known and not inbox.behind:
             inbox.floor = number
-        elif not inbox.take(number):
-            return False
+            inbox.hearing.add(number)
+            return True
+        return inbox.take(number)
+
+    def heard(self, session_key: str, message_id: str) -> None:
+        """A message was handled; if it is to be answered, `begin` came before."""
+        if (inbox := self._inboxes.get(session_key)) is not None:
+            inbox.heard(int(message_id))
         self._unwritten += 1
         if self._unwritten >= MOST_UNWRITTEN:
             self._worker.note(NAME)
-        return True
 
     def begin(self, session_key: str, message_id: str, *, command: bool = False) -> None:
         """Somebody begins to answer a message."""
