@@ -10,7 +10,6 @@ from discoclaw.app.finding import Finding
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
 from discoclaw.core.ports import History
-from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.conversation import AnswerRules
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery, HatchingRules
@@ -64,12 +63,7 @@ class Hearing(Feature):
         self.listener = Listener(
             self.windows, loops, archiving, self.hatchery, people.profiles, people.groups
         )
-        self.inboxes = Inboxes(
-            storage.cursors,
-            storage.consent,
-            catches_up=settings.catch_up_hours > 0,
-            names_people=storage.remembers,
-        )
+        self.inboxes = learning.inboxes
         self.services = (self.hatchery, self.inboxes)
         self.joins = (
             self.inboxes,

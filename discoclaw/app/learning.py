@@ -18,13 +18,15 @@ from discoclaw.loops.hygiene import Hygiene
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import NoSummary, SummaryLoop
 from discoclaw.loops.traits import Traits
+from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.subjects.follow import Follower
 
 
 class Learning(Feature):
     """`loops` learn from talk, `heartbeat` consolidates, `hygiene` removes what has expired.
 
-    `followers` are updated after each run of a loop, even if it changed no item.
+    `inboxes` say what was handled. `followers` are updated after each run of a loop, even if it changed
+    nothing.
     """
 
     settings: ClassVar = (
@@ -41,6 +43,18 @@ class Learning(Feature):
     def __init__(self, basics: Basics, disk: OnDisk, models: Models, archive: Archived) -> None:
         settings, storage = basics.settings, disk.storage
         self.followers: list[Follower] = []
+        self.inboxes = Inboxes(
+            storage.cursors,
+            storage.consent,
+            catches_up=settings.catch_up_hours > 0,
+            names_people=storage.remembers,
+        )
+        self.inboxes = Inboxes(
+            storage.cursors,
+            storage.consent,
+            catches_up=settings.catch_up_hours > 0,
+            names_people=storage.remembers,
+        )
         self.hygiene = Hygiene(
             storage.used,
             storage.people.last_used,
@@ -110,4 +124,5 @@ class Learning(Feature):
             window_chars=settings.history_budget,
             learned=learned,
             consent=storage.consent,
+            behind=self.inboxes.is_behind,
         )

@@ -36,12 +36,19 @@ class Access:
         self._now = now
         self._known: dict[tuple[int, int], tuple[bool, float]] = {}
 
-    async def may_say(self, message: discord.Message) -> bool:
+    async def may_say(self, message: discord.Message, *, strict: bool = False) -> bool:
         """Whether a message is by a person who may talk. A webhook is no person, whatever author it names."""
-        return not wire.is_webhook(message) and await self.may_talk(message.author, message.guild)
+        return not wire.is_webhook(message) and await self.may_talk(
+            message.author, message.guild, strict=strict
+        )
 
-    async def may_talk(self, user: discord.abc.User, guild: discord.Guild | None = None) -> bool:
-        """Whether the allowlist names a person, by id or by a role on `guild` (on any server, in a DM)."""
+    async def may_talk(
+        self, user: discord.abc.User, guild: discord.Guild | None = None, *, strict: bool = False
+    ) -> bool:
+        """Whether the allowlist names a person, by id or by a role on `guild` (on any server, in a DM).
+
+        If Discord cannot be asked, the last known answer holds; with `strict` that is a ChatUnavailable.
+        """
         if user.bot:
             return False
         where = (user.id, guild.id if guild is not None else 0)
@@ -58,7 +65,9 @@ class Access:
             return allowed
         try:
             allowed = await self._ask([guild] if guild is not None else self._guilds(), user.id)
-        except ChatError as error:  # the last known answer holds, and the next message asks again
+        except ChatError as error:  # the next message asks again
+            if strict:
+                raise ChatUnavailable(f"the roles of {user.id} could not be looked up: {error}") from error
             log.warning("the roles of %s could not be looked up: %s", user.id, error)
             return allowed
         self._note(where, allowed)

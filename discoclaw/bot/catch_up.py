@@ -18,7 +18,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
-from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
@@ -90,14 +90,16 @@ class Absence:
         channels = sorted(self._behind() | self._unheard(), key=lambda pair: -pair[1])
         inboxes.all_reached()
         for channel_id, _ in channels[:MOST_CHANNELS]:
-            self._worker.note(channel_id)
+            self._worker.note(channel_id, first=True)
+        for channel_id, _ in channels[MOST_CHANNELS:]:
+            self._give_up(channel_id)
         if len(channels) > 1:
             log.info("catching up: reading %d channels", min(len(channels), MOST_CHANNELS))
 
     async def on_resumed(self) -> None:
         """The session goes on, and nothing was missed; but answers may not have reached Discord."""
         for inbox in self._client.talk.inboxes.all_interrupted().values():
-            self._worker.note(inbox.channel_id)
+            self._worker.note(inbox.channel_id, first=True)
 
     def _behind(self) -> set[tuple[str, int]]:
         """The channels with a gap: their ids, and their newest messages as far as we know them."""
@@ -110,7 +112,7 @@ class Absence:
             if recent or newest > inbox.newest or inboxes.interrupted(key):
                 found.add((inbox.channel_id, max(newest, inbox.newest)))
             else:
-                inboxes.caught_up(key)
+                self._client.talk.caught_up(key)
         return found
 
     def _unheard(self) -> set[tuple[str, int]]:
@@ -144,64 +146,99 @@ class Absence:
             channel = await channel_of(self._client, channel_id)
             key = _session_key(channel)
             inbox = inboxes.reach(key, channel_id)
-            open_now = inboxes.interrupted(key)
-            messages = await self._since(channel, inbox, open_now)
+            open_now, handled = inboxes.interrupted(key), list(inbox.handled)
+            messages, oldest = await self._since(channel, inbox, open_now)
         except (ChatForbidden, ChatGone) as error:
             log.info("the channel %s cannot be caught up with: %s", channel_id, error)
             self._give_up(channel_id)
             return
         if self._client.listens(channel):
-            await self._restore(channel, key, messages)
-            self._follow_changes(key, inbox, messages)
+            await self._restore(channel, key, open_now, messages)
+            self._follow_changes(key, [one for one in handled if one > oldest], messages)
             await self._take(key, inbox, open_now, messages)
-        inboxes.caught_up(key)
+        else:
+            inboxes.end(key, map(str, open_now), True)
+        self._client.talk.caught_up(key)
 
     async def _since(
         self, channel: Any, inbox: Inbox, open_now: Collection[int]
-    ) -> Sequence[discord.Message]:
-        """The newest messages since the inbox's floor, and those that are open, oldest first."""
-        oldest = max(inbox.floor, self._oldest(self._bounds.hours))
+    ) -> tuple[Sequence[discord.Message], int]:
+        """The newest messages since the inbox's floor, oldest first, and all that are open.
+
+        Also the id behind which every message that is still there was read.
+        """
+        # From the oldest open one on: an answer to it may be there, though nothing says so on our disk.
+        since = min([inbox.floor, *(message_id - 1 for message_id in open_now)])
+        oldest = max(since, self._oldest(self._bounds.hours))
         found: dict[int, discord.Message] = {}
+        most = self._bounds.messages + KEPT
         with discord_errors():
-            async for message in channel.history(limit=self._bounds.messages + KEPT):
+            async for message in channel.history(limit=most):
                 if message.id <= oldest:
                     break
                 found[message.id] = message
+            if len(found) >= most:
+                oldest = min(found)
             for message_id in set(open_now) - set(found):
                 try:
                     found[message_id] = await channel.fetch_message(message_id)
                 except discord.NotFound:
                     self._client.talk.inboxes.end(_session_key(channel), [str(message_id)], True)
-        return [found[message_id] for message_id in sorted(found)]
+        return [found[message_id] for message_id in sorted(found)], oldest
 
-    async def _restore(self, channel: Any, key: str, messages: Sequence[discord.Message]) -> None:
-        """Let the loops have what was said before a restart, where the bot takes part in the talk."""
-        if messages and any(self._is_ours(one) for one in messages):
+    async def _restore(
+        self, channel: Any, key: str, open_now: Collection[int], messages: Sequence[discord.Message]
+    ) -> None:
+        """Let the window and the loops have what was said before a restart, where the bot takes part."""
+        if messages and (open_now or any(self._is_ours(one) for one in messages)):
             first_new = str(messages[-1].id + 1)
             await self._client.talk.restore(wire.place_of(channel, self._client.redactor), key, first_new)
 
-    def _follow_changes(self, key: str, inbox: Inbox, messages: Sequence[discord.Message]) -> None:
-        """Follow what was edited or deleted of the messages that were handled before."""
+    def _follow_changes(
+        self, key: str, handled: Collection[int], messages: Sequence[discord.Message]
+    ) -> None:
+        """Follow what was edited or deleted of the messages that were handled before they were read."""
         listener, client = self._client.talk.listener, self._client
-        there = {message.id for message in messages}
-        for message in messages:
-            if message.edited_at is not None and inbox.has(message.id) and not self._is_ours(message):
-                client.amend(message)
-        for gone in [one for one in inbox.handled if there and min(there) < one and one not in there]:
-            listener.forget(str(gone), key)
+        there = {message.id: message for message in messages}
+        for one in handled:
+            if one not in there:
+                listener.forget(str(one), key)
+            elif there[one].edited_at is not None:
+                client.amend(there[one])
 
     async def _take(
         self, key: str, inbox: Inbox, open_now: Mapping[int, Open], messages: Sequence[discord.Message]
     ) -> None:
         """Hear the new messages, and answer those that were for us."""
+        new: list[str] = []
+        try:
+            self._asked_count += await self._taken(key, inbox, open_now, messages, new)
+        except BaseException:
+            self._client.talk.inboxes.give_back(key, new)  # the next try begins with them
+            raise
+        self._read_count += len(new)
+        for message_id in new:
+            self._client.talk.inboxes.heard(key, message_id)
+
+    async def _taken(
+        self,
+        key: str,
+        inbox: Inbox,
+        open_now: Mapping[int, Open],
+        messages: Sequence[discord.Message],
+        new: list[str],
+    ) -> int:
+        """As `_take`; the ids of new messages are added to `new`. Returns how many will be answered."""
         client, answers = self._client, self._answers(messages)
         missed: list[Missed] = []
-        new: list[str] = []
         for message in messages:
             is_open = message.id in open_now
             if self._is_ours(message) or (inbox.has(message.id) and not is_open):
                 continue
             heard = await self._heard(message)
+            if is_open and (heard is None or not heard.author.allowed):
+                client.talk.inboxes.end(key, [str(message.id)], True)  # it may no longer be answered
+                continue
             if heard is None or not (is_open or client.talk.first_time(heard)):
                 continue
             if not is_open:
@@ -218,15 +255,14 @@ class Absence:
                 await self._remove(message.channel, half[1:])
                 reply = partial(client.answer, message, half=half)
                 missed.append(Missed(heard, reply, is_open, bool(half), answered))
-        self._asked_count += await self._catch_up.take(missed)
-        self._read_count += len(new)
-        for message_id in new:
-            client.talk.inboxes.heard(key, message_id)
+        return await self._catch_up.take(missed)
 
     async def _heard(self, message: discord.Message) -> Inbound | None:
         """A message as the parts inside know it. None also for one that cannot be read."""
         try:
-            return await self._client.heard(message)
+            return await self._client.heard(message, strict=True)
+        except ChatUnavailable:
+            raise  # who somebody is cannot be asked right now, so the channel is read again later
         except Exception:  # a named edge: one odd message must not cost all others of the gap
             log.exception("the missed message %s could not be read", message.id)
             return None
@@ -265,7 +301,7 @@ class Absence:
         for key, inbox in {**inboxes.behind(), **inboxes.all_interrupted()}.items():
             if inbox.channel_id == channel_id:
                 inboxes.end(key, map(str, inboxes.interrupted(key)), True)
-                inboxes.caught_up(key)
+                self._client.talk.caught_up(key)
 
     async def _report(self, channels: Collection[str]) -> None:
         """Say in the log what was caught up with."""

@@ -102,14 +102,17 @@ class DiscoClaw(commands.Bot):
         finally:
             self.talk.inboxes.heard(heard.session_key, heard.id)
 
-    async def heard(self, message: discord.Message) -> Inbound | None:
-        """A message as the parts inside know it. None if it is ours, or no talk that we listen to."""
+    async def heard(self, message: discord.Message, *, strict: bool = False) -> Inbound | None:
+        """A message as the parts inside know it. None if it is ours, or no talk that we listen to.
+
+        With `strict` it raises ChatUnavailable when Discord cannot say who its author is.
+        """
         assert self.user is not None
         if message.author.id == self.user.id or not wire.is_talk(message):
             return None
         if not self.listens(message.channel):
             return None
-        may_talk = await self.access.may_say(message)
+        may_talk = await self.access.may_say(message, strict=strict)
         heard = wire.inbound(
             message, self.user, owners=self.settings.owners, may_talk=may_talk, redactor=self.redactor
         )

@@ -69,10 +69,17 @@ class Inbox:
         self._trim()
         return True
 
+    def give_back(self, message_id: int) -> None:
+        """A message was not handled after all."""
+        self.hearing.discard(message_id)
+        if message_id in self.handled:
+            self.handled.remove(message_id)
+
     def heard(self, message_id: int) -> None:
         """A message was handled, and is open if it is to be answered."""
         self.hearing.discard(message_id)
         self.changes += 1
+        self._trim()
 
     def caught_up(self) -> None:
         """The gap was read."""
@@ -82,6 +89,8 @@ class Inbox:
 
     def _trim(self) -> None:
         surplus = len(self.handled) - (MOST_BEHIND if self.behind else KEPT)
+        if self.hearing:
+            surplus = min(surplus, bisect_left(self.handled, min(self.hearing)))
         if surplus > 0:
             self.floor = self.handled[surplus - 1]
             del self.handled[:surplus]

@@ -90,6 +90,10 @@ class Backlog:
         """The UTF-16 units of everything that is waiting."""
         return sum(utf16_length(heard.said.text) for heard in self.waiting.values())
 
+    def sessions(self) -> set[str]:
+        """The conversations of which something is waiting."""
+        return {heard.session_key for heard in self.waiting.values()}
+
     def take(self, batch: Iterable[Heard]) -> None:
         """Remove messages that a loop has seen."""
         self.spoiled = 0

@@ -49,7 +49,8 @@ class Loops:
     """The schedule of both loops.
 
     `learned(user_id)` is called when a run may have changed what a transparency mirror shows. No loop sees
-    the messages of people who do not want to be remembered (`consent`).
+    the messages of people who do not want to be remembered (`consent`). A conversation with a gap that is
+    still to be read (`behind`) waits: a cursor that passed the gap would count its messages as seen.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class Loops:
         window_chars: int = 3000,
         learned: Callable[[str], None] = lambda user_id: None,
         consent: Consent = UNLIMITED,
+        behind: Callable[[str], bool] = lambda session_key: False,
     ) -> None:
         self._clock = clock
+        self._behind = behind
         self._summary = summary
         self._facts = facts
         self._cadence = Cadence(summary_every, facts_every, window_chars)
@@ -150,6 +153,18 @@ class Loops:
                 seen = one.backlog.taken.get(session_key, 0)
                 one.turns += sum(int(answer.id) > seen for answer in theirs)
                 one.counted.add(session_key)
+
+    def resume(self, session_key: str) -> None:
+        """A conversation's gap was read, so what has waited for that may be learned from."""
+        track = self._sessions.peek(session_key)
+        if track is not None and (
+            self._cadence.summary_is_due(track) or self._cadence.summary_is_early(track)
+        ):
+            self._summarise(session_key, track)
+        for user_id in self._people:
+            person = self._people.peek(user_id)
+            if person is not None and self._cadence.facts_are_due(person):
+                self._extract(user_id, person)
 
     def nudge(self, session_key: str, user_id: str) -> None:
         """Count a turn whose answer was sent. Never blocks."""
@@ -309,6 +324,8 @@ class Loops:
         """Run a loop until it has seen everything waiting, if still due after the run before."""
         tracks = self._sessions if job.loop == "summary" else self._people
         if (track := tracks.peek(job.about)) is None:
+            return
+        if self._behind(job.about) or any(map(self._behind, track.backlog.sessions())):
             return
         if job.loop == "summary":
             if self._cadence.summary_is_due(track) or self._cadence.summary_is_early(track):

@@ -19,6 +19,8 @@ from discoclaw.session.talk import Talk
 from discoclaw.session.turn import tell
 
 LATE: Final = "I was offline when you wrote this. If it still matters, please ask me again."
+DISK_S: Final = 2.0
+"""How long (s) the first answer waits for a disk that hangs."""
 TOGETHER: Final = "({} messages, written while you were offline; answer all of them)"
 
 
@@ -72,6 +74,8 @@ class CatchUp:
             inboxes.begin(key, message_id)
 
         async def run() -> None:
+            # An answer to several questions is a reply to one, so a crash must find all of them open.
+            await inboxes.written(DISK_S)
             try:
                 while waiting:
                     await self._give(key, waiting.pop(0), asked)

@@ -82,6 +82,8 @@ class Talk:
 
     def first_time(self, message: Inbound) -> bool:
         """Whether a message was never handled before; Discord repeats some after a lost connection."""
+        if message.place.kind == "dm" and not message.author.allowed:
+            return True  # nothing is kept of strangers, not even that they wrote
         return self.inboxes.take(message.place, message.session_key, message.id)
 
     async def receive(self, message: Inbound, reply: MakeReply) -> None:
@@ -95,6 +97,11 @@ class Talk:
         arrival = await self.arrivals.of(message)
         self.listener.hear(arrival)
         return arrival if message.author.allowed and await self.wants_answer(arrival) else None
+
+    def caught_up(self, session_key: str) -> None:
+        """A conversation's gap was read."""
+        self.inboxes.caught_up(session_key)
+        self._loops.resume(session_key)
 
     async def restore(self, place: Place, session_key: str, before: str) -> None:
         """After a start: let the loops have what was said before a message, as far as they missed it."""

@@ -30,6 +30,15 @@ class TestEveryMessageOnce:
         assert not any(after.take(one) for one in ids)
         assert [after.take(one) for one in later] == [before.take(one) for one in later]
 
+    def test_what_was_given_back_is_taken_again_and_nothing_newer_is_lost(self) -> None:
+        inbox = Inbox("1", 0)
+        for one in range(1, 100):
+            inbox.take(one)
+            if one != 7:
+                inbox.heard(one)
+        inbox.give_back(7)
+        assert inbox.take(7) and not inbox.take(8) and not inbox.take(99)
+
     @given(ids=IDS, hearing=st.integers(0, 300))
     def test_what_was_being_handled_at_a_crash_is_taken_again(self, ids: list[int], hearing: int) -> None:
         before = Inbox("1", 0)
@@ -44,12 +53,14 @@ class TestEveryMessageOnce:
         inbox = Inbox("1", 0)
         for one in range(1, 100):
             inbox.take(one)
+            inbox.heard(one)
         assert (inbox.floor, len(inbox.handled), inbox.newest) == (99 - KEPT, KEPT, 99)
 
     def test_a_gap_keeps_the_floor_below_it_until_it_was_read(self) -> None:
         inbox = Inbox("1", 5, behind=True)
         for one in range(50, 50 + MOST_BEHIND):
             inbox.take(one)
+            inbox.heard(one)
         assert inbox.floor == 5 and not inbox.has(6)
         inbox.caught_up()
         assert inbox.has(6)

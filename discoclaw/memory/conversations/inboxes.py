@@ -5,8 +5,10 @@ messages where people only talked. What was not written before a crash is read a
 On disk are ids of messages and channels, and for direct messages the person's id, unless they opted out.
 """
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from discoclaw.core.consent import Consent
@@ -80,6 +82,11 @@ class Inboxes(PersonalData):
             for inbox in self._inboxes.values():
                 inbox.behind = True
 
+    def is_behind(self, session_key: str) -> bool:
+        """Whether a conversation has a gap."""
+        inbox = self._inboxes.get(session_key)
+        return inbox is not None and inbox.behind
+
     def behind(self) -> Mapping[str, Inbox]:
         """The conversations with a gap, by session key."""
         return {key: inbox for key, inbox in self._inboxes.items() if inbox.behind}
@@ -141,6 +148,12 @@ class Inboxes(PersonalData):
         if self._unwritten >= MOST_UNWRITTEN:
             self._worker.note(NAME)
 
+    def give_back(self, session_key: str, message_ids: Iterable[str]) -> None:
+        """Messages were not handled after all."""
+        if (inbox := self._inboxes.get(session_key)) is not None:
+            for message_id in message_ids:
+                inbox.give_back(int(message_id))
+
     def begin(self, session_key: str, message_id: str, *, command: bool = False) -> None:
         """Somebody begins to answer a message."""
         if (inbox := self._inboxes.get(session_key)) is not None:
@@ -168,6 +181,12 @@ class Inboxes(PersonalData):
                 inbox.changes += 1
                 self._worker.note(NAME)
 
+    async def written(self, within_s: float) -> None:
+        """Wait until what is open is on disk, or until a slow disk has had its time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._worker.settle(NAME)
+
     # ------------------------------------------------------------------ personal data and the disk
 
     def forget(self, erasure: Erasure) -> None:
@@ -175,14 +194,20 @@ class Inboxes(PersonalData):
         if (user_id := user_of(erasure.subject)) is not None:
             self._inboxes.pop(dm_of(user_id), None)
             self._lines.pop(dm_of(user_id), None)
+            self._worker.note(NAME)
 
     async def _write(self, _: str) -> None:
-        self._unwritten = 0
+        unwritten = self._unwritten
+        if not await self._cursors.put_rendered(NAME, self._rendered):
+            raise OSError("the inbox could not be written")
+        self._unwritten -= unwritten
+
+    def _rendered(self) -> bytes:
         kept = [pair for pair in self._inboxes.items() if self._may_keep(pair[0])]
         if len(kept) > MOST:
             kept = sorted(kept, key=lambda pair: pair[1].newest, reverse=True)[:MOST]
         lines = ",\n".join(self._line(key, inbox) for key, inbox in kept)
-        await self._cursors.put_rendered(NAME, f"{{\n{lines}\n}}\n".encode())
+        return f"{{\n{lines}\n}}\n".encode()
 
     def _line(self, session_key: str, inbox: Inbox) -> str:
         """A conversation as it is written down, rendered anew only after a change: this is done often."""

@@ -64,10 +64,10 @@ class Cursors:
         async with self._writing:
             return await self._store(name, value)
 
-    async def put_rendered(self, name: str, content: bytes) -> bool:
-        """Store a cursor of which the caller has the JSON, and keeps it in RAM itself. As `put`."""
+    async def put_rendered(self, name: str, render: Callable[[], bytes]) -> bool:
+        """Store a cursor that the caller keeps in RAM and renders as JSON, now that nobody else writes."""
         async with self._writing:
-            return await self._write(name, content)
+            return await self._write(name, render())
 
     async def update(
         self, name: str, change: Callable[[Mapping[str, object]], Mapping[str, object] | None]
