@@ -34,6 +34,11 @@ async def loops(house: House) -> tuple[list[Received], list[Received]]:
     return summed, [one for one in asked if one not in summed]
 
 
+async def begun(house: House, **changes: str) -> None:
+    """Begin a life that leaves the talk of those before it alone: what it learns is what is said in it."""
+    await house.running(DISCOCLAW_CATCH_UP_HOURS="0", **changes)
+
+
 async def summed_up(house: House, times: int) -> None:
     """Wait until so many summaries were asked for: turns that end during one share the next."""
     async with asyncio.timeout(10):
@@ -45,7 +50,7 @@ class TestTheDefaults:
     @pytest.mark.design(214, 238, 239, 241, 242, 243, 244, 245, 246, 250)
     async def test_are_these(self, house: House) -> None:
         unset = {"DISCOCLAW_DURABLE_EVERY_N_TURNS": None}
-        await house.running(**unset)  # type: ignore[arg-type]
+        await begun(house, **unset)  # type: ignore[arg-type]
         club = house.discord.add_channel("club")
         house.brain.learn("turn 9.", "User counts to ten")
         await talk(house, club, *range(9))
@@ -55,7 +60,7 @@ class TestTheDefaults:
         assert "turn 4." in summed[0].prompt and "turn 5." not in summed[0].prompt
         assert "tools" not in summed[0].body
 
-        await house.running(**unset)  # type: ignore[arg-type]
+        await begun(house, **unset)  # type: ignore[arg-type]
         park = house.discord.add_channel("park")
         await talk(house, park, *range(10))
         summed, learned = await loops(house)
@@ -66,7 +71,7 @@ class TestTheDefaults:
         rolling = house.data / "memory" / "rolling" / f"discord:channel:{park.id}.json"
         assert json.loads(rolling.read_bytes())["summary"] == "They talked."
 
-        await house.running(**unset)  # type: ignore[arg-type]
+        await begun(house, **unset)  # type: ignore[arg-type]
         await house.discord.say(house.ann, park, "!memory remember I like tea")
         await house.answered(park, "Remembered: I like tea")
 
@@ -75,7 +80,8 @@ class TestOtherValues:
     @pytest.mark.design(239, 240, 241, 242, 244, 245, 246, 247, 248)
     async def test_do_what_they_say(self, house: House) -> None:
         elsewhere = house.folder / "elsewhere"
-        await house.running(
+        await begun(
+            house,
             DISCOCLAW_SUMMARY_MODEL="tiny-summary",
             DISCOCLAW_SUMMARY_MAX_CHARS="100",
             DISCOCLAW_SUMMARY_EVERY_N_TURNS="1",
@@ -109,7 +115,8 @@ class TestOtherValues:
 
     @pytest.mark.design(238, 243, 250)
     async def test_switch_off_summaries_memory_and_commands(self, house: House) -> None:
-        await house.running(
+        await begun(
+            house,
             DISCOCLAW_SUMMARY_ENABLED="0",
             DISCOCLAW_SUMMARY_EVERY_N_TURNS="1",
             DISCOCLAW_DURABLE_MEMORY_ENABLED="0",
