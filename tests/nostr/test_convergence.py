@@ -140,7 +140,10 @@ class TestTheSameMemory:
 
 def strange_event(lived: Lived, number: int, how: str) -> Event:
     """An event that is not to change anything, made of one that counts."""
-    one = [each for each in lived.counting if each.kind != DELETE][number % 20]
+    counting = [each for each in lived.counting if each.kind != DELETE]
+    if how == "t":  # ids are random, and there is hardly a higher one than ffff…
+        counting = [each for each in counting if "2" < each.id[0] < "d"]
+    one = counting[number % min(20, len(counting))]
     at, tags = one.created_at, [list(tag) for tag in one.tags]
     if how == "f":  # somebody else's, in our place, later
         return STRANGER.sign(one.kind, one.content, tags, at + 1_000)
