@@ -37,8 +37,8 @@ if folder := os.environ.get("TEST_DIR") or (MEMORY if in_memory() else None):
     os.environ["TMPDIR"] = folder  # for the processes that tests start, too
     tempfile.tempdir = None  # which has Python look at TMPDIR again
 
-settings.register_profile("suite", max_examples=25, derandomize=True)
-settings.register_profile("thorough", max_examples=500, derandomize=False)
+settings.register_profile("suite", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("thorough", max_examples=500, derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
