@@ -78,17 +78,20 @@ class CatchUp:
             await inboxes.written(DISK_S)
             try:
                 while waiting:
-                    await self._give(key, waiting.pop(0), asked)
+                    await self._give(key, waiting[0], asked)
+                    del waiting[0]
             finally:
-                await dropped()
+                leave()
 
         async def dropped() -> None:
+            leave()
+
+        def leave() -> None:
             for one in waiting:
                 inboxes.end(key, one.ids, False)
 
         if not self._talk.desk.submit(key, Job(run, dropped)):
-            for one in waiting:
-                inboxes.end(key, one.ids, False)
+            leave()
 
     async def _give(self, key: str, due: Due, asked: dict[str, tuple[Arrival, Missed]]) -> None:
         """Answer some questions at once, or apologise."""

@@ -56,6 +56,8 @@ class Inboxes(PersonalData):
         for session_key, value in (await self._cursors.get(NAME)).items():
             if (inbox := Inbox.of_json(value)) is not None:
                 self._inboxes[session_key] = inbox
+                if not self._catches_up:
+                    inbox.open.clear()  # nobody would ever answer these
         self._cursors.forget(NAME)
         self.fall_behind()
 
