@@ -13,6 +13,7 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
@@ -25,6 +26,7 @@ from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.search.archive import Archive
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.search.vectors import VectorCache
@@ -79,6 +81,7 @@ class Storage:
     cursors: Cursors
     live: LiveConfig
     consent: KnownConsent
+    withdrawals: Withdrawals
 
     @property
     def remembers(self) -> bool:
@@ -150,7 +153,10 @@ def build(
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
     live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides)
-    storage = Storage(memory, used, summaries, people, conversations, indices, cursors, live, consent)
+    withdrawals = Withdrawals(used, memory.personal, cursors, consent)
+    storage = Storage(
+        memory, used, summaries, people, conversations, indices, cursors, live, consent, withdrawals
+    )
     _register(settings, storage)
     return storage
 
@@ -198,6 +204,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     """Register every part for erasings, and for notifications of what is recorded."""
     memory, people, talk = storage.memory, storage.people, storage.conversations
     memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
+    memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.tool_log, people.profiles, people.groups, people.last_used)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
@@ -205,3 +212,4 @@ def _register(settings: Settings, storage: Storage) -> None:
         from discoclaw.mirroring import relay_copies  # an import that most commands do not need
 
         memory.join(relay_copies(settings, memory.disk))
+    memory.join(storage.withdrawals)

@@ -17,6 +17,7 @@ from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.listen import Listener
 from discoclaw.session.personal import TalkInRam
 from discoclaw.session.refill import Refill
+from discoclaw.session.rewriting import Rewriting
 from discoclaw.session.window import Windows
 
 
@@ -59,13 +60,15 @@ class Hearing(Feature):
             storage.consent,
             clock=clock,
         )
-        self.refill = Refill(history, storage.consent, loops, archiving, clock=clock)
+        self.refill = Refill(history, storage.consent, storage.withdrawals, loops, archiving, clock=clock)
+        rewriting = Rewriting(self.windows, loops, self.refill, clock=clock)
         self.listener = Listener(
             self.windows, loops, archiving, self.hatchery, people.profiles, people.groups
         )
         self.inboxes = learning.inboxes
-        self.services = (self.hatchery, self.inboxes)
+        self.services = (self.hatchery, self.inboxes, rewriting, storage.withdrawals)
         self.joins = (
             self.inboxes,
             TalkInRam(self.windows, loops, self.hatchery, self.explained, finding.ranker),
+            rewriting,
         )

@@ -49,12 +49,6 @@ class Learning(Feature):
             catches_up=settings.catch_up_hours > 0,
             names_people=storage.remembers,
         )
-        self.inboxes = Inboxes(
-            storage.cursors,
-            storage.consent,
-            catches_up=settings.catch_up_hours > 0,
-            names_people=storage.remembers,
-        )
         self.hygiene = Hygiene(
             storage.used,
             storage.people.last_used,
@@ -98,6 +92,7 @@ class Learning(Feature):
                 me=basics.me,
                 max_chars=settings.summary_max_chars,
                 consent=storage.consent,
+                taken_back=storage.withdrawals.of,
                 groups=storage.people.groups,
             )
         if storage.remembers and settings.extraction_enabled:

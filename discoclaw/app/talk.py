@@ -85,7 +85,15 @@ class Talking(Feature):
             items=finding.items,
             prompts=Prompts(budget, clock=clock, me=me),
             conversation=conversation,
-            record=Record(loops, archiving, hearing.explained, clock=clock, me=me, redactor=basics.redactor),
+            record=Record(
+                loops,
+                archiving,
+                hearing.explained,
+                storage.withdrawals,
+                clock=clock,
+                me=me,
+                redactor=basics.redactor,
+            ),
             loops=loops,
         )
         desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)

@@ -9,6 +9,7 @@ output is only a request; the rules here decide:
 - Adding a deprecated text again restores the item under its id. Adding what is there already does nothing.
 - What was inferred never overrides what was stated. It becomes a conflict, which the person settles. Nothing
   inferred from words older than a person's "forget" brings the forgotten item back.
+- What the person took back does not come back from words older than that, nor worded differently.
 - A deprecation by text needs at least 60 % of the item's text.
 - An item is forgotten by `deprecate` (it stays, and can be restored) or `remove` (it leaves the view, but
   stays in the history). Erasing bytes is the store's work and does not go through a draft.
@@ -47,11 +48,15 @@ from discoclaw.core.item import (
 from discoclaw.core.matching import find as find
 from discoclaw.core.matching import matches as matches
 from discoclaw.core.privacy import sensitivity, stricter
+from discoclaw.core.taken_back import sources_with, terms_of, withdrawals
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, View
 
 Resolution = Literal["keep_old", "use_new", "both_valid"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
+
+MOST_CONFIRMED = 5
+"""Messages that an item is known to rest on, before further ones that say the same are not recorded."""
 
 Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "ignored"]
 """What became of a requested change. "ignored": it rests on words that are too old to count."""
@@ -103,6 +108,8 @@ class Draft(EventDraft):
             raise Refused(f"the key {requested.key!r} is reserved for my own memory; use another one")
         current = self._meant(kind, text, given_id, requested.key, origin.author)
         level = self._level(current.kind if current else kind, text, marked, origin)
+        if self._was_taken_back(current, kind, text, origin):
+            return current or self._new(kind, text, origin, tags, requested), "ignored"
         if current is None:
             # Links are events of their own, since they change the other item as well.
             own = replace(requested, author=origin.author, sensitivity=level, links=frozenset())
@@ -119,6 +126,19 @@ class Draft(EventDraft):
         if overrides_person and self._stands(current, origin):
             return current, self._dispute(current, text, level, origin)
         return self._change(current, text, tidy_tags(tags) or current.tags, level, marked, origin, requested)
+
+    def confirm(self, item: Item, origin: Origin) -> None:
+        """Record that another message says what an item says, as far as its words show that.
+
+        If only one of the two is deleted, the item stays.
+        """
+        current, known = self.items.get(item.id), self._fold.sources.get(item.id, ())
+        own = terms_of(item.text)
+        says = len(own & terms_of(origin.evidence)) * 2 >= len(own) > 0
+        if current is None or not current.active or not says or len(known) >= MOST_CONFIRMED:
+            return
+        if known and sources_with(known, origin.source) != known:
+            self.emit("observe", current, {}, origin, noted={"confirms": True})
 
     def deprecate(self, item: Item, origin: Origin) -> Outcome:
         """Mark an item as no longer true. It can be restored, and is no longer put into prompts."""
@@ -270,6 +290,20 @@ class Draft(EventDraft):
     def _forgotten_at(self, *ids: str | None) -> int:
         """When (ms) the person last removed one of these items or erased everything; -1 for never."""
         return max(self._erased_at, *(self._fold.forgotten.get(one or "", -1) for one in ids))
+
+    def _was_taken_back(self, current: Item | None, kind: Kind, text: str, origin: Origin) -> bool:
+        """Whether a model proposes what the person took back, on the basis of words from before that."""
+        if origin.author != "inferred" or not self._fold.taken_back:
+            return False
+        if current is not None and current.active and normalise(current.text) == normalise(text):
+            return False
+        later = [
+            one
+            for one in self._fold.taken_back.values()
+            if one.at >= origin.said_at and not (one.open_only and (origin.private or current is not None))
+        ]
+        found = withdrawals("", later, self.items)
+        return any(one.words.hold(text) or normalise(text) in map(normalise, one.texts) for one in found)
 
     def _too_old(self, current: Item, origin: Origin) -> bool:
         """Whether inferred words are older than those the item is based on, or than the last erasure."""

@@ -22,6 +22,8 @@ class Origin:
 
     `said_at` (ms) is when the words were said. `private`: in a DM, or in a channel that not everybody can
     read. `evidence` is a short quote or reason. `dm_privacy` is the rule that decides what stays private.
+    `asked`: a person asked for the change, although not they made it (a model's tool), or it keeps the item's
+    author (an undo).
     """
 
     author: Author
@@ -30,6 +32,7 @@ class Origin:
     private: bool = False
     evidence: str = ""
     dm_privacy: DmPrivacy = "balanced"
+    asked: bool = False
 
 
 class EventDraft:
@@ -58,6 +61,8 @@ class EventDraft:
             triples=dict(fold.triples),
             conflicts=tuple(fold.conflicts),
             forgotten=dict(fold.forgotten),
+            sources=dict(fold.sources),
+            taken_back=dict(fold.taken_back),
         )
 
     def commit(
@@ -80,17 +85,7 @@ class EventDraft:
 
         The draft hands over its items, so nothing may be added to it after this.
         """
-        fold, before = self._fold, self._view
-        return View(
-            fold.items,
-            fold.last_event,
-            fold.triples,
-            tuple(fold.conflicts),
-            fold.forgotten,
-            commit.id,
-            self.now_ms,
-            before.commits + 1,
-        )
+        return self._fold.view(commit.id, self.now_ms, self._view.commits + 1)
 
     def replay(self, event: Event) -> None:
         """Add an event of another branch as it is, with its id."""
@@ -145,17 +140,17 @@ class EventDraft:
         body: Mapping[str, Any],
         origin: Origin,
         *,
-        conflict: Mapping[str, str] | None = None,
+        noted: Mapping[str, Any] | None = None,
         link: str | None = None,
         parent: str | None = None,
         taken: bool = False,
     ) -> None:
         """Add one event about `item`, whose facets become the event's own fields.
 
-        `body` has the item's fields that the event sets (see `view`). `conflict` and `link` (the other item's
-        id; linked by "add", no longer linked by "forget") are for events that change no field. `parent` is
-        the event this one continues, by default the last one about the item. `taken`: the item is copied
-        from another point of the history, and keeps its author and source.
+        `body` has the item's fields that the event sets (see `view`). For events that change no field there
+        are `noted` (a conflict, a confirmation) and `link` (the other item's id; linked by "add", no longer
+        linked by "forget"). `parent` is the event this one continues, by default the last one about the item.
+        `taken`: the item is copied from another point of the history, and keeps its author and source.
         """
         # Only a person's own change of an item makes it stated. A link or an observation claims nothing, and
         # what a model adds to a stated item leaves it stated.
@@ -167,10 +162,11 @@ class EventDraft:
             "item": {**body, "id": item.id},
             "facets": {"author": author, **self._changed_facets(item)},
         }
-        if conflict is not None:
-            ext["conflict"] = dict(conflict)
+        ext |= noted or {}
         if link is not None:
             ext["link"] = {"to": link, "on": event_type == "add"}
+        if origin.asked and link is None and event_type in ("forget", "modify") and author != "stated":
+            ext["asked"] = True
         # Every event reads as a triple, so that a program that knows only the ledger design understands it.
         triple = ("user", body.get("kind", item.kind), body.get("text", item.text))
         if item.facets.triple is not None and event_type in ("add", "modify") and link is None:
@@ -198,7 +194,7 @@ class EventDraft:
     ) -> None:
         """Add an "observe" event for a conflict of an item. `level` is the sensitivity of the conflict."""
         facets = replace(item.facets, sensitivity=level)
-        self.emit("observe", replace(item, facets=facets), {}, origin, conflict=conflict)
+        self.emit("observe", replace(item, facets=facets), {}, origin, noted={"conflict": dict(conflict)})
 
     def _changed_facets(self, item: Item) -> dict[str, Any]:
         """The key, category and links of an item, as far as they differ from what the view has."""

@@ -39,6 +39,8 @@ def apply_patch(
         except Refused as refusal:
             refused.append(str(refusal))
             continue
+        if outcome == "unchanged" and origin is not fallback:
+            draft.confirm(item, origin)
         if outcome != "ignored" and upsert.links:
             linking.append((item, upsert, origin))
     for item, upsert, origin in linking:

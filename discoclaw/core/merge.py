@@ -95,7 +95,7 @@ def revert(history: History, wanted: str, context: MergeContext) -> MergeResult:
     points = _Points(
         history.view(commit.id), history.view(ours.head), history.view(_before(history, commit)), slots=False
     )
-    return _bring(history, points, context, f"undo: {commit.message}", None, {"reverts": commit.id})
+    return _bring(history, points, _asked(context), f"undo: {commit.message}", None, {"reverts": commit.id})
 
 
 def restore(history: History, wanted: str, context: MergeContext) -> MergeResult:
@@ -106,7 +106,7 @@ def restore(history: History, wanted: str, context: MergeContext) -> MergeResult
     commit = history.commit(wanted, on=context.branch)
     ours = history.view(history.branch(context.branch).head)
     points = _Points(ours, ours, history.view(commit.id), slots=False)
-    return _bring(history, points, context, f"back to {commit.id}", None, {"restores": commit.id})
+    return _bring(history, points, _asked(context), f"back to {commit.id}", None, {"restores": commit.id})
 
 
 def last_change(history: History, branch: str) -> Commit:
@@ -129,6 +129,11 @@ def last_change(history: History, branch: str) -> Commit:
 
 
 # ---------------------------------------------------------------------- inside
+
+
+def _asked(context: MergeContext) -> MergeContext:
+    """The context of an undo: what it removes, the person takes back, whoever said it."""
+    return replace(context, origin=replace(context.origin, asked=context.origin.author == "stated"))
 
 
 @dataclass(frozen=True, slots=True)

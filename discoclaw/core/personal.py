@@ -5,14 +5,19 @@ root. An erasing then walks the registry, stage by stage:
 
     intent → tombstone → `forget` (RAM) → `exclusive` + `erase` (files) → `outside` (chat and relays, later)
 
-Later operations on the same contract (withdrawing single items, telling other processes) become methods here
-with a default that does nothing. Knows nothing about files.
+What a person takes back, or makes private, leaves everything that is derived from it in the same order:
+
+    commit → `let_go` (RAM) → `withdraw` (disk), until it has worked
+
+Knows nothing about files.
 """
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
+
+from discoclaw.core.taken_back import Withdrawal
 
 ON_RELAYS: Final = "nostr"
 """The step of an erasure that asks relays to delete their copies; a relay may ignore that."""
@@ -53,6 +58,36 @@ class Removed:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """What a withdrawal removed, for the line that the person reads.
+
+    `messages` of the recent talk and of what waits to be learned from, `archived` ones, `summaries` (session
+    keys), `notes` of channels, and `answers`: stored answers of the model and of its tools.
+    """
+
+    messages: frozenset[str] = frozenset()
+    archived: int = 0
+    summaries: frozenset[str] = frozenset()
+    notes: int = 0
+    answers: int = 0
+
+    def __add__(self, other: "Withdrawn") -> "Withdrawn":
+        return Withdrawn(
+            self.messages | other.messages,
+            self.archived + other.archived,
+            self.summaries | other.summaries,
+            self.notes + other.notes,
+            self.answers + other.answers,
+        )
+
+    def __bool__(self) -> bool:
+        return self != NOTHING_WITHDRAWN
+
+
+NOTHING_WITHDRAWN: Final = Withdrawn()
+
+
 class PersonalData:
     """A part that stores something about people. Each method has a default that does nothing."""
 
@@ -84,6 +119,18 @@ class PersonalData:
     def erase(self, erasure: Erasure) -> Removed:
         """Remove what is on disk. Blocking, in a thread; may be called again and then finds nothing."""
         return Removed()
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Remove what was taken back from RAM. Runs on the event loop, so it never blocks."""
+        return NOTHING_WITHDRAWN
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Remove what was taken back from disk; may be called again and then finds nothing.
+
+        `sessions` are the conversations (keys) that have words of the person. Raises MemoryFault or OSError
+        if something is left; it is then called again.
+        """
+        return NOTHING_WITHDRAWN
 
 
 class Registry:

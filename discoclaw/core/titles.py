@@ -27,7 +27,6 @@ HATCHING = "An interview about who you are to be:"
 
 # The prompts of the background loops.
 EXISTING = "Existing items:"
-FORGOTTEN = "Forgotten at the person's wish:"
 OWN_MESSAGES = "Messages of this person:"
 OTHERS = "Said by others (context only):"
 PREVIOUS_SUMMARY = "Previous summary:"

@@ -6,6 +6,8 @@ A view holds nothing that is not in the ledger, so it can be thrown away at any 
     ext["facets"]    what that schema lacks: author, and where they changed key, category and links
     ext["triple"]    true: the item has the event's subject, predicate and object as its triple
     ext["link"]      {to, on}: two items are linked (`on`) or no longer linked
+    ext["asked"]     true: a person asked for this, although it keeps the author of the item
+    ext["confirms"]  true, on `observe`: another message says the same as the item
     ext["conflict"]  on `observe`, {text, reason, other}: something contradicts the item, and the person has
                      to settle it; with `settled`, how it was settled
 
@@ -30,8 +32,9 @@ from discoclaw.core.item import (
     tidy_tags,
     triple_text,
 )
-from discoclaw.core.privacy import may_show
-from discoclaw.core.text import collapse, scrub
+from discoclaw.core.privacy import may_show, stricter
+from discoclaw.core.taken_back import MOST, TakenBack, Withdrawal, sources_with, withdrawals
+from discoclaw.core.text import collapse, normalise, scrub
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.visible import VisibleItems
 
@@ -59,6 +62,8 @@ class View:
     `last_event`: by item id, the event that last changed it, which is the parent of the next one. `triples`:
     by the id of a bare triple's event, its item's id. `forgotten`: when (ms) the person removed an item, by
     its id and by the id that its last text would be given; older words must not bring it back under either.
+    `sources`: by item id, the messages that its text rests on, oldest first. `taken_back`: what the person
+    took back and did not say or bring back since (see `taken_back`), by item id and normalised text.
     `head` is the newest commit, `updated_at` its time (ms), `commits` the length of the chain.
     """
 
@@ -67,6 +72,8 @@ class View:
     triples: Mapping[str, str] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
     forgotten: Mapping[str, int] = field(default_factory=dict)
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    taken_back: Mapping[tuple[str, str], TakenBack] = field(default_factory=dict)
     head: str | None = None
     updated_at: int = 0
     commits: int = 0
@@ -82,6 +89,11 @@ class View:
     def active(self) -> list[Item]:
         """The active items, in the order they were added."""
         return [item for item in self.items.values() if item.active]
+
+    def withdrawals(self, subject: str, *, after: int = -1) -> list[Withdrawal]:
+        """What was taken back later than a time (ms), as what has to leave all that is derived from it."""
+        taken = [one for one in self.taken_back.values() if one.at > after]
+        return withdrawals(subject, taken, self.items) if taken else []
 
     def after(self, commit: Commit) -> "View":
         """The view with one more commit."""
@@ -100,6 +112,8 @@ class Fold:
         self.triples = dict(start.triples)
         self.conflicts = list(start.conflicts)
         self.forgotten = dict(start.forgotten)
+        self.sources = dict(start.sources)
+        self.taken_back = dict(start.taken_back)
 
     def apply(self, event: Event) -> None:
         """Apply one event. None is ever rejected; one about an item that is not here changes nothing.
@@ -118,6 +132,21 @@ class Fold:
         else:
             self._set(event, target)
 
+    def view(self, head: str | None, updated_at: int, commits: int) -> View:
+        """The view of what was applied. The maps are handed over, so nothing may be applied after this."""
+        return View(
+            self.items,
+            self.last_event,
+            self.triples,
+            tuple(self.conflicts),
+            self.forgotten,
+            self.sources,
+            self.taken_back,
+            head,
+            updated_at,
+            commits,
+        )
+
     def _link(self, event: Event, target: str) -> None:
         other = str(event.ext["link"].get("to", ""))
         if target == other or not {target, other} <= self.items.keys():
@@ -128,6 +157,8 @@ class Fold:
             self.items[one] = replace(item, facets=replace(item.facets, links=links))
 
     def _observe(self, event: Event, target: str) -> None:
+        if event.ext.get("confirms") and target in self.items:
+            self.sources[target] = sources_with(self.sources.get(target, ()), event.source)
         noted = event.ext.get("conflict")
         if not isinstance(noted, Mapping) or target not in self.items:
             return
@@ -140,6 +171,9 @@ class Fold:
 
     def _forget(self, event: Event, target: str) -> None:
         gone = self.items.pop(target, None)
+        if gone is not None and _wanted(event):
+            self._take_back(gone, event)
+        self.sources.pop(target, None)
         if gone is not None and _author(event) == "stated":
             when = ms_of_iso(event.timestamp)
             # Under both ids: a model that learns the text again would derive the second one.
@@ -156,13 +190,53 @@ class Fold:
         before = self.items.get(target)
         if event.event_type == "modify" and before is None:
             return  # the item it changes is not on this branch
-        self.items[target] = _added(event, target) if before is None else _changed(event, before)
+        item = self.items[target] = _added(event, target) if before is None else _changed(event, before)
+        self._rest(before, item, event)
         self.last_event[target] = event.id
         self.forgotten.pop(target, None)
         if _author(event) == "stated" and {"text", "status"} & set(event.ext.get("item", ["text"])):
             self._settle(target)  # the person stated it anew, which settles what contradicted the old text
         if not self.items[target].active:
             self._out(target)
+
+    def _rest(self, before: Item | None, item: Item, event: Event) -> None:
+        """Note what the item's text rests on now, and what the person took back with this change."""
+        same = before is not None and normalise(before.text) == normalise(item.text)
+        known = self.sources.get(item.id, ()) if same else ()
+        says = not event.ext or "text" in event.ext.get("item", {})
+        sources = sources_with(known, event.source) if says else known
+        if before is not None and before.active and _wanted(event):
+            level = item.facets.sensitivity
+            if not same or not item.active:
+                self._take_back(before, event)
+            elif level != before.facets.sensitivity and stricter(level, before.facets.sensitivity) == level:
+                self._take_back(before, event, open_only=True)
+        self.sources[item.id] = sources
+        if item.active and self.taken_back:
+            self._bring_back(item)
+
+    def _take_back(self, item: Item, event: Event, *, open_only: bool = False) -> None:
+        """Note that the person took back what an item said."""
+        key = (item.id, normalise(item.text))
+        self.taken_back.pop(key, None)  # so that the newest come last
+        self.taken_back[key] = TakenBack(
+            item.id,
+            item.kind,
+            item.text,
+            ms_of_iso(event.timestamp),
+            item.facets.key,
+            self.sources.get(item.id, ()),
+            open_only,
+        )
+        if len(self.taken_back) > MOST:
+            del self.taken_back[next(iter(self.taken_back))]
+
+    def _bring_back(self, item: Item) -> None:
+        """What is remembered again was not taken back, except from the open while it is private."""
+        plain, private = normalise(item.text), item.facets.sensitivity != "normal"
+        for key in [key for key in self.taken_back if key[1] == plain]:
+            if not (self.taken_back[key].open_only and private):
+                del self.taken_back[key]
 
     def _settle(self, target: str) -> None:
         self.conflicts = [conflict for conflict in self.conflicts if conflict.item_id != target]
@@ -181,16 +255,7 @@ def fold(commits: Iterable[Commit], start: View = EMPTY) -> View:
         for event in commit.events:
             working.apply(event)
         head, updated_at, count = commit.id, ms_of_iso(commit.timestamp), count + 1
-    return View(
-        working.items,
-        working.last_event,
-        working.triples,
-        tuple(working.conflicts),
-        working.forgotten,
-        head,
-        updated_at,
-        count,
-    )
+    return working.view(head, updated_at, count)
 
 
 def _target(event: Event, triples: Mapping[str, str]) -> str:
@@ -215,6 +280,11 @@ def _tidy(text: object) -> str:
 def _author(event: Event) -> str:
     by_source = "stated" if event.source == "manual" else "inferred"
     return str(event.ext.get("facets", {}).get("author", by_source))
+
+
+def _wanted(event: Event) -> bool:
+    """Whether a person asked for a change, themselves or by asking the model."""
+    return _author(event) == "stated" or bool(event.ext.get("asked"))
 
 
 def _facets(event: Event, before: Facets) -> Facets:

@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from discoclaw.core.message import Said
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.heard import Backlog
 
 EARLY_FACTS_CHARS = 9_000
@@ -47,6 +48,20 @@ class Track:
     def busy(self) -> bool:
         """Whether it must stay in RAM even if nobody uses it."""
         return self.running or (self.takes_part and bool(self.backlog.waiting))
+
+    def withdraw(self, withdrawal: Withdrawal) -> set[str]:
+        """Drop the messages that somebody took back. Returns their ids."""
+        gone = {
+            heard.said.id
+            for heard in self.backlog.waiting.values()
+            if withdrawal.covers(heard.said, in_private=heard.place.private)
+        }
+        for message_id in gone:
+            self.backlog.forget(message_id)
+        for said in [one for one in self.recent if one.id in gone or withdrawal.covers(one)]:
+            self.recent.remove(said)
+            gone.add(said.id)
+        return gone
 
 
 @dataclass(frozen=True, slots=True)

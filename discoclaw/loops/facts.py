@@ -10,7 +10,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches
-from discoclaw.core.item import Item, Source, by_newest
+from discoclaw.core.item import Item, Source
 from discoclaw.core.message import Said
 from discoclaw.core.patch import Patch
 from discoclaw.core.policy import Personas
@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 BATCH_CHARS = 12_000
 MAX_TOKENS = 8_192
 CONTEXT_CHARS = 3_000
-FORGOTTEN_SHOWN = 20
 
 SYSTEM = """\
 You maintain the long-term memory of one person from what they say on Discord. Return what is worth \
@@ -42,8 +41,7 @@ Rules:
 - Only the messages of this person are evidence. Lines of others are context: never store what only they \
 say, and nothing this person merely asks, quotes, jokes about or imagines.
 - When an existing item says the same, do not repeat it. When it changed, upsert it with its id and the new \
-text. When it no longer holds, deprecate it by id. Do not bring back what is listed as forgotten, unless the \
-person says it again.
+text. When it no longer holds, deprecate it by id.
 - "kind" is one of preference, fact, project, constraint, person, tool, workflow.
 - "tags": a few lower-case words by which people will name the thing, short forms and aliases included \
 ("k8s", "kube").
@@ -224,13 +222,14 @@ def _seen(cursor: Mapping[str, object]) -> dict[str, int]:
 
 
 def prompt(view: View, batch: Sequence[Heard], context: Sequence[Said]) -> str:
-    """The extraction prompt: existing and forgotten items, others' lines, the person's messages."""
+    """The extraction prompt: existing items, others' lines, the person's messages.
+
+    What was forgotten is not named: core recognises it if a model proposes it again.
+    """
     # Private items must not stand beside open talk: a model would repeat them as if they had been said there.
     in_private = batch[0].place.private
     items = [item for item in view.items.values() if may_show(item, in_dm=in_private)]
     existing = [_existing(item) for item in items if item.active]
-    gone = sorted((item for item in items if not item.active), key=by_newest)
-    forgotten = [f"- {quote_entry(item.text)}" for item in gone[:FORGOTTEN_SHOWN]]
     room, others = CONTEXT_CHARS, []
     for said in reversed(context):
         line = f"[{speaker(said.name)}]: {quote_entry(clip(strip_memory_context(said.text), 400))}"
@@ -244,7 +243,6 @@ def prompt(view: View, batch: Sequence[Heard], context: Sequence[Said]) -> str:
     ]
     sections = [
         "\n".join([titles.EXISTING, *(existing or ["none"])]),
-        "\n".join([titles.FORGOTTEN, *forgotten]) if forgotten else "",
         "\n".join([titles.OTHERS, *others[::-1]]) if others else "",
         "\n".join([titles.OWN_MESSAGES, *own]),
     ]

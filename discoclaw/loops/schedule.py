@@ -20,6 +20,7 @@ from discoclaw.core.errors import MemoryFault, ModelError
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.times import snowflake_at
 from discoclaw.loops.cadence import Cadence, Track, leaving
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
@@ -239,6 +240,22 @@ class Loops:
             session.backlog.take(list(session.backlog.waiting.values()))
             session.backlog.seen({key: snowflake_at(at)})
             session.turns, session.forced = 0, False
+
+    def withdraw(self, withdrawal: Withdrawal) -> set[str]:
+        """Drop the messages that somebody took back. Returns their ids."""
+        gone = set[str]()
+        for tracks in (self._sessions, self._people):
+            for key in tracks:
+                if (track := tracks.peek(key)) is not None:
+                    gone |= track.withdraw(withdrawal)
+        return gone
+
+    def begin_again(self, session_key: str) -> None:
+        """A conversation's summary was withdrawn: what it took in is to be read from the chat once more."""
+        if (track := self._sessions.peek(session_key)) is not None:
+            track.backlog.waiting.clear()
+            track.backlog.taken.pop(session_key, None)
+            track.cursor_known = False
 
     def reset(self, session_key: str, up_to: int) -> None:
         """Keep everything up to this message id out of the rolling summary, because that was cleared."""

@@ -9,10 +9,19 @@ The cursor `summary-<session>` has the newest message in the summary (`upTo`), t
 summary begins (`from`), the number of messages in it (`count`), and when it was stored (`at`). If that
 summary is gone, it is made again from what was said since `from`. A clear and an erasing leave nothing but
 `upTo`: what they ended never comes back.
+
+A summary that was withdrawn (`conversations/withdrawn`) is made again from the messages that it took in and
+that may still be used. If they cannot all be read, it goes on from what was left of the old one (`base`).
+Whatever the model answers, no summary is stored that has the words of what somebody took back, unless
+somebody else said them.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from typing import TypeAlias
 
 from discoclaw.core import titles
 from discoclaw.core.consent import Consent
@@ -23,10 +32,12 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Model
 from discoclaw.core.subject import person_of
+from discoclaw.core.taken_back import Withdrawal, Words, terms_of
 from discoclaw.core.text import clip
 from discoclaw.core.times import snowflake_at, valid_ms
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
+from discoclaw.memory.conversations.withdrawn import message_in, struck
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.off import NO_GROUPS
@@ -55,10 +66,20 @@ what is listed as known already; where that has changed, say it anew. Nothing ne
 Answer with JSON only: {"summary": "…", "themes": ["…"], "decisions": ["…"]}."""
 
 
+TakenBackBy: TypeAlias = Callable[[Iterable[str]], Awaitable[Sequence[Withdrawal]]]
+"""Returns what people (user ids) took back. Raises MemoryFault."""
+
+
+async def nothing_taken_back(user_ids: Iterable[str]) -> Sequence[Withdrawal]:
+    """The answer where nobody takes anything back."""
+    return ()
+
+
 class SummaryLoop:
     """Updates one session's summary. `max_chars` (UTF-16 units) is enforced here, since models exceed it.
 
-    `consent` knows when people had their memory erased. `groups` learn themes and decisions.
+    `consent` knows when people had their memory erased, `taken_back` what they took back. `groups` learn
+    themes and decisions.
     """
 
     def __init__(
@@ -70,6 +91,7 @@ class SummaryLoop:
         me: Callable[[], Me],
         max_chars: int,
         consent: Consent,
+        taken_back: TakenBackBy = nothing_taken_back,
         groups: Groups = NO_GROUPS,
     ) -> None:
         self._model = model
@@ -78,6 +100,7 @@ class SummaryLoop:
         self._me = me
         self._max_chars = max_chars
         self._consent = consent
+        self._taken_back = taken_back
         self._groups = groups
         self._learned_up_to: dict[str, int] = {}  # the group has learned from these messages already
 
@@ -91,10 +114,10 @@ class SummaryLoop:
         If the summary is lost, return the message after which it began.
         """
         cursor = await self._cursors.get(_seen(session_key))
-        up_to = _up_to(cursor)
+        up_to = message_in(cursor)
         if await self.lost(session_key):
             self._learned_up_to[session_key] = up_to
-            up_to = _up_to(cursor, "from")
+            up_to = message_in(cursor, "from")
         return max(up_to, self._erased_up_to(session_key))
 
     async def lost(self, session_key: str) -> bool:
@@ -103,6 +126,8 @@ class SummaryLoop:
         at = cursor.get("at")
         try:
             there = bool((await self._rolling.get(session_key)).updated_at)
+            if cursor.get("again"):
+                return not there
             return not there and valid_ms(at) and at > await self._rolling.cleared_at(session_key)
         except MemoryFault:
             return False  # a summary that cannot be read is not gone
@@ -113,7 +138,7 @@ class SummaryLoop:
         def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if up_to <= self._erased_up_to(session_key):
                 return None
-            return {"upTo": str(max(up_to, _up_to(known)))}
+            return {"upTo": str(max(up_to, message_in(known)))}
 
         await self._cursors.update(_seen(session_key), further)
 
@@ -130,10 +155,10 @@ class SummaryLoop:
         def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if up_to <= self._erased_up_to(session_key):
                 return None
-            before, count = _up_to(known), added + (0 if anew else _count(known))
+            before, count = message_in(known), added + (0 if anew else _count(known))
             stored = {"count": count, "at": at}
             if "from" in known:  # not the later of two: a summary that is made again begins far back
-                return {"upTo": str(up_to), "from": str(_up_to(known, "from")), **stored}
+                return {"upTo": str(up_to), "from": str(message_in(known, "from")), **stored}
             return {"upTo": str(max(up_to, before)), "from": str(before), **stored}
 
         await self._cursors.update(_seen(session_key), further)
@@ -157,7 +182,7 @@ class SummaryLoop:
             if not heard.said.by_us
         }
         generation = await self._rolling.generation(session_key)
-        previous = await self._rolling.get(session_key)
+        previous, again = await self._previous(session_key, backlog)
         known = await self._known(session_key, batch)
         answer = await self._model.structured(
             system=SYSTEM + (SUMMARY_ALONE if known is None else AND_THE_GROUP),
@@ -165,12 +190,21 @@ class SummaryLoop:
             shape=Summary,
             max_tokens=max(2048, self._max_chars),
         )
-        summary = clip(answer.summary.strip(), self._max_chars)
+        noted = await self._cursors.get(f"people-{session_key}")
+        taken = await self._taken_back(_people_in(session_key, batch, noted))
+        if covered := [one for one in batch if _covered(one, taken)]:
+            for heard in covered:
+                backlog.forget(heard.said.id)
+            return True  # once more, without what was taken back meanwhile
+        text = _without(answer.summary.strip(), taken, batch, previous)
+        summary = clip(text, self._max_chars)
         stored = False
         if summary:
             if not await self._note(session_key, people, previous):
                 return True  # once more, without the words of people erased meanwhile
             stored = await self._rolling.put(session_key, summary, generation=generation)
+            if not stored and not again and (await self._cursors.get(_seen(session_key))).get("again"):
+                return False  # it was withdrawn meanwhile, and is made again from the chat's history
             if stored and known is not None:
                 await self._learn(session_key, answer, batch[-1], known, people)
         backlog.take(batch)
@@ -183,6 +217,20 @@ class SummaryLoop:
         if stored:
             self._rolling.counted(session_key)
         return not waited.isdisjoint(backlog.waiting)
+
+    async def _previous(self, session_key: str, backlog: Backlog) -> tuple[Rolling, bool]:
+        """The summary to go on from, and whether it has to be made again.
+
+        In that case it is what was left of the old one, unless most of its messages can be read again.
+        """
+        previous, cursor = await self._rolling.get(session_key), await self._cursors.get(_seen(session_key))
+        if not cursor.get("again"):
+            return previous, False
+        base, before = cursor.get("base"), message_in(cursor)
+        readable = sum(int(message_id) <= before for message_id in backlog.waiting)
+        if previous.summary or not isinstance(base, str) or readable * 2 >= _count(cursor):
+            return previous, True
+        return replace(previous, summary=base), True
 
     async def _note(self, session_key: str, people: Mapping[str, int], previous: Rolling) -> bool:
         """Record whose words the next summary has, with the time of their last erasing as the run began.
@@ -283,6 +331,26 @@ def _listed(title: str, texts: Sequence[str]) -> list[str]:
     return ["\n".join([title, *(f"- {quote_entry(text)}" for text in texts)])] if texts else []
 
 
+def _people_in(session_key: str, batch: Sequence[Heard], noted: Mapping[str, object]) -> set[str]:
+    """The people (user ids) whose words a summary may have, or who were answered in it."""
+    heard = {one.said.to_id if one.said.by_us else one.said.author_id for one in batch if not one.said.guest}
+    return {*heard, *people_of(noted), person_of(session_key) or ""} - {""}
+
+
+def _covered(heard: Heard, taken: Sequence[Withdrawal]) -> bool:
+    return any(one.covers(heard.said, in_private=heard.place.private) for one in taken)
+
+
+def _without(text: str, taken: Sequence[Withdrawal], batch: Sequence[Heard], previous: Rolling) -> str:
+    """A new summary without what people took back, unless the words it was made from have that too."""
+    apply = [one for one in taken if not (one.open_only and batch[0].place.private)]
+    words = reduce(or_, (one.words for one in apply), Words())
+    if not words:
+        return text
+    made_from = terms_of("\n".join([previous.summary, *(one.said.text for one in batch)]))
+    return struck(text, words, made_from) if words.hold(text, made_from) else text
+
+
 def _seen(session_key: str) -> str:
     return f"summary-{session_key}"
 
@@ -290,8 +358,3 @@ def _seen(session_key: str) -> str:
 def _count(cursor: Mapping[str, object]) -> int:
     value = cursor.get("count")
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _up_to(cursor: Mapping[str, object], name: str = "upTo") -> int:
-    value = cursor.get(name)
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0

@@ -30,7 +30,6 @@ _TITLES = (
     titles.OTHERS,
     titles.PREVIOUS_SUMMARY,
     titles.NEW_MESSAGES,
-    titles.FORGOTTEN,
     titles.GROUP,
     titles.MAXIMUM,
     titles.THEMES,

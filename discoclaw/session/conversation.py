@@ -164,6 +164,7 @@ class Conversation:
             private=place.private,
             evidence="asked for during a talk",
             dm_privacy=self._rules.dm_privacy,
+            asked=True,
         )
         speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
         return ToolContext(self._tools, speaker, self._talk_search(arrival))

@@ -37,6 +37,7 @@ class Listener:
         if arrival.permission.erased:
             return
         window, policy, said = arrival.window, arrival.policy, arrival.said()
+        window.place = arrival.place
         if window.capacity != policy.capacity:
             window.resize(policy.capacity)
         window.remember(said, shown=policy.context_history)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Recall
 from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery
@@ -47,3 +48,10 @@ class TalkInRam(PersonalData):
         self._ranker.forget()
         self._hatchery.erase(user_id)
         self._loops.erase(user_id, touched, erasure.at)
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Drop the messages that somebody took back, from what is shown and from what is to be learned."""
+        self._explained.forget(withdrawal.user_id)
+        self._ranker.forget()
+        gone = self._windows.withdraw(withdrawal) | self._loops.withdraw(withdrawal)
+        return Withdrawn(messages=frozenset(gone))

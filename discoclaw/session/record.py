@@ -7,6 +7,7 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.prompt.assemble import Assembled
 from discoclaw.recall.select import Chosen
 from discoclaw.session.archiving import Archiving
@@ -23,6 +24,7 @@ class Record:
         loops: Loops,
         archive: Archiving,
         explained: Explained,
+        withdrawals: Withdrawals,
         *,
         clock: Clock,
         me: Callable[[], Me],
@@ -31,12 +33,16 @@ class Record:
         self._loops = loops
         self._archive = archive
         self._explained = explained
+        self._withdrawals = withdrawals
         self._clock = clock
         self._me = me
         self._redactor = redactor
 
     def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
-        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that."""
+        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
+
+        One that has what the person took back while it was made is not recorded at all.
+        """
         me, window = self._me(), arrival.window
         said = Said(
             answer_id,
@@ -47,6 +53,8 @@ class Record:
             by_us=True,
             to_id=arrival.message.author.id,
         )
+        if self._withdrawals.has(said, arrival.message.sent_at, private=arrival.place.private):
+            return
         window.remember(said)
         self._archive.hear(said, arrival.place, arrival.session_key)
         if arrival.permission.holds:

@@ -9,12 +9,13 @@ import logging
 from contextlib import aclosing
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.errors import ChatError
+from discoclaw.core.errors import ChatError, MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock, History
 from discoclaw.core.subject import person_of
 from discoclaw.loops.heard import BACKLOG
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.window import Window
@@ -30,9 +31,17 @@ class Refill:
     """Fills windows from `history`, and passes its messages to the loops and the archive."""
 
     def __init__(
-        self, history: History, consent: Consent, loops: Loops, archive: Archiving, *, clock: Clock
+        self,
+        history: History,
+        consent: Consent,
+        withdrawals: Withdrawals,
+        loops: Loops,
+        archive: Archiving,
+        *,
+        clock: Clock,
     ) -> None:
         self._history = history
+        self._withdrawals = withdrawals
         self._consent = consent
         self._loops = loops
         self._archive = archive
@@ -61,7 +70,7 @@ class Refill:
             self._archive.catch_up(recent, place, session_key)
             await self._loops.catch_up(past, place, session_key, window=window.capacity)
             window.refilled = True
-        except ChatError as error:
+        except (ChatError, MemoryFault) as error:
             window.refill_after = self._clock() + HISTORY_PAUSE_MS
             log.warning("%s: no history: %s", session_key, error)
         except Exception:  # deliberately broad: nobody awaits this task, and the turn goes on without it
@@ -71,7 +80,10 @@ class Refill:
             window.refill = None
 
     async def _past(self, place: Place, session_key: str, window: int, before: str) -> list[Said]:
-        """The messages before one, oldest first, back to what the loops have seen. Raises ChatError."""
+        """The messages before one, oldest first, back to what the loops have seen.
+
+        What somebody took back is left out. Raises ChatError and MemoryFault.
+        """
         # In a DM the bot's answers were addressed to the person too, so they count as theirs.
         dm_of = person_of(session_key)
         past: list[Said] = []
@@ -82,8 +94,9 @@ class Refill:
                     break
                 if len(past) >= window and not await self._loops.miss_more(session_key, past):
                     break
-        return [
+        kept = [
             said
             for said in past[-BACKLOG:]
             if not self._consent.ask(dm_of or said.author_id, said.sent_at).erased
         ]
+        return await self._withdrawals.left(kept, session_key, private=place.private)

@@ -9,8 +9,9 @@ import logging
 from dataclasses import replace
 
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.message import Said
+from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
+from discoclaw.core.taken_back import Withdrawal
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +21,8 @@ class Window:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self.place: Place | None = None
+        """Where the conversation is, once something was heard there."""
         self.refilled = False
         self.refill: asyncio.Task[None] | None = None
         self.refill_after = 0
@@ -107,6 +110,18 @@ class Windows:
         for key in self._windows if session_key is None else [session_key]:
             if (window := self._windows.peek(key)) is not None:
                 window.forget(message_id)
+
+    def withdraw(self, withdrawal: Withdrawal) -> set[str]:
+        """Remove the messages that somebody took back. Returns their ids."""
+        gone = set[str]()
+        for key in self._windows:
+            if (window := self._windows.peek(key)) is not None:
+                private = window.place is not None and window.place.private
+                for said in window.recent():
+                    if withdrawal.covers(said, in_private=private):
+                        window.forget(said.id)
+                        gone.add(said.id)
+        return gone
 
     def with_words_of(self, author_id: str) -> list[str]:
         """The conversations (session keys) whose windows contain words of this author."""

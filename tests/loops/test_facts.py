@@ -198,7 +198,7 @@ class TestCadence:
 
 
 class TestPrompt:
-    async def test_items_forgotten_ones_others_and_own_messages(self, tmp_path: Path) -> None:
+    async def test_it_has_items_others_and_own_messages_but_nothing_forgotten(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=2)
         await home.remember(ANN, "User prefers tabs.", "preference")
         gone = await home.remember(ANN, "User has a cat.")

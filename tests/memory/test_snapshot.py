@@ -17,6 +17,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit, Record, Ref, encode_line
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import KINDS, MANUAL, Facets, Item, Source
+from discoclaw.core.taken_back import TakenBack
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
@@ -109,6 +110,7 @@ class TestItComesBackExactly:
                 Branches(),
                 Branch(MAIN),
                 RICH.conflicts[0],
+                RICH.taken_back["durable-3", "likes rum"],
             )
             for field in dataclasses.fields(value)  # type: ignore[arg-type]
             if field.compare  # what is computed from the others is not kept
@@ -122,6 +124,12 @@ FULL = Facets(
 RICH = View(
     {"durable-1": Item("durable-1", "fact", "likes tea", ("a",), "active", MANUAL, 1, 2, FULL)},
     conflicts=(Conflict("durable-1", "likes mate", "said so", "event", "private", "durable-2"),),
+    sources={"durable-1": ("discord:1/2", "discord:1/3")},
+    taken_back={
+        ("durable-3", "likes rum"): TakenBack(
+            "durable-3", "fact", "likes rum", 7, "drink", ("discord:1/4",), open_only=True
+        )
+    },
 )
 KNOWN_FIELDS = {
     *("size", "digest", "branches", "view"),
@@ -131,6 +139,7 @@ KNOWN_FIELDS = {
     *("all", "current", "moves", "last_ms", "turned_ms"),
     *("name", "persona", "base", "metadata"),
     *("item_id", "reason", "event_id", "other_id"),
+    *("sources", "taken_back", "at", "messages", "open_only"),
 }
 
 

@@ -20,7 +20,6 @@ TURN_TITLES = (
 )
 FACTS_TITLES = (
     "Existing items:",
-    "Forgotten at the person's wish:",
     "Said by others (context only):",
     "Messages of this person:",
 )

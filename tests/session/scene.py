@@ -47,6 +47,7 @@ from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive import Archive
@@ -416,7 +417,8 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         consent,
         clock=clock,
     )
-    refill = Refill(history, consent, loops, archive, clock=clock)
+    withdrawals = Withdrawals(use_memory, memory.personal, cursors, consent)
+    refill = Refill(history, consent, withdrawals, loops, archive, clock=clock)
     items = ItemSearch(
         ranker,
         Finder(use_memory, ItemIndex(folder / "cache" / "items", words_of, clock=clock), clock=clock),
@@ -455,7 +457,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             redactor=redactor,
             compacted=given.pop("compacted", lambda subject: None),
         ),
-        record=Record(loops, archive, explained, clock=clock, me=lambda: ME, redactor=redactor),
+        record=Record(loops, archive, explained, withdrawals, clock=clock, me=lambda: ME, redactor=redactor),
         loops=loops,
     )
     listener = Listener(windows, loops, archive, hatchery, profiles, groups)

@@ -15,12 +15,14 @@ from typing import Any
 
 from discoclaw.core.history import Branch, Branches
 from discoclaw.core.item import Facets, Item, Source
+from discoclaw.core.taken_back import TakenBack
+from discoclaw.core.text import normalise
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.disk.files import write_atomic
 
 log = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,10 @@ def _branches(value: Mapping[str, Any]) -> Branches:
 
 def _view_to_json(view: View) -> dict[str, Any]:
     return {
-        **{name: getattr(view, name) for name in _PLAIN},
+        **{name: getattr(view, name) for name in (*_PLAIN, "sources")},
         "items": [[item.to_json(), _facets_to_json(item.facets)] for item in view.items.values()],
         "conflicts": [asdict(conflict) for conflict in view.conflicts],
+        "taken_back": [asdict(one) for one in view.taken_back.values()],
     }
 
 
@@ -86,9 +89,12 @@ _PLAIN = ("last_event", "triples", "forgotten", "head", "updated_at", "commits")
 
 def _view_from_json(value: Mapping[str, Any]) -> View:
     items = [_item(body, facets) for body, facets in value["items"]]
+    taken = [TakenBack(**{**one, "messages": tuple(one["messages"])}) for one in value["taken_back"]]
     return View(
         items={item.id: item for item in items},
         conflicts=tuple(Conflict(**conflict) for conflict in value["conflicts"]),
+        sources={key: tuple(messages) for key, messages in value["sources"].items()},
+        taken_back={(one.item_id, normalise(one.text)): one for one in taken},
         **{name: value[name] for name in _PLAIN},
     )
 

@@ -1,0 +1,156 @@
+"""What a person took back: the texts, the messages they rest on, and the words by which to recognise them.
+
+A person takes something back when they forget, remove, undo or correct it, or settle a conflict against it;
+with a command, a button, an edit of their file, or by asking the model to. What a model merely tidies is not
+taken back. Making something private takes it back from the open only (`open_only`).
+
+The ledger still knows a text that was taken back. Nothing that is derived from memory or talk may: it is
+recognised by the ids of its messages and by its distinctive words, here and without naming it to a model.
+What is said later counts anew.
+Pure. Knows nothing about where derived things are kept.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from discoclaw.core.item import Item, Kind, Source
+from discoclaw.core.message import Said
+from discoclaw.core.subject import user_of
+from discoclaw.core.text import normalise
+from discoclaw.core.words import is_common, tokenise
+
+MOST = 1000
+"""The most texts that a view knows as taken back; beyond that the oldest are dropped."""
+_FRAME = frozenset(tokenise("user person preference fact project constraint tool workflow").terms())
+"""Words that an item has because it is an item."""
+_THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """One text that a person took back at a time (ms), with the messages it rested on.
+
+    `messages` are sources as text ("discord:<channel>/<message>"). `open_only`: it is still remembered, but
+    not in the open any more.
+    """
+
+    item_id: str
+    kind: Kind
+    text: str
+    at: int
+    key: str | None = None
+    messages: tuple[str, ...] = ()
+    open_only: bool = False
+
+
+def terms_of(text: str) -> frozenset[str]:
+    """The terms by which texts are compared: stemmed, also as English, and with numbers in one form."""
+    tokens = tokenise(_THOUSANDS.sub("", text))
+    return frozenset(tokens.terms()) | frozenset(tokens.in_english().values())
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The distinctive words of texts that were taken back, and the texts that have none."""
+
+    terms: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+
+    def hold(self, text: str, but: frozenset[str] = frozenset()) -> bool:
+        """Whether a text has any of these words; those in `but` are no evidence."""
+        if self.terms and not self.terms.isdisjoint(terms_of(text) - but):
+            return True
+        return bool(self.texts) and any(one in normalise(text) for one in self.texts)
+
+    def __bool__(self) -> bool:
+        return bool(self.terms or self.texts)
+
+    def __or__(self, other: "Words") -> "Words":
+        return Words(self.terms | other.terms, self.texts | other.texts)
+
+
+def words_of(taken: Iterable[TakenBack], held: Iterable[Item]) -> Words:
+    """The words that only what was taken back has, and none of the items that are still `held`.
+
+    Words that everybody uses are no evidence. A text of nothing else counts only as a whole.
+    """
+    own, whole = set[str](), set[str]()
+    for one in taken:
+        own_terms = {term for term in terms_of(one.text) if not is_common(term)} - _FRAME
+        own |= own_terms
+        if not own_terms:
+            whole.add(normalise(one.text))
+    kept = frozenset[str]().union(*(terms_of(item.text) for item in held)) if own else frozenset[str]()
+    return Words(frozenset(own - kept), frozenset(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """What has to leave everything that is derived from memory or talk.
+
+    `at` (ms) is when it was taken back: what was said later stays. `messages` are the messages it rested on:
+    channel ids by message id. `texts` are what the items said. `everything`: all that the person said until
+    then, because they want no memory at all.
+    """
+
+    subject: str
+    at: int
+    messages: Mapping[str, str] = field(default_factory=dict)
+    words: Words = field(default=Words())
+    texts: tuple[str, ...] = ()
+    open_only: bool = False
+    everything: bool = False
+
+    @property
+    def user_id(self) -> str:
+        """The person's Discord id; "" for another subject."""
+        return user_of(self.subject) or ""
+
+    def covers(self, said: Said, *, in_private: bool = False, asked_at: int | None = None) -> bool:
+        """Whether a message may no longer be used: it was said before, by the person or in answer to them.
+
+        `asked_at` (ms) is when the question was asked that it answers, if that is known.
+        """
+        if (self.open_only and in_private) or (asked_at or said.sent_at) > self.at:
+            return False
+        if said.id in self.messages:
+            return True
+        theirs = self.user_id in (said.author_id, said.to_id if said.by_us else "")
+        return theirs and (self.everything or self.words.hold(said.text))
+
+
+def withdrawals(subject: str, taken: Iterable[TakenBack], held: Mapping[str, Item]) -> list[Withdrawal]:
+    """The withdrawals that these texts amount to: at most one from everywhere, and one from the open."""
+    entries = list(taken)
+    found = []
+    for open_only in (False, True):
+        some = [one for one in entries if one.open_only == open_only]
+        if some:
+            private = {one.item_id for one in some} if open_only else set[str]()
+            others = [item for item in held.values() if item.active and item.id not in private]
+            found.append(
+                Withdrawal(
+                    subject,
+                    max(one.at for one in some),
+                    dict(place_of(source) for one in some for source in one.messages),
+                    words_of(some, others),
+                    tuple(one.text for one in some),
+                    open_only,
+                )
+            )
+    return found
+
+
+def place_of(source: str) -> tuple[str, str]:
+    """The ids of the message and of the channel that a source ("discord:<channel>/<message>") names."""
+    channel, _, message = source.removeprefix("discord:").partition("/")
+    return message, channel
+
+
+def sources_with(known: tuple[str, ...], source: str | Source) -> tuple[str, ...]:
+    """The messages that an item rests on, and one more of them; at most the newest twenty."""
+    text = str(source)
+    if not text.startswith("discord:") or text in known:
+        return known
+    return (*known, text)[-20:]

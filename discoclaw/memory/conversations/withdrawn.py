@@ -1,0 +1,86 @@
+"""Withdraws summaries: one that took in what a person took back is not used any more, and is made again.
+
+It rests on a message between the first and the last one that it took in (the cursor `summary-<session>`), or
+has the words. The cursor then says that the summary has to be made `again`, with what remains of it as its
+`base`: the sentences without these words, for the case that the messages cannot be read any more. The clear
+that is recorded hides copies elsewhere.
+Independent of how a summary is made.
+"""
+
+from collections.abc import Collection, Mapping
+
+import regex
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import PersonalData, Withdrawn
+from discoclaw.core.subject import person_of
+from discoclaw.core.taken_back import Withdrawal, Words
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+
+_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？।؟][\"'”’)\]]*)\s+|\n+|(?<=[。！？।])")
+
+
+class SummaryWithdrawal(PersonalData):
+    """Takes summaries out of use in `rolling`; what they took in is in `cursors`."""
+
+    name = "summaries"
+
+    def __init__(self, rolling: RollingMemory, cursors: Cursors) -> None:
+        self._rolling = rolling
+        self._cursors = cursors
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        gone = set[str]()
+        for key in sorted(sessions):
+            if withdrawal.open_only and person_of(key) is not None:
+                continue
+            if await self._rests_on(key, withdrawal, sessions):
+                await self._withdraw(key, withdrawal)
+                gone.add(key)
+        return Withdrawn(summaries=frozenset(gone))
+
+    async def _rests_on(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
+        summary = (await self._rolling.get(key)).summary
+        if not summary:
+            return False
+        cursor = await self._cursors.get(f"summary-{key}")
+        first, last = message_in(cursor, "from"), message_in(cursor)
+        said_here = (
+            first < int(message) <= last
+            for message, channel in withdrawal.messages.items()
+            if message.isdigit() and _is_in(channel, key, sessions)
+        )
+        return withdrawal.everything or any(said_here) or withdrawal.words.hold(summary)
+
+    async def _withdraw(self, key: str, withdrawal: Withdrawal) -> None:
+        """Take one summary out of use. Raises MemoryFault."""
+        summary = (await self._rolling.get(key)).summary
+        base = "" if withdrawal.everything else struck(summary, withdrawal.words)
+
+        def again(known: Mapping[str, object]) -> Mapping[str, object]:
+            return {**known, "again": 1, "base": base}
+
+        if not await self._cursors.update(f"summary-{key}", again):
+            self._cursors.forget(f"summary-{key}")
+            raise MemoryFault(f"that the summary of {key} has to be made again could not be noted")
+        await self._rolling.clear(key)
+
+
+def struck(text: str, words: Words, but: frozenset[str] = frozenset()) -> str:
+    """A text without the sentences that have any of these words; those in `but` do not count."""
+    kept = [one for one in _SENTENCE_END.split(text) if one and not words.hold(one, but)]
+    return " ".join(one.strip() for one in kept)
+
+
+def message_in(cursor: Mapping[str, object], name: str = "upTo") -> int:
+    """The id of a message (snowflake) in a cursor; 0 if there is none."""
+    value = cursor.get(name)
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
+
+
+def _is_in(channel: str, key: str, sessions: Collection[str]) -> bool:
+    """Whether a channel's talk belongs to a conversation; a DM's key does not name its channel."""
+    if person_of(key) is None:
+        return key.rpartition(":")[2] == channel
+    return not {f"discord:channel:{channel}", f"discord:thread:{channel}"} & set(sessions)

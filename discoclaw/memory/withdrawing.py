@@ -1,0 +1,201 @@
+"""Withdrawing: what a person took back leaves everything that is derived from it.
+
+The ledger says what was taken back (`View.taken_back`); every part with personal data is told of it. What is
+in RAM goes as soon as the commit is recorded, what is on disk right after that, by a follower of the ledger
+which tries again until it has worked. Its cursor `withdrawn` has, for each subject, the time (ms) up to which
+this is done, and whether everything was withdrawn because the person opted out. If the program was killed in
+between, the start does the rest before anybody is answered.
+
+Somebody who wants no memory at all takes everything back that they said.
+Independent of the parts, and of how a person is told.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from discoclaw.core.consent import ALWAYS, Consent
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.event import Commit
+from discoclaw.core.message import Said
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Registry, Withdrawn
+from discoclaw.core.subject import dm_of, person_of, user_of, user_subject
+from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.times import ms_of_iso
+from discoclaw.memory.changes import Listener
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.subjects.follow import Follower
+from discoclaw.memory.subjects.store import Memory
+
+log = logging.getLogger(__name__)
+
+CURSOR: Final = "withdrawn"
+START_S: Final = 20.0
+"""The longest that a start waits for what a killed run left; after that it is done beside the talk."""
+
+
+class Withdrawals(Listener):
+    """Tells the parts in `memory.personal` what people took back. It is a `core.service.Service`."""
+
+    def __init__(self, memory: Memory, personal: Registry, cursors: Cursors, consent: Consent) -> None:
+        self._memory = memory
+        self._personal = personal
+        self._cursors = cursors
+        self._consent = consent
+        self._follower = Follower("withdrawals", self._bring, ledgers=memory.ledgers, cursors=cursors)
+        self._reports: dict[str, Withdrawn] = {}
+        """What was removed for each subject since somebody last asked."""
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    # ------------------------------------------------------------------ the lifecycle
+
+    async def start(self) -> None:
+        """Finish what a killed run left, as far as that is done soon."""
+        await self._follower.catch_up()
+        try:
+            async with asyncio.timeout(START_S):
+                await self._follower.settle()
+        except TimeoutError:
+            log.warning("what people took back is still being removed; the talk begins all the same")
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to do for now."""
+        await self._follower.settle()
+
+    async def close(self) -> None:
+        """Stop; the next start finds what is left."""
+        await self._follower.close()
+
+    # ------------------------------------------------------------------ changes of memory
+
+    def committed(self, subject: str, commit: Commit) -> None:
+        """Let go of what a commit took back, before anybody can use it again. Never blocks."""
+        view = self._memory.view_in_ram(subject, commit.branch)
+        if view is not None and user_of(subject) is not None:
+            for one in view.withdrawals(subject, after=ms_of_iso(commit.timestamp) - 1):
+                self._let_go(one)
+
+    def recorded(self, subject: str) -> None:
+        if user_of(subject) is not None:
+            self._follower.touch(subject)
+
+    def chosen(self, user_id: str) -> None:
+        if self._consent.opted_out(user_id):
+            self._let_go(_everything(user_subject(user_id)))
+        self._follower.touch(user_subject(user_id))
+
+    # ------------------------------------------------------------------ asking
+
+    async def report(self, subject: str) -> Withdrawn:
+        """What was removed for a subject since this was last asked, after everything so far was removed.
+
+        What the disk refused is tried again later, and missing here.
+        """
+        try:
+            await self._bring(subject)
+        except (MemoryFault, OSError) as error:
+            log.warning("%s: what was taken back could not be removed everywhere yet: %s", subject, error)
+            self._follower.touch(subject)
+        return self._reports.pop(subject, NOTHING_WITHDRAWN)
+
+    async def of(self, user_ids: Iterable[str]) -> list[Withdrawal]:
+        """Everything that these people took back, so that talk which is read again goes without it.
+
+        Raises MemoryFault.
+        """
+        found = []
+        for user_id in sorted(set(user_ids)):
+            subject = user_subject(user_id)
+            for name in (await self._memory.branches(subject)).all:
+                found += (await self._memory.view(subject, name)).withdrawals(subject)
+        return found
+
+    async def left(self, said: Iterable[Said], session_key: str, *, private: bool) -> list[Said]:
+        """The messages of a conversation that may be used, without what somebody took back.
+
+        Raises MemoryFault: without knowing, nothing may be used.
+        """
+        messages = list(said)
+        people = {one.to_id if one.by_us else one.author_id for one in messages if not one.guest}
+        taken = await self.of({*people, person_of(session_key) or ""} - {""})
+        return [one for one in messages if not any(back.covers(one, in_private=private) for back in taken)]
+
+    def has(self, said: Said, asked_at: int, *, private: bool) -> bool:
+        """Whether an answer has what the person took back while it was made.
+
+        `asked_at` (ms) is the time of their question.
+        """
+        subject = user_subject(said.to_id)
+        branches = self._memory.branches_in_ram(subject)
+        views = (self._memory.view_in_ram(subject, name) for name in (branches.all if branches else ()))
+        taken = (one for view in views if view is not None for one in view.withdrawals(subject))
+        return any(one.covers(said, in_private=private, asked_at=asked_at) for one in taken)
+
+    # ------------------------------------------------------------------ inside
+
+    def _let_go(self, withdrawal: Withdrawal) -> None:
+        for part in self._personal:
+            try:
+                self._note(withdrawal.subject, part.let_go(withdrawal))
+            except Exception:  # deliberately broad: whatever fails in one part, the others let go
+                log.exception("%s: %s could not let go", withdrawal.subject, part.name)
+
+    async def _bring(self, subject: str) -> None:
+        """Remove from everywhere what a subject took back since the last time.
+
+        Raises MemoryFault and OSError.
+        """
+        async with self._locks.setdefault(subject, asyncio.Lock()):
+            done, was_out = _progress(await self._cursors.get(CURSOR), subject)
+            is_out = self._consent.opted_out(user_of(subject) or "")
+            found = [_everything(subject)] if is_out and not was_out else []
+            for name in (await self._memory.branches(subject)).all:
+                found += (await self._memory.view(subject, name)).withdrawals(subject, after=done)
+            await self._withdraw(subject, found)
+            until = max([done, *(one.at for one in found if not one.everything)])
+            if (until, is_out) != (done, was_out):
+                await self._cursors.update(CURSOR, lambda known: {**known, subject: [until, int(is_out)]})
+
+    async def _withdraw(self, subject: str, found: Sequence[Withdrawal]) -> None:
+        """Let every part do its work, also if another one fails. Raises MemoryFault and OSError."""
+        if not found:
+            return
+        sessions = await in_thread(self._sessions, subject, set(self._in_ram(subject)))
+        failures: list[Exception] = []
+        for withdrawal in found:
+            self._let_go(withdrawal)
+            for part in self._personal:
+                try:
+                    self._note(subject, await part.withdraw(withdrawal, sessions))
+                except (MemoryFault, OSError) as error:
+                    failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _in_ram(self, subject: str) -> Iterable[str]:
+        return (session for part in self._personal for session in part.sessions_of(subject))
+
+    def _sessions(self, subject: str, known: set[str]) -> frozenset[str]:
+        """The conversations that have words of a subject. Blocking. Raises OSError."""
+        for part in self._personal:
+            known.update(part.sessions_on_disk(subject))
+        return frozenset(known | {dm_of(user_of(subject) or "")})
+
+    def _note(self, subject: str, removed: Withdrawn) -> None:
+        if removed:
+            self._reports[subject] = self._reports.get(subject, NOTHING_WITHDRAWN) + removed
+
+
+def _everything(subject: str) -> Withdrawal:
+    """The withdrawal of all that somebody said, because they want no memory."""
+    return Withdrawal(subject, ALWAYS, everything=True)
+
+
+def _progress(cursor: Mapping[str, object], subject: str) -> tuple[int, bool]:
+    """Until when (ms) a subject's withdrawals are done, and whether everything of theirs was withdrawn."""
+    value = cursor.get(subject)
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(one, int) for one in value):
+        return value[0], bool(value[1])
+    return -1, False

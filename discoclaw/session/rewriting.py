@@ -1,0 +1,54 @@
+"""Makes withdrawn summaries again, as soon as they are out of use: from what the chat's history still has.
+
+Where nothing was heard lately, that waits for the next message there. Nobody waits for it.
+"""
+
+import asyncio
+from collections.abc import Collection
+
+from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.ports import Clock
+from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.times import snowflake_at
+from discoclaw.loops.schedule import Loops
+from discoclaw.session.refill import Refill
+from discoclaw.session.window import Windows
+from discoclaw.work import Worker
+
+
+class Rewriting(PersonalData):
+    """Has the messages of withdrawn summaries read again. It is a `core.service.Service`."""
+
+    name = "summaries to be made again"
+
+    def __init__(self, windows: Windows, loops: Loops, refill: Refill, *, clock: Clock) -> None:
+        self._windows = windows
+        self._loops = loops
+        self._refill = refill
+        self._clock = clock
+        self._worker = Worker("summaries made again", self._read)
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        for key in sorted(sessions):
+            if await self._loops.summary_lost(key):
+                self._loops.begin_again(key)
+                self._windows.use(key).refilled = False
+                self._worker.note(key)
+        return NOTHING_WITHDRAWN
+
+    async def start(self) -> None:
+        """Nothing to start: a withdrawal starts the work."""
+
+    async def settle(self) -> None:
+        """Wait until everything was read."""
+        await self._worker.settle()
+
+    async def close(self) -> None:
+        """Stop. What was not read is read when something is said there again."""
+        await self._worker.close(0)
+
+    async def _read(self, session_key: str) -> None:
+        window = self._windows.use(session_key)
+        if window.place is not None and not window.refilled:
+            before = str(snowflake_at(self._clock()) + (1 << 22))
+            await asyncio.wait([self._refill.read(window.place, session_key, window, before=before)])
