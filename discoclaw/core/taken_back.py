@@ -13,6 +13,7 @@ Pure. Knows nothing about where derived things are kept.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from discoclaw.core.item import Item, Kind, Source
 from discoclaw.core.message import Said
@@ -44,6 +45,7 @@ class TakenBack:
     open_only: bool = False
 
 
+@lru_cache(maxsize=8_192)  # the same messages are compared with everything that was taken back
 def terms_of(text: str) -> frozenset[str]:
     """The terms by which texts are compared: stemmed, also as English, and with numbers in one form."""
     tokens = tokenise(_THOUSANDS.sub("", text))
@@ -70,19 +72,18 @@ class Words:
         return Words(self.terms | other.terms, self.texts | other.texts)
 
 
-def words_of(taken: Iterable[TakenBack], held: Iterable[Item]) -> Words:
-    """The words that only what was taken back has, and none of the items that are still `held`.
+def words_of(taken: Iterable[TakenBack], held: frozenset[str]) -> Words:
+    """The words that only what was taken back has; `held` are the terms of what is still remembered.
 
     Words that everybody uses are no evidence. A text of nothing else counts only as a whole.
     """
     own, whole = set[str](), set[str]()
     for one in taken:
-        own_terms = {term for term in terms_of(one.text) if not is_common(term)} - _FRAME
-        own |= own_terms
-        if not own_terms:
+        terms = {term for term in terms_of(one.text) if not is_common(term)} - _FRAME
+        own |= terms
+        if not terms:
             whole.add(normalise(one.text))
-    kept = frozenset[str]().union(*(terms_of(item.text) for item in held)) if own else frozenset[str]()
-    return Words(frozenset(own - kept), frozenset(whole))
+    return Words(frozenset(own - held), frozenset(whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,33 +113,33 @@ class Withdrawal:
 
         `asked_at` (ms) is when the question was asked that it answers, if that is known.
         """
-        if (self.open_only and in_private) or (asked_at or said.sent_at) > self.at:
+        if self.open_only and in_private:
             return False
         if said.id in self.messages:
             return True
+        if (asked_at or said.sent_at) > self.at:
+            return False
         theirs = self.user_id in (said.author_id, said.to_id if said.by_us else "")
         return theirs and (self.everything or self.words.hold(said.text))
 
 
-def withdrawals(subject: str, taken: Iterable[TakenBack], held: Mapping[str, Item]) -> list[Withdrawal]:
-    """The withdrawals that these texts amount to: at most one from everywhere, and one from the open."""
-    entries = list(taken)
+def withdrawals(subject: str, taken: Iterable[TakenBack], items: Mapping[str, Item]) -> list[Withdrawal]:
+    """The withdrawals that these texts amount to: one for each time, apart for those from the open only.
+
+    `items` are what is remembered now: words that other active items have too are no evidence.
+    """
+    groups: dict[tuple[int, bool], list[TakenBack]] = {}
+    for one in taken:
+        groups.setdefault((one.at, one.open_only), []).append(one)
+    terms = {item.id: terms_of(item.text) for item in items.values() if item.active} if groups else {}
+    everything_held = frozenset[str]().union(*terms.values())
     found = []
-    for open_only in (False, True):
-        some = [one for one in entries if one.open_only == open_only]
-        if some:
-            private = {one.item_id for one in some} if open_only else set[str]()
-            others = [item for item in held.values() if item.active and item.id not in private]
-            found.append(
-                Withdrawal(
-                    subject,
-                    max(one.at for one in some),
-                    dict(place_of(source) for one in some for source in one.messages),
-                    words_of(some, others),
-                    tuple(one.text for one in some),
-                    open_only,
-                )
-            )
+    for (at, open_only), some in groups.items():
+        own = {one.item_id for one in some} & terms.keys() if open_only else set[str]()
+        held = frozenset[str]().union(*(terms[key] for key in terms.keys() - own)) if own else everything_held
+        messages = dict(place_of(source) for one in some for source in one.messages)
+        texts = tuple(one.text for one in some)
+        found.append(Withdrawal(subject, at, messages, words_of(some, held), texts, open_only))
     return found
 
 

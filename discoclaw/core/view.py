@@ -16,7 +16,7 @@ An event without `ext` is a bare triple, as the ledger design has it; its item's
 Knows nothing about files. Never decides whether a change is allowed: that is `draft`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -90,9 +90,9 @@ class View:
         """The active items, in the order they were added."""
         return [item for item in self.items.values() if item.active]
 
-    def withdrawals(self, subject: str, *, after: int = -1) -> list[Withdrawal]:
-        """What was taken back later than a time (ms), as what has to leave all that is derived from it."""
-        taken = [one for one in self.taken_back.values() if one.at > after]
+    def withdrawals(self, subject: str, which: Callable[[int], bool] = lambda at: True) -> list[Withdrawal]:
+        """What was taken back at certain times (ms), as what has to leave all that is derived from it."""
+        taken = [one for one in self.taken_back.values() if which(one.at)]
         return withdrawals(subject, taken, self.items) if taken else []
 
     def after(self, commit: Commit) -> "View":

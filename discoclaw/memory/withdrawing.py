@@ -2,9 +2,10 @@
 
 The ledger says what was taken back (`View.taken_back`); every part with personal data is told of it. What is
 in RAM goes as soon as the commit is recorded, what is on disk right after that, by a follower of the ledger
-which tries again until it has worked. Its cursor `withdrawn` has, for each subject, the time (ms) up to which
-this is done, and whether everything was withdrawn because the person opted out. If the program was killed in
-between, the start does the rest before anybody is answered.
+which tries again until it has worked. The cursor `withdrawn-<subject>` says what is `done` (the times in ms
+at which something was taken back), and whether all was withdrawn because the person opted `out`. If the
+program was killed in between, the start does the rest before anybody is answered. What comes later from
+elsewhere (an edit by hand, another replica, a recovery) is done as well, however old it is.
 
 Somebody who wants no memory at all takes everything back that they said.
 Independent of the parts, and of how a person is told.
@@ -19,10 +20,10 @@ from discoclaw.core.consent import ALWAYS, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.message import Said
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Registry, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Registry, Withdrawn
 from discoclaw.core.subject import dm_of, person_of, user_of, user_subject
 from discoclaw.core.taken_back import Withdrawal
-from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
@@ -31,13 +32,14 @@ from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 
-CURSOR: Final = "withdrawn"
 START_S: Final = 20.0
 """The longest that a start waits for what a killed run left; after that it is done beside the talk."""
 
 
-class Withdrawals(Listener):
+class Withdrawals(PersonalData, Listener):
     """Tells the parts in `memory.personal` what people took back. It is a `core.service.Service`."""
+
+    name = "withdrawals under way"
 
     def __init__(self, memory: Memory, personal: Registry, cursors: Cursors, consent: Consent) -> None:
         self._memory = memory
@@ -47,6 +49,8 @@ class Withdrawals(Listener):
         self._follower = Follower("withdrawals", self._bring, ledgers=memory.ledgers, cursors=cursors)
         self._reports: dict[str, Withdrawn] = {}
         """What was removed for each subject since somebody last asked."""
+        self._gone: dict[str, set[int]] = {}
+        """The times (ms) of what is gone from RAM, by subject."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     # ------------------------------------------------------------------ the lifecycle
@@ -72,19 +76,21 @@ class Withdrawals(Listener):
 
     def committed(self, subject: str, commit: Commit) -> None:
         """Let go of what a commit took back, before anybody can use it again. Never blocks."""
-        view = self._memory.view_in_ram(subject, commit.branch)
-        if view is not None and user_of(subject) is not None:
-            for one in view.withdrawals(subject, after=ms_of_iso(commit.timestamp) - 1):
-                self._let_go(one)
+        self._let_go_of(subject, self._memory.view_in_ram(subject, commit.branch))
 
     def recorded(self, subject: str) -> None:
         if user_of(subject) is not None:
+            self._let_go_of(subject, self._memory.view_in_ram(subject))
             self._follower.touch(subject)
 
     def chosen(self, user_id: str) -> None:
         if self._consent.opted_out(user_id):
             self._let_go(_everything(user_subject(user_id)))
         self._follower.touch(user_subject(user_id))
+
+    def forget(self, erasure: Erasure) -> None:
+        self._gone.pop(erasure.subject, None)
+        self._reports.pop(erasure.subject, None)
 
     # ------------------------------------------------------------------ asking
 
@@ -135,7 +141,15 @@ class Withdrawals(Listener):
 
     # ------------------------------------------------------------------ inside
 
+    def _let_go_of(self, subject: str, view: View | None) -> None:
+        """Let go of what a view says was taken back, as far as that was not done before."""
+        if view is None or user_of(subject) is None:
+            return
+        for one in view.withdrawals(subject, lambda at: at not in self._gone.get(subject, ())):
+            self._let_go(one)
+
     def _let_go(self, withdrawal: Withdrawal) -> None:
+        self._gone.setdefault(withdrawal.subject, set()).add(withdrawal.at)
         for part in self._personal:
             try:
                 self._note(withdrawal.subject, part.let_go(withdrawal))
@@ -148,15 +162,17 @@ class Withdrawals(Listener):
         Raises MemoryFault and OSError.
         """
         async with self._locks.setdefault(subject, asyncio.Lock()):
-            done, was_out = _progress(await self._cursors.get(CURSOR), subject)
+            name = f"withdrawn-{subject}"
+            done, was_out = _progress(await self._cursors.get(name))
             is_out = self._consent.opted_out(user_of(subject) or "")
-            found = [_everything(subject)] if is_out and not was_out else []
-            for name in (await self._memory.branches(subject)).all:
-                found += (await self._memory.view(subject, name)).withdrawals(subject, after=done)
+            found, taken = [_everything(subject)] if is_out and not was_out else [], set[int]()
+            for branch in (await self._memory.branches(subject)).all:
+                view = await self._memory.view(subject, branch)
+                taken |= {one.at for one in view.taken_back.values()}
+                found += view.withdrawals(subject, lambda at: at not in done)
             await self._withdraw(subject, found)
-            until = max([done, *(one.at for one in found if not one.everything)])
-            if (until, is_out) != (done, was_out):
-                await self._cursors.update(CURSOR, lambda known: {**known, subject: [until, int(is_out)]})
+            if (taken, is_out) != (done, was_out):
+                await self._cursors.put(name, {"done": sorted(taken), "out": int(is_out)})
 
     async def _withdraw(self, subject: str, found: Sequence[Withdrawal]) -> None:
         """Let every part do its work, also if another one fails. Raises MemoryFault and OSError."""
@@ -193,9 +209,7 @@ def _everything(subject: str) -> Withdrawal:
     return Withdrawal(subject, ALWAYS, everything=True)
 
 
-def _progress(cursor: Mapping[str, object], subject: str) -> tuple[int, bool]:
-    """Until when (ms) a subject's withdrawals are done, and whether everything of theirs was withdrawn."""
-    value = cursor.get(subject)
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(one, int) for one in value):
-        return value[0], bool(value[1])
-    return -1, False
+def _progress(cursor: Mapping[str, object]) -> tuple[set[int], bool]:
+    """The times (ms) of what is done, and whether everything was withdrawn because the person opted out."""
+    done, out = cursor.get("done"), bool(cursor.get("out"))
+    return {one for one in done if isinstance(one, int)} if isinstance(done, list) else set(), out

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,16 +71,42 @@ class RollingMemory(PersonalData):
         self._entries: IdleMap[_Entry] = IdleMap(
             lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
         )
+        self._paused: set[str] = set()  # sessions whose summary is about to be withdrawn
         self._hidden: set[str] = set()  # sessions whose file could not be removed: it must not be read
 
     async def get(self, session_key: str) -> Rolling:
         """Return the current summary. Raises MemoryFault if the file cannot be read."""
+        value = await self.held(session_key)
+        return NOTHING if session_key in self._paused else value
+
+    async def held(self, session_key: str) -> Rolling:
+        """Return the summary even if it may not be used any more. Raises MemoryFault."""
         return (await self._loaded(session_key)).value or NOTHING
 
     def in_ram(self, session_key: str) -> Rolling | None:
         """The summary if it is in RAM, else None."""
         entry = self._entries.peek(session_key)
-        return entry.value if entry is not None else None
+        if entry is None or entry.value is None:
+            return None
+        return NOTHING if session_key in self._paused else entry.value
+
+    def pause(self, concerns: Callable[[str, str], bool]) -> set[str]:
+        """Use no summary in RAM that this is true of (session key, text), until `resume`. Never blocks.
+
+        Returns which these are.
+        """
+        found = set[str]()
+        for key in self._entries:
+            entry = self._entries.peek(key)
+            if entry is not None and entry.value is not None and concerns(key, entry.value.summary):
+                found.add(key)
+                entry.generation = next(self._generations)
+        self._paused |= found
+        return found
+
+    def resume(self, session_keys: Iterable[str]) -> None:
+        """These summaries may be used again, or are cleared."""
+        self._paused.difference_update(session_keys)
 
     async def generation(self, session_key: str) -> int:
         """Return a number that changes whenever the summary does; see `put`."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 import regex
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import PersonalData, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import person_of
 from discoclaw.core.taken_back import Withdrawal, Words
 from discoclaw.memory.conversations.rolling import RollingMemory
@@ -24,24 +24,37 @@ _SENTENCE_END = regex.compile(r"(?<=[.!?…。！？।؟][\"'”’)\]]*)\s+|\n
 class SummaryWithdrawal(PersonalData):
     """Takes summaries out of use in `rolling`; what they took in is in `cursors`."""
 
-    name = "summaries"
+    name = "summaries in use"
 
     def __init__(self, rolling: RollingMemory, cursors: Cursors) -> None:
         self._rolling = rolling
         self._cursors = cursors
+        self._paused: dict[str, set[str]] = {}
+        """The conversations whose summaries wait for `withdraw`, by subject."""
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Do not use a summary that may rest on it, until `withdraw` has looked at its cursor."""
+        channels = set(withdrawal.messages.values())
+
+        def concerns(key: str, summary: str) -> bool:
+            here = key.rpartition(":")[2] in channels or person_of(key) == withdrawal.user_id
+            return bool(summary) and (here or withdrawal.everything or withdrawal.words.hold(summary))
+
+        self._paused.setdefault(withdrawal.subject, set()).update(self._rolling.pause(concerns))
+        return NOTHING_WITHDRAWN
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         gone = set[str]()
         for key in sorted(sessions):
-            if withdrawal.open_only and person_of(key) is not None:
-                continue
-            if await self._rests_on(key, withdrawal, sessions):
+            is_open = person_of(key) is None or not withdrawal.open_only
+            if is_open and await self._rests_on(key, withdrawal, sessions):
                 await self._withdraw(key, withdrawal)
                 gone.add(key)
+        self._rolling.resume(self._paused.pop(withdrawal.subject, ()))
         return Withdrawn(summaries=frozenset(gone))
 
     async def _rests_on(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
-        summary = (await self._rolling.get(key)).summary
+        summary = (await self._rolling.held(key)).summary
         if not summary:
             return False
         cursor = await self._cursors.get(f"summary-{key}")
@@ -55,7 +68,7 @@ class SummaryWithdrawal(PersonalData):
 
     async def _withdraw(self, key: str, withdrawal: Withdrawal) -> None:
         """Take one summary out of use. Raises MemoryFault."""
-        summary = (await self._rolling.get(key)).summary
+        summary = (await self._rolling.held(key)).summary
         base = "" if withdrawal.everything else struck(summary, withdrawal.words)
 
         def again(known: Mapping[str, object]) -> Mapping[str, object]:
