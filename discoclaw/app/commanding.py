@@ -50,12 +50,15 @@ class Commanding(Feature):
             mirror=mirror.adapter,
             off=_off(storage, mirror),
         )
-        client.presses = Presses(context, owners=settings.owners, may_talk=client.access.may_talk)
+        commands = Commands(client, context, catalogue)
+        client.presses = Presses(
+            context, owners=settings.owners, may_talk=client.access.may_talk, again=commands.again
+        )
         forget_deleted(client, archive.archiving)
 
         async def setup() -> None:
             if settings.commands_enabled:
-                Commands(client, context, catalogue).register()
+                commands.register()
             await sync_if_changed(client.tree, storage.cursors)
 
         client.setup_hooks.append(setup)

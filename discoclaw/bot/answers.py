@@ -42,7 +42,11 @@ Answer = str | Sequence[Page]
 
 
 class Unclear(Refused):
-    """It is not clear what somebody means. The text is the whole answer."""
+    """It is not clear what somebody means. The text is the whole answer, or a question with buttons."""
+
+    def __init__(self, text: str, view: discord.ui.View | None = None) -> None:
+        super().__init__(text)
+        self.answer: Answer = text if view is None else [Page(text, view=view)]
 
 
 async def said(text: str) -> Answer:
@@ -68,7 +72,7 @@ async def outcome(work: Awaitable[Answer]) -> Answer:
     try:
         return await work
     except Unclear as unclear:
-        return str(unclear)
+        return unclear.answer
     except Refused as refusal:
         return sentence(refusal)
     except MemoryFault as fault:

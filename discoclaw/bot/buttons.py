@@ -1,4 +1,4 @@
-"""Buttons that outlive a restart: all they know stands in their custom id, which Discord keeps.
+"""Buttons and menus that outlive a restart: all they know stands in their custom id, which Discord keeps.
 
 Each is for one person. A press is acknowledged within Discord's three seconds, before anything is done; then
 the message says what came of it and loses its buttons. So a second press, or an old one, finds it done
@@ -8,17 +8,21 @@ already. What a press does is in `presses`.
 import logging
 import re
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 import discord
 
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_slow
+from discoclaw.bot.asked import STAMP, Asked, stamp
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.pages import SILENT
+from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import Press, Presses
+from discoclaw.bot.texts import naming
 from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
+from discoclaw.core.item import Item
 from discoclaw.core.text import clip
 from discoclaw.core.view import Conflict
 
@@ -28,28 +32,21 @@ NOT_YOURS = "These buttons are for somebody else."
 
 _USER = r"(?P<user>\d{1,20})"
 _BRANCH = r"(?P<branch>[^:]{1,40})"
+_VERB = rf"(?P<verb>{'|'.join(naming.ACTS)})"
 
 # ---------------------------------------------------------------------- the buttons
 
 
-class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], template=r"(?!)"):
+class _Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
     """What all have in common. `user` is the one person who may press."""
 
-    style: ClassVar[discord.ButtonStyle] = discord.ButtonStyle.secondary
     needs: ClassVar[tuple[Need, ...]] = ("memory",)
 
-    def __init__(self, custom_id: str, label: str = "-", style: discord.ButtonStyle | None = None) -> None:
-        super().__init__(discord.ui.Button(label=label[:80], style=style or self.style, custom_id=custom_id))
+    def __init__(self, control: discord.ui.Item[Any], custom_id: str) -> None:
+        super().__init__(control)
         found = self.template.fullmatch(custom_id)
         assert found is not None  # discord.py has matched it
         self.known = found.groupdict()
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The button that was pressed, from what Discord kept of it."""
-        return cls(match[0])
 
     @abstractmethod
     async def do(self, presses: Presses, press: Press) -> str:
@@ -87,11 +84,42 @@ class _Button(discord.ui.DynamicItem[discord.ui.Button[discord.ui.View]], templa
             await _become(press, text)
 
 
+class _Button(_Control, template=r"(?!)"):
+    """A button."""
+
+    style: ClassVar[discord.ButtonStyle] = discord.ButtonStyle.secondary
+
+    def __init__(self, custom_id: str, label: str = "-", style: discord.ButtonStyle | None = None) -> None:
+        button: discord.ui.Button[Any] = discord.ui.Button(
+            label=label[:80], style=style or self.style, custom_id=custom_id
+        )
+        super().__init__(button, custom_id)
+
+    @classmethod
+    async def from_custom_id(
+        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """The button that was pressed, from what Discord kept of it."""
+        return cls(match[0])
+
+
 async def _become(press: Press, text: str) -> None:
     """The message says what came of it; one that was deleted meanwhile is said again."""
+    begun = False
+
+    async def send(**message: Any) -> None:
+        nonlocal begun
+        if begun:
+            private = press.message is not None and press.message.flags.ephemeral
+            await press.followup.send(ephemeral=private, **message)
+            return
+        if file := message.pop("file", None):
+            message["attachments"] = [file]
+        await press.edit_original_response(view=None, **message)
+        begun = True
+
     try:
-        with discord_errors():
-            await press.edit_original_response(content=clip(text, 2000), view=None, allowed_mentions=SILENT)
+        await send_pieces(send, text, name="memory.md")
     except ChatGone:
         await _whisper(press, text)
 
@@ -160,13 +188,56 @@ class KeepButton(_Button, template=rf"keep:{_USER}"):
         return "I erased nothing."
 
 
-ALL: tuple[type[_Button], ...] = (
+class ActButton(_Button, template=rf"act:{_USER}:{_VERB}:(?P<item>{STAMP}):{_BRANCH}"):
+    """Carries a command out for the one memory it asked about."""
+
+    async def do(self, presses: Presses, press: Press) -> str:
+        return await _again(presses, press, self.known, self.known["item"])
+
+
+class MemoryMenu(_Control, template=rf"pick:{_USER}:{_VERB}:{_BRANCH}"):
+    """Carries a command out for the memory that is chosen."""
+
+    def __init__(self, custom_id: str, menu: discord.ui.Select[Any]) -> None:
+        super().__init__(menu, custom_id)
+
+    @classmethod
+    async def from_custom_id(
+        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """The menu in which something was chosen, as it stands below the message."""
+        return cls(match[0], cast("discord.ui.Select[Any]", item))
+
+    async def do(self, presses: Presses, press: Press) -> str:
+        return await _again(presses, press, self.known, self.item.values[0])
+
+
+class LeaveButton(_Button, template=rf"leave:{_USER}"):
+    """Leaves a memory as it is."""
+
+    needs = ()
+
+    async def do(self, presses: Presses, press: Press) -> str:
+        return naming.LEFT
+
+
+async def _again(presses: Presses, press: Press, known: Mapping[str, str], item: str) -> str:
+    assert press.message is not None  # a button stands below one
+    # A new text is too long for a custom id; it stands in the question, which only we can edit.
+    text = naming.new_text(press.message.content) if known["verb"] == "edit" else ""
+    return await presses.again(press, Asked(known["verb"], item, known["branch"], text))
+
+
+ALL: tuple[type[_Control], ...] = (
     SettleButton,
     UndoButton,
     SwitchButton,
     HatchButton,
     EraseButton,
     KeepButton,
+    ActButton,
+    MemoryMenu,
+    LeaveButton,
 )
 """The client registers these before it connects."""
 
@@ -213,7 +284,31 @@ def erase_view(asker: str, target: str) -> discord.ui.View:
     )
 
 
-def _view(*buttons: _Button) -> discord.ui.View:
+def one_view(user_id: str, verb: str, item: Item, branch: str) -> discord.ui.View:
+    """Yes or no to a question about one memory."""
+    act = naming.ACTS[verb]
+    style = discord.ButtonStyle.danger if act.harmful else discord.ButtonStyle.primary
+    return _view(
+        ActButton(f"act:{user_id}:{verb}:{stamp(item)}:{branch}", act.yes, style),
+        LeaveButton(f"leave:{user_id}", act.no),
+    )
+
+
+def menu_view(user_id: str, verb: str, items: Sequence[Item], branch: str) -> discord.ui.View:
+    """A menu of memories, as many as Discord takes, and a way to choose none."""
+    options = [
+        discord.SelectOption(label=label, description=below, value=stamp(item))
+        for item in items[: naming.MOST_OPTIONS]
+        for label, below in [naming.option(item)]
+    ]
+    custom_id = f"pick:{user_id}:{verb}:{branch}"
+    menu: discord.ui.Select[Any] = discord.ui.Select(
+        custom_id=custom_id, placeholder=naming.ACTS[verb].which, options=options
+    )
+    return _view(MemoryMenu(custom_id, menu), LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE))
+
+
+def _view(*buttons: _Control) -> discord.ui.View:
     # It never times out: a view that ends takes its buttons' registration with it, for all messages.
     view = discord.ui.View(timeout=None)
     for button in buttons:

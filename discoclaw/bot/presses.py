@@ -10,6 +10,7 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.answers import OPTED_OUT
+from discoclaw.bot.asked import Asked
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.texts import memory as texts
@@ -26,7 +27,10 @@ Press = discord.Interaction[Any]
 
 
 class Presses:
-    """The things that buttons do. `may_talk` is the allowlist, `owners` are user ids."""
+    """The things that buttons do. `may_talk` is the allowlist, `owners` are user ids.
+
+    `again` carries out the command that asked which memory is meant.
+    """
 
     def __init__(
         self,
@@ -34,10 +38,12 @@ class Presses:
         *,
         owners: frozenset[str],
         may_talk: Callable[..., Awaitable[bool]],
+        again: Callable[[Press, Asked], Awaitable[str]],
     ) -> None:
         self._context = context
         self._owners = owners
         self.may_talk = may_talk
+        self.again = again
 
     def require(self, *needs: Need) -> None:
         """Raise Refused unless every part that a button needs is switched on."""

@@ -20,12 +20,12 @@ from discoclaw.cli.common import (
     existing_subject,
     inspect_subject,
     item_json,
-    item_named,
     run_locked,
     say,
     say_json,
     without_secrets,
 )
+from discoclaw.cli.naming import ITEM, item_named
 from discoclaw.core.compare import ItemChange
 from discoclaw.core.draft import RESOLUTIONS
 from discoclaw.core.errors import Refused
@@ -228,13 +228,14 @@ def edit(
     Example: discoclaw memory edit 123456789012345678 3720777d "Prefers spaces over tabs."
     """
     subject, clean = existing_subject(who), without_secrets(words)
+    again = ["discoclaw", "memory", "edit", who, ITEM, clean, *(["--branch", branch] if branch else [])]
 
     async def work(memory: Memory) -> tuple[str, str]:
         on = (await memory.branches(subject)).named(branch).name if branch is not None else None
         before, after = await verbs.edit(
             memory,
             subject,
-            lambda draft: item_named(draft.items.values(), item),
+            lambda draft: item_named(draft.items.values(), item, again),
             clean,
             CLI_ORIGIN,
             branch=on,

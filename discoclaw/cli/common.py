@@ -22,12 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 from discoclaw import settings as settings_module
-from discoclaw.core.draft import Origin, find
+from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.redact import Redactor
-from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import write_atomic
 from discoclaw.memory.disk.port import Disk
@@ -42,7 +41,7 @@ from discoclaw.memory.subjects.inspect import (
 )
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
-from discoclaw.show.words import Times, line, quoted, short
+from discoclaw.show.words import Times, line
 from discoclaw.storage import Storage, build, disks_of
 
 T = TypeVar("T")
@@ -252,46 +251,6 @@ def _notes() -> Iterator[None]:
         yield
     finally:
         log.removeHandler(handler)
-
-
-# ---------------------------------------------------------------------- finding items
-
-
-def item_named(items: Collection[Item], wanted: str) -> Item:
-    """The item that a person names: by id, by the first digits of it, or by at least 60 % of its text.
-
-    Raises Refused if there is not exactly one, with the candidates.
-    """
-    found = find(items, wanted) or _begun(items, wanted)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        named = quoted(wanted, 60)
-        raise Refused(f"{named} matches {len(found)} items; name one by its id: {_listed(found)}")
-    near = _near(items, wanted)
-    hint = f"did you mean {_listed(near)}?" if near else "`discoclaw memory show` lists them with their ids"
-    raise Refused(f"no item matches {quoted(wanted, 60)}, by its id or 60 % of its text; {hint}")
-
-
-def _begun(items: Collection[Item], wanted: str) -> list[Item]:
-    prefix = wanted.strip().casefold().removeprefix("durable-")
-    return [item for item in items if prefix and short(item.id).startswith(prefix)]
-
-
-def _near(items: Collection[Item], wanted: str) -> list[Item]:
-    plain = normalise(wanted)
-    # A part of the text comes before similar spelling: people type the word they remember.
-    inside = [item for item in items if plain and plain in normalise(item.text)]
-    if inside:
-        return inside
-    by_name = {name: item for item in items for name in (short(item.id), normalise(item.text))}
-    names = difflib.get_close_matches(plain, by_name, n=3)
-    return list({by_name[name].id: by_name[name] for name in names}.values())
-
-
-def _listed(items: Collection[Item]) -> str:
-    some = [f"{short(item.id)} {quoted(item.text, 60)}" for item in items][:10]
-    return "; ".join([*some, *([f"and {len(items) - 10} more"] if len(items) > 10 else [])])
 
 
 # ---------------------------------------------------------------------- printing

@@ -4,6 +4,7 @@ The commands only read, so they work while the bot runs.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,6 @@ from discoclaw.cli.common import (
     SubjectArg,
     inspect_subject,
     item_json,
-    item_named,
     nothing_text,
     save,
     say,
@@ -24,6 +24,7 @@ from discoclaw.cli.common import (
     view_at_local,
 )
 from discoclaw.cli.listing import AnySubjectArg, print_list
+from discoclaw.cli.naming import ITEM, item_named
 from discoclaw.core import compare
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
@@ -115,7 +116,8 @@ def why(
     Example: discoclaw memory why 123456789012345678 3720777d
     """
     history = inspect_subject(who).history
-    found = _item_ever(history, item, branch)
+    options = [*(["--branch", branch] if branch else []), *(["--json"] if as_json else [])]
+    found = _item_ever(history, item, branch, ["discoclaw", "memory", "why", who, ITEM, *options])
     if as_json:
         say_json({"item": item_json(found), "events": _touched(history, found, branch)})
     else:
@@ -127,7 +129,7 @@ def _link(source: Source) -> str:
     return str(source)
 
 
-def _item_ever(history: History, wanted: str, branch: str | None) -> Item:
+def _item_ever(history: History, wanted: str, branch: str | None, again: Sequence[str]) -> Item:
     """The item that a person names, among present ones or else among removed ones. Raises Refused."""
     own = history.branch(branch or history.branches.current)
     here = history.view(own.head).items
@@ -137,12 +139,12 @@ def _item_ever(history: History, wanted: str, branch: str | None) -> Item:
             there |= history.view(other.head).items
     # Removed items are tried last: their ids and texts must not make those of present ones ambiguous.
     try:
-        return item_named((there | dict(here)).values(), wanted)
+        return item_named((there | dict(here)).values(), wanted, again)
     except Refused:
         gone = _removed(history, branch)
         if not gone:
             raise
-        return item_named((gone | there | dict(here)).values(), wanted)
+        return item_named((gone | there | dict(here)).values(), wanted, again)
 
 
 def _removed(history: History, branch: str | None) -> dict[str, Item]:

@@ -24,3 +24,9 @@ def find(items: Collection[Item], wanted: str) -> list[Item]:
     active = [item for item in items if item.active]
     by_key = [item for item in active if item.facets.key == wanted]
     return by_id or by_key or [item for item in active if matches(item.text, wanted)]
+
+
+def find_one(items: Collection[Item], wanted: str) -> list[Item]:
+    """The items that a person names who means one: a text that is exactly an item's names no longer one."""
+    found = find(items, wanted)
+    return [item for item in found if normalise(item.text) == normalise(wanted)] or found

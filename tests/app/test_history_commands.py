@@ -248,7 +248,8 @@ class TestWhy:
     async def test_of_a_private_item_says_nothing_in_the_open(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send_dm("!memory remember I live in Oslo")
-            assert "I remember nothing that matches" in await says(world, world.ann, "why I live in Oslo")
+            told = await says(world, world.ann, "why I live in Oslo")
+            assert told == "Only a private memory matches that. Use `/memory why`, or ask me in a DM."
             unseen = await world.ann.slash(world.general, "memory why", memory="I live in Oslo")
             assert "I live in Oslo" in unseen.response.content
             assert f"{world.ann_dm.id}/" in unseen.response.content

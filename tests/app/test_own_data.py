@@ -142,7 +142,8 @@ class TestImport:
             content = json.dumps({"format": FORMAT, "version": 1, "memories": memories}).encode()
             await world.ann.send(world.general, "!memory import", attachments=[("memories.json", content)])
             assert "1 memory added" in world.answer(world.general)
-            assert "nothing that matches" in await says(world, world.ann, "forget My PIN is odd")
+            told = await says(world, world.ann, "forget My PIN is odd")
+            assert told == "Only a private memory matches that. Use `/memory forget`, or ask me in a DM."
             await world.ann.send_dm("!memory why My PIN is odd")
             assert "confidential" in world.answer(world.ann_dm)
             await world.ann.send_dm("!memory forget My PIN is odd")

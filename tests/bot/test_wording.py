@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import discoclaw
 from discoclaw.bot.answers import sentence
-from discoclaw.bot.texts.markup import ago, without_times
+from discoclaw.bot.texts.markup import ago, plain, unmarked, without_times
 from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.errors import Refused
 
@@ -110,3 +112,8 @@ class TestTimes:
         assert ago(1_770_645_781_234) == "<t:1770645781:R>"
         told = f"updated {ago(1_770_645_781_234)}, <t:nonsense:R>"
         assert without_times(told) == "updated 2026-02-09 14:03Z, <t:nonsense:R>"
+
+
+@given(st.text(alphabet="a *_~|\\`[]>\n“”"))
+def test_words_without_markup_can_be_read_back_as_they_were(text: str) -> None:
+    assert unmarked(plain(text)) == text

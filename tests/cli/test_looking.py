@@ -200,9 +200,9 @@ class TestNamingAnItem:
     def test_several_are_listed_with_their_ids(self, shell: Shell) -> None:
         shell.says("edit", "123", "works at acme", "User prefers tabs, 9 wide.")
         told = shell.refuses("edit", "123", "user prefers tabs,", "x")
-        assert told.startswith("“user prefers tabs,” matches 2 items; name one by its id: ")
-        assert f"{ID} “User prefers tabs, 8 wide.”" in told
-        assert "5793b1ae “User prefers tabs, 9 wide.”" in told
+        assert told.startswith("“user prefers tabs,” matches 2 items; type ")
+        assert f"`discoclaw memory edit 123 {ID} x` for “User prefers tabs, 8 wide.”" in told
+        assert "`discoclaw memory edit 123 5793b1ae x` for “User prefers tabs, 9 wide.”" in told
 
     @pytest.mark.parametrize(
         ("wanted", "near"), [("tabs", ID), ("37207770", ID), ("user wurks at acme", "5793b1ae")]
@@ -210,7 +210,14 @@ class TestNamingAnItem:
     def test_none_names_what_comes_near(self, shell: Shell, wanted: str, near: str) -> None:
         told = shell.refuses("why", "123", wanted)
         assert told.startswith(f"no item matches “{wanted}”, by its id or 60 % of its text; did you mean ")
-        assert near in told
+        assert f"`discoclaw memory why 123 {near}` for “User " in told
+
+    def test_the_command_to_type_keeps_the_other_words(self, shell: Shell) -> None:
+        told = shell.refuses("edit", "123", "acme", "User's job is over.", "--branch", "main")
+        assert told.endswith(
+            """`discoclaw memory edit 123 5793b1ae 'User'"'"'s job is over.' --branch main` """
+            "for “User works at Acme.”"
+        )
 
     @pytest.mark.parametrize("wanted", ["", " ", "zzzzzzzz", "durable-"])
     def test_nothing_near_says_where_they_are_listed(self, shell: Shell, wanted: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import discord
 
 from discoclaw.bot import wire
+from discoclaw.bot.asked import Asked
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.core.draft import Draft, Origin
@@ -29,11 +30,15 @@ Interaction = discord.Interaction[DiscoClaw]
 
 @dataclass(frozen=True)
 class Call:
-    """A command as it was given: as a text, in a message, or as a slash command, in an interaction."""
+    """A command as it was given: as a text, in a message, or as a slash command, in an interaction.
+
+    `asked`: it is given again, by a press below a question about which memory is meant.
+    """
 
     source: discord.Message | Interaction
     client: DiscoClaw
     context: CommandContext
+    asked: Asked | None = None
 
     # ------------------------------------------------------------------ who and where
 
@@ -54,8 +59,10 @@ class Call:
 
     @property
     def slash(self) -> bool:
-        """Whether it is a slash command, whose answer only its author sees."""
-        return isinstance(self.source, discord.Interaction)
+        """Whether only its author sees its answer: it is a slash command, or a press below such an answer."""
+        return isinstance(self.source, discord.Interaction) and (
+            self.source.message is None or self.source.message.flags.ephemeral
+        )
 
     @cached_property
     def channel(self) -> "wire.Channel":
@@ -111,7 +118,12 @@ class Call:
 
     @property
     def persona_here(self) -> str | None:
-        """The persona that this place always uses; None where the person's current one counts."""
+        """The persona that this place always uses; None where the person's current one counts.
+
+        Of a question it is the persona that it was asked about.
+        """
+        if self.asked is not None:
+            return self.asked.branch
         return self.client.settings.personas.of(self.place)
 
     def persona(self, branches: Branches, wanted: str | None = None) -> str:
@@ -132,11 +144,12 @@ class Call:
     @property
     def metadata(self) -> dict[str, Any]:
         """What a change says about how it came about."""
-        return {"by": "command", "at": self._at}
+        return {"by": "button" if self.asked is not None else "command", "at": self._at}
 
     @property
     def _at(self) -> str:
-        return f"{self.channel.id}/{self.source.id}"
+        pressed = self.source.message if isinstance(self.source, discord.Interaction) else None
+        return f"{self.channel.id}/{(pressed or self.source).id}"
 
     def origin(self) -> Origin:
         """A command is the person's own statement, in this message."""

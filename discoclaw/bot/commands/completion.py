@@ -17,6 +17,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
+from discoclaw.recall.meant import holds
 from discoclaw.session.deadline import in_time
 from discoclaw.show.words import day, line
 
@@ -59,9 +60,7 @@ class Completion:
         view = await self._context.store.view(_subject(interaction), _persona_of(interaction))
         wanted = normalise(typed)
         return [
-            (item.text, item.id)
-            for item in view.active()
-            if wanted in normalise(item.text) or wanted in item.id
+            (item.text, item.id) for item in view.active() if holds(item.text, typed) or wanted in item.id
         ]
 
     async def _personas(self, interaction: Interaction, typed: str) -> Named:

@@ -25,6 +25,7 @@ from discoclaw.bot.answers import (
     said,
     told_if_slow,
 )
+from discoclaw.bot.asked import Asked
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.completion import Completion
@@ -34,6 +35,7 @@ from discoclaw.bot.commands.slash import slash_commands
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT, send_pieces
+from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
 from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
@@ -93,6 +95,19 @@ class Commands:
             await self._too_late(call)
             return
         await self._run(call, command, values)
+
+    async def again(self, press: Interaction, asked: Asked) -> str:
+        """Carry out a command for the memory that its question was about. Raises Refused and MemoryFault."""
+        command = self._catalogue.command(f"memory {asked.verb}")
+        call = Call(press, self._client, self._context, asked)
+        self._check(call, command)
+        branches = await call.memory.branches(call.subject)
+        if asked.branch not in (*branches.all, self._client.settings.personas.of(call.place)):
+            raise Refused(GONE)
+        values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
+        answer = await command.run(call, **values)
+        assert isinstance(answer, str)  # all commands that ask answer with a text
+        return answer
 
     # ------------------------------------------------------------------ carrying them out
 

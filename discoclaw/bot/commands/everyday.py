@@ -1,23 +1,24 @@
 """What people do every day: see, add, correct and forget memories, and decide what I asked them."""
 
 import re
+from collections.abc import Collection
 
 from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.buttons import settle_view
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.choosing import the_one
+from discoclaw.bot.commands.choosing import still, the_one
 from discoclaw.bot.commands.spec import Values
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts.markup import plain, words
 from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelError, Refused
-from discoclaw.core.item import Item, Sensitivity
+from discoclaw.core.item import Item, Sensitivity, check_text
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict
 from discoclaw.memory.subjects import verbs
 from discoclaw.show import text as shown
-from discoclaw.show.words import PRIVATE, count, short
+from discoclaw.show.words import PRIVATE, count
 
 MOST_AT_ONCE = 5
 """Questions are a message each, because of their buttons."""
@@ -63,10 +64,12 @@ async def remember(call: Call, text: str) -> str:
 
 
 async def forget(call: Call, memory: str) -> str:
+    meant = await the_one(call, await _items(call), memory, "forget")
+
     def make(draft: Draft) -> str:
-        item = the_one(call, draft.items.values(), memory, "forget")
+        item = still(draft, meant)
         draft.deprecate(item, call.origin())
-        return f"Forgotten: {words(item.text)}"
+        return texts.forgotten(item)
 
     return await call.change("forgotten by command", make)
 
@@ -75,7 +78,7 @@ async def forget(call: Call, memory: str) -> str:
 
 
 def arrow(text: str) -> Values:
-    """The parameters of `edit` as text: `<id or text> => <new text>`, or `<id> <new text>`."""
+    """The parameters of `edit` as text: `<words or id> => <new text>`, or `<id> <new text>`."""
     first, _, rest = collapse(text).partition(" ")
     if _ID.fullmatch(first):
         there = _ARROW.match(rest)
@@ -87,14 +90,14 @@ def arrow(text: str) -> Values:
 
 
 async def edit(call: Call, memory: str, text: str) -> str:
-    items = (await call.memory.view(call.subject, call.persona_here)).items.values()
-    meant = the_one(call, items, memory, "edit")
     clean = call.client.redactor(text)
+    new = check_text(clean.text)
+    meant = await the_one(call, await _items(call), memory, "edit", new=new)
     before, after = await verbs.edit(
         call.memory,
         call.subject,
-        lambda draft: _still(draft, meant.id),
-        clean.text,
+        lambda draft: still(draft, meant),
+        new,
         call.origin(),
         branch=call.persona_here,
         marked=call.marked(clean.text),
@@ -105,17 +108,7 @@ async def edit(call: Call, memory: str, text: str) -> str:
     note = texts.SECRET if clean.redacted or clean.flagged else ""
     if before.facets.sensitivity == "normal":
         note = f"{texts.kept_private(after)}{note}"
-    if not call.may_show(after):
-        return f"Edited. It's private now.{note}"
-    return f"Edited: {words(before.text)} → {words(after.text)}{note}"
-
-
-def _still(draft: Draft, item_id: str) -> Item:
-    """The item that was found a moment ago. Raises Refused when it went meanwhile."""
-    item = draft.items.get(item_id)
-    if item is None or not item.active:
-        raise Refused("that memory has just been forgotten")
-    return item
+    return texts.edited(before, after, shown=call.may_show(after)) + note
 
 
 async def share(call: Call, memory: str) -> str:
@@ -127,15 +120,21 @@ async def private(call: Call, memory: str) -> str:
 
 
 async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
+    # To share a memory one has to be able to name it, wherever one is; its text is not repeated.
+    verb = "share" if secret == "normal" else "private"
+    meant = await the_one(call, await _items(call), memory, verb, unseen=True)
+
     def make(draft: Draft) -> str:
-        # To share a memory one has to be able to name it, wherever one is; its text is not repeated.
-        verb = "share" if secret == "normal" else "private"
-        item = the_one(call, draft.items.values(), memory, verb, unseen=True)
+        item = still(draft, meant)
         draft.mark(item, secret, call.origin())
-        where = "everywhere" if secret == "normal" else "in our DMs only"
-        return f"From now on I use that memory {where} (id {short(item.id)})."
+        return texts.marked(item, secret)
 
     return await call.change(f"marked {secret} by command", make)
+
+
+async def _items(call: Call) -> Collection[Item]:
+    """What is remembered here."""
+    return (await call.memory.view(call.subject, call.persona_here)).items.values()
 
 
 # ---------------------------------------------------------------------- decide

@@ -27,8 +27,8 @@ async def explain(call: Call, what: str | None) -> str:
     return helping.page(CATALOGUE, wanted) or helping.overview(CATALOGUE)
 
 
-def _memory(help_: str = "The memory's id, or at least 60 % of its text", *, required: bool = True) -> Param:
-    return Param("memory", help_, required=required, completes="memory", shown="id or text")
+def _memory(help_: str = "Some of the memory's words, or its id", *, required: bool = True) -> Param:
+    return Param("memory", help_, required=required, completes="memory", shown="words or id")
 
 
 def _persona(help_: str) -> Param:
@@ -85,14 +85,14 @@ EVERYDAY = (
         (_memory(), Param("text", "What it should say", required=True)),
         adds=True,
         parse=everyday.arrow,
-        example="<id or text> => <new text>",
+        example="<words or id> => <new text>",
     ),
     SEARCH,
     Command(
         "memory why",
         why.why,
         "What my last answer was based on, or where a memory comes from",
-        (_memory("A memory's id or text; nothing for my last answer", required=False),),
+        (_memory("Some of a memory's words, or its id; nothing for my last answer", required=False),),
     ),
     Command(
         "memory undo",

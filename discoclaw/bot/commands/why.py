@@ -12,7 +12,7 @@ from discoclaw.show.words import count, short
 
 UNKNOWN_ANSWER = (
     "I no longer know what my last answer to you here was based on. Ask me something, then try again. "
-    "`!memory why <id or text>` says where a memory comes from."
+    "`!memory why <words or id>` says where a memory comes from."
 )
 
 
@@ -22,7 +22,7 @@ async def why(call: Call, memory: str | None) -> str:
     history = await call.history()
     branch = call.persona(history.branches) if history.records else None
     view = history.view(history.branch(branch).head) if branch is not None else EMPTY
-    item = the_one(call, view.items.values(), memory, "why", gone=True)
+    item = await the_one(call, view.items.values(), memory, "why", gone=True)
     return await asyncio.to_thread(
         texts.why,
         history,

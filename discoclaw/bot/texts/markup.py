@@ -9,6 +9,7 @@ NOTE = "-# "
 """How lines begin that are no talk: small print in Discord, and left out of the window."""
 
 _MARKDOWN = re.compile(r"[*_~|\\`[]")
+_ESCAPED = re.compile(r"\\([*_~|\\`[])")
 _TIME = re.compile(r"<t:(-?\d+):[a-zA-Z]>")
 
 
@@ -21,6 +22,11 @@ def block(text: str, language: str = "") -> str:
 def plain(text: str) -> str:
     """Words as they are: nothing in them is markup."""
     return _MARKDOWN.sub(r"\\\g<0>", text)
+
+
+def unmarked(text: str) -> str:
+    """What `plain` was given."""
+    return _ESCAPED.sub(r"\1", text)
 
 
 def words(text: str, most: int = LONGEST) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from discoclaw.bot.texts.markup import ago, plain, said, words
 from discoclaw.core.draft import Resolution
-from discoclaw.core.item import Item
+from discoclaw.core.item import Item, Sensitivity
 from discoclaw.core.personal import ON_RELAYS
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.conversations.rolling import Rolling
@@ -68,6 +68,23 @@ def to_settle(view: View, visible: Sequence[Item], *, in_private: bool) -> list[
             question = plain(shown.conflict(view, conflict, in_private=in_private))
             lines.append(f"- {question}. I use the first until you decide: `!memory settle`.")
     return ["", "**To settle**", *lines] if lines else []
+
+
+def forgotten(item: Item) -> str:
+    return f"Forgotten: {words(item.text)}"
+
+
+def edited(before: Item, after: Item, *, shown: bool) -> str:
+    """What an edit did; without words if the item may not be `shown` here."""
+    if not shown:
+        return "Edited. It's private now."
+    return f"Edited: {words(before.text)} → {words(after.text)}"
+
+
+def marked(item: Item, secret: Sensitivity) -> str:
+    """What was decided about where to use an item, whose text is not repeated."""
+    where = "everywhere" if secret == "normal" else "in our DMs only"
+    return f"From now on I use that memory {where} (id {short(item.id)})."
 
 
 def remembered(item: Item) -> str:

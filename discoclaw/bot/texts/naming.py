@@ -1,0 +1,112 @@
+"""The questions which memory somebody means, and the words on their buttons and menus."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from discoclaw.bot.texts.markup import plain, said, unmarked
+from discoclaw.bot.texts.memory import line_of
+from discoclaw.core.item import Item
+from discoclaw.core.text import clip, collapse
+from discoclaw.show.words import count, line, short
+
+MOST_OPTIONS = 25
+"""Discord's limit for a menu."""
+MOST_LABEL = 100
+"""Discord's limit, in characters, for what an option says and for what stands below it."""
+LEFT = "I changed nothing."
+NONE_OF_THESE = "None of these"
+
+_QUOTED = 200
+"""Of a memory in a question, in UTF-16 units."""
+_TYPED = 100
+_NEW = "\n> "
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a command asks before it acts on a memory that was not named exactly."""
+
+    ask: str
+    which: str
+    yes: str
+    no: str = "Leave it"
+    harmful: bool = False
+
+
+ACTS: Mapping[str, Act] = {
+    "forget": Act("Forget {it}?", "Which one should I forget?", "Forget", "Keep", harmful=True),
+    "edit": Act("Change {it} to this?", "Which one should say this?", "Change"),
+    "private": Act("Use {it} in our DMs only?", "Which one should I use in our DMs only?", "Use in DMs only"),
+    "share": Act("Use {it} everywhere?", "Which one should I use everywhere?", "Use everywhere"),
+    "why": Act("Do you mean {it}?", "Which one do you mean?", "Yes", "No"),
+}
+"""By the command's name."""
+
+
+def one(verb: str, item: Item, *, new: str = "", hidden: int = 0) -> str:
+    """The question about the only memory that matches. `hidden` private ones match too."""
+    return ACTS[verb].ask.format(it=said(item.text, _QUOTED)) + _too(verb, hidden) + _new(new)
+
+
+def near(item: Item, *, new: str = "") -> str:
+    """The question about the nearest memory, where none matches."""
+    then = " It would then say:" if new else ""
+    return f"I know nothing like that. Did you mean {said(item.text, _QUOTED)}?{then}{_new(new)}"
+
+
+def several(verb: str, matching: int, *, new: str = "", hidden: int = 0) -> str:
+    """The question above a menu of the memories that match."""
+    text = f"That matches {count(matching, 'memory')}. {ACTS[verb].which}"
+    if matching > MOST_OPTIONS:
+        more = matching - MOST_OPTIONS
+        text += (
+            f" The menu has the {MOST_OPTIONS} newest; to find the other {more}, type more of their words."
+        )
+    return text + _too(verb, hidden) + _new(new)
+
+
+def only_private(number: int, verb: str) -> str:
+    """The answer where others read it, if nothing else matches: none of the words, not even those typed."""
+    matching = (
+        "Only a private memory matches that."
+        if number == 1
+        else f"Only {count(number, 'private memory')} match that."
+    )
+    return f"{matching} Use `/memory {verb}`, or ask me in a DM."
+
+
+def nothing(typed: str) -> str:
+    """The answer if nothing matches and nothing is near."""
+    return f"I remember nothing that matches {said(typed, _TYPED)}. `!memory show` lists everything."
+
+
+def too_long(items: Sequence[Item]) -> str:
+    """The answer if the new text of a memory does not fit below a question."""
+    number = short(items[0].id)
+    return (
+        "That text is too long for a question. Say which memory you mean by its id, for example "
+        f"`!memory edit {number} <new text>`:\n" + "\n".join(map(line_of, items[:MOST_OPTIONS]))
+    )
+
+
+def option(item: Item) -> tuple[str, str]:
+    """What a menu says about a memory: its text, and below it its id and kind."""
+    secret = "" if item.facets.sensitivity == "normal" else f", {item.facets.sensitivity}"
+    label = clip(line(item.text), MOST_LABEL) or "…"
+    return label, clip(f"{item.kind}, id {short(item.id)}{secret}", MOST_LABEL)
+
+
+def new_text(question: str) -> str:
+    """The new text that stands below a question; "" if there is none."""
+    return unmarked(question.rpartition(_NEW)[2]) if _NEW in question else ""
+
+
+def _new(text: str) -> str:
+    return f"{_NEW}{plain(collapse(text))}" if text else ""
+
+
+def _too(verb: str, hidden: int) -> str:
+    if not hidden:
+        return ""
+    matches = "matches" if hidden == 1 else "match"
+    return f"\n({count(hidden, 'private memory')} {matches} too: use `/memory {verb}`, or ask me in a DM)"
