@@ -190,7 +190,9 @@ def run_on_storage(work: Callable[[Storage], Awaitable[T]]) -> T:
     """The same for work that needs everything on disk, not just memory."""
 
     async def done(storage: Storage) -> T:
-        return await work(storage)
+        result = await work(storage)
+        await storage.withdrawals.settle()
+        return result
 
     with locked_storage() as storage:
         return asyncio.run(done(storage))

@@ -79,8 +79,9 @@ class Withdrawals(PersonalData, Listener):
         self._let_go_of(subject, self._memory.view_in_ram(subject, commit.branch))
 
     def recorded(self, subject: str) -> None:
-        if user_of(subject) is not None:
-            self._let_go_of(subject, self._memory.view_in_ram(subject))
+        view = self._memory.view_in_ram(subject)
+        self._let_go_of(subject, view)
+        if user_of(subject) is not None and (view is None or view.taken_back):
             self._follower.touch(subject)
 
     def chosen(self, user_id: str) -> None:

@@ -77,7 +77,12 @@ class TestFromFilesToTheDatabaseAndBack:
         assert told[-1] == "2 summaries of conversations and 3 cursors imported."
         before = tree(house.memory_folder)
         assert len(before) == 13
-        assert tree(back.memory_folder) == before
+        after = tree(back.memory_folder)
+        assert {name: after[name] for name in before} == before
+        assert {name.rpartition("-")[0] for name in after.keys() - before} == {
+            "cursors/follow",
+            "cursors/withdrawn-user",
+        }
 
     def test_twice_is_once(self, house: Shell, tmp_path: Path) -> None:
         out, other = str(tmp_path / "out"), Shell(tmp_path / "other")

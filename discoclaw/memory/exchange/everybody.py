@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import person_of, user_subject
@@ -42,6 +42,8 @@ FORMAT = "discoclaw-everybody"
 VERSION = 1
 LIST, PEOPLE = "everybody.json", "people"
 
+PROGRESS: Final = ("follow-", "withdrawn-")
+"""The beginnings of cursors that say what was done with this store, which means nothing in another one."""
 _TEXT = re.compile(r"[A-Za-z0-9:_-]{1,200}\.json")
 _LONGEST_SUMMARY = 20_000
 
@@ -85,6 +87,8 @@ def _write(disk: Disk, people: list[Inspection], folder: Path, format_: str, now
         for part in (ROLLING, CURSORS):
             source = disk.documents(part)
             for name in filter(_TEXT.fullmatch, source.names()):
+                if name.startswith(PROGRESS):
+                    continue
                 target.documents(part).write(name, source.read(name))
         write_logs(disk, target)
         write_profiles(disk, target)
