@@ -1,0 +1,276 @@
+"""What was taken back: which texts and messages, by which changes, until when, and by which words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft_patch import apply_patch
+from discoclaw.core.item import Facets, Item, Source
+from discoclaw.core.message import Said
+from discoclaw.core.patch import Patch
+from discoclaw.core.taken_back import Withdrawal, terms_of
+from discoclaw.core.view import EMPTY, View, fold
+
+STATED = Origin("stated")
+
+
+def talk(message: int, at: int = 0, text: str = "") -> Origin:
+    """The origin of what extraction proposes from one message."""
+    return Origin("inferred", Source("discord", "9", str(message)), said_at=at or message, evidence=text)
+
+
+class Ann:
+    """A memory and its clock: each change is one commit."""
+
+    def __init__(self) -> None:
+        self.view: View = EMPTY
+        self.now = 1_000
+
+    def draft(self) -> Draft:
+        self.now += 1_000
+        return Draft(self.view, now_ms=self.now)
+
+    def keep(self, draft: Draft) -> None:
+        commit = draft.commit("a change")
+        if commit is not None:
+            after = draft.after(commit)
+            assert fold([commit], self.view) == after  # what is read back is what was drafted
+            self.view = after
+
+    def learn(self, text: str, message: int, *, at: int = 0, kind: str = "fact") -> str:
+        draft = self.draft()
+        _, outcome = draft.upsert(kind, text, talk(message, at or self.now, text))
+        self.keep(draft)
+        return outcome
+
+    def item(self, text: str) -> Item:
+        return next(item for item in self.view.items.values() if item.text == text)
+
+    def forget(self, text: str, origin: Origin = STATED) -> None:
+        draft = self.draft()
+        draft.deprecate(self.item(text), origin)
+        self.keep(draft)
+
+    def edit(self, text: str, new: str, origin: Origin = STATED) -> None:
+        draft = self.draft()
+        item = self.item(text)
+        draft.upsert(item.kind, new, origin, given_id=item.id)
+        self.keep(draft)
+
+    def mark(self, text: str, level: str) -> None:
+        draft = self.draft()
+        draft.mark(self.item(text), level, STATED)  # type: ignore[arg-type]
+        self.keep(draft)
+
+    def withdrawal(self) -> Withdrawal:
+        (found,) = self.view.withdrawals("user-1")
+        return found
+
+    def says(self, text: str, message: int = 50, at: int | None = None) -> Said:
+        return Said(str(message), "1", "Ann", text, self.now if at is None else at)
+
+
+@pytest.fixture
+def ann() -> Ann:
+    return Ann()
+
+
+class TestWhatCounts:
+    def test_a_forgetting_names_the_text_and_the_message_it_came_from(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.forget("User drinks coffee black.")
+        found = ann.withdrawal()
+        assert (found.texts, dict(found.messages)) == (("User drinks coffee black.",), {"7": "9"})
+        assert found.at == ann.now
+
+    def test_a_removal_does_too(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        draft = ann.draft()
+        draft.remove(ann.item("User drinks coffee black."), STATED)
+        ann.keep(draft)
+        assert ann.withdrawal().texts == ("User drinks coffee black.",)
+
+    def test_a_correction_takes_the_old_text_back_and_not_the_new_one(self, ann: Ann) -> None:
+        ann.learn("User lives in Lisbon.", 7)
+        ann.edit("User lives in Lisbon.", "User lives in Oslo.")
+        found = ann.withdrawal()
+        assert found.texts == ("User lives in Lisbon.",)
+        assert found.covers(ann.says("Lisbon is lovely"))
+        assert not found.covers(ann.says("Oslo is lovely"))
+
+    def test_what_a_model_tidies_is_not_taken_back(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.learn("User lives in Lisbon.", 8)
+        ann.forget("User drinks coffee black.", talk(20, ann.now + 2_000))
+        ann.edit("User lives in Lisbon.", "User lives in Oslo.", talk(21, ann.now + 2_000))
+        assert ann.view.taken_back == {}
+
+    def test_unless_the_person_asked_the_model_for_it(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        asked = Origin("inferred", Source("discord", "9", "20"), said_at=ann.now + 5_000, asked=True)
+        ann.forget("User drinks coffee black.", asked)
+        assert ann.withdrawal().texts == ("User drinks coffee black.",)
+
+    def test_what_is_made_private_is_taken_back_from_the_open_until_it_is_shared(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.mark("User drinks coffee black.", "private")
+        found, said = ann.withdrawal(), ann.says("my coffee is black")
+        assert found.open_only
+        assert found.covers(said)
+        assert not found.covers(said, in_private=True)
+        ann.mark("User drinks coffee black.", "normal")
+        assert ann.view.taken_back == {}
+
+    def test_what_is_remembered_again_was_not_taken_back(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.forget("User drinks coffee black.")
+        draft = ann.draft()
+        draft.upsert("fact", "user drinks  coffee black.", STATED)
+        ann.keep(draft)
+        assert ann.view.taken_back == {}
+
+
+class TestTheMessagesAnItemRestsOn:
+    def test_another_message_that_says_the_same_is_one_of_them(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        for message in (8, 8, 9):
+            draft = ann.draft()
+            origin = talk(message, ann.now, "black coffee is what I drink")
+            patch = Patch.model_validate(
+                {
+                    "upserts": [
+                        {
+                            "kind": "fact",
+                            "text": "User drinks coffee black.",
+                            "source": {"type": "discord", "channelId": "9", "messageId": str(message)},
+                        }
+                    ]
+                }
+            )
+            apply_patch(draft, patch, {("9", str(message)): origin}, talk(99))
+            ann.keep(draft)
+        item = ann.item("User drinks coffee black.")
+        assert ann.view.sources[item.id] == ("discord:9/7", "discord:9/8", "discord:9/9")
+        ann.forget(item.text)
+        assert set(ann.withdrawal().messages) == {"7", "8", "9"}
+
+    def test_one_that_only_a_model_connects_with_it_is_none(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        draft = ann.draft()
+        draft.confirm(ann.item("User drinks coffee black."), talk(8, ann.now, "what a nice day"))
+        assert draft.events == []
+
+    def test_a_new_text_rests_on_its_own_message(self, ann: Ann) -> None:
+        ann.learn("User lives in Lisbon.", 7)
+        ann.edit("User lives in Lisbon.", "User lives in Oslo.", talk(8, ann.now + 2_000))
+        assert ann.view.sources[ann.item("User lives in Oslo.").id] == ("discord:9/8",)
+
+
+class TestNothingComesBackFromOlderWords:
+    @pytest.mark.parametrize(
+        "again",
+        ["User drinks coffee black.", "User takes black coffee", "The user's coffee is always black!"],
+    )
+    def test_however_a_model_words_it(self, ann: Ann, again: str) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.forget("User drinks coffee black.")
+        before = ann.now
+        assert ann.learn(again, 8, at=before) == "ignored"
+        assert ann.learn(again, 8, at=before, kind="preference") == "ignored"
+        assert [item.text for item in ann.view.active()] == []
+
+    def test_what_is_said_anew_is_learned_again(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.forget("User drinks coffee black.")
+        assert ann.learn("User takes black coffee.", 8, at=ann.now + 1) == "added"
+
+    def test_other_things_are_learned_from_older_words(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.forget("User drinks coffee black.")
+        assert ann.learn("User plays the cello.", 8, at=1) == "added"
+
+    def test_words_of_what_is_still_remembered_are_no_evidence(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.learn("User owns a coffee machine.", 8)
+        ann.forget("User drinks coffee black.")
+        assert not ann.withdrawal().covers(ann.says("the coffee machine is broken"))
+        assert ann.withdrawal().covers(ann.says("as black as night"))
+
+
+class TestTheWords:
+    @pytest.mark.parametrize(
+        ("taken", "said"),
+        [
+            ("User's salary is 90000.", "I earn 90,000 a year"),
+            ("User's salary is 90000.", "so my salaries were paid"),
+            ("User's sister lives in Lisbon.", "LISBON!"),
+            ("User hat eine Katze namens Mieze.", "Mieze schläft"),
+            ("User likes 寿司.", "昨日は寿司を食べた"),
+            ("User is here.", "The user is here. Really."),
+        ],
+    )
+    def test_are_recognised_in_other_forms(self, ann: Ann, taken: str, said: str) -> None:
+        ann.learn(taken, 7)
+        ann.forget(taken)
+        assert ann.withdrawal().covers(ann.says(said))
+
+    @pytest.mark.parametrize("said", ["good morning", "I like people", "User prefers this", ""])
+    def test_are_not_those_that_everybody_uses(self, ann: Ann, said: str) -> None:
+        ann.learn("User likes good coffee in the morning with people.", 7)
+        ann.forget("User likes good coffee in the morning with people.")
+        assert not ann.withdrawal().covers(ann.says(said))
+
+    def test_of_others_stay(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.forget("User drinks coffee black.")
+        bob = Said("8", "2", "Bob", "black coffee for me", ann.now)
+        answer = Said("9", "5", "Bot", "Your coffee is black.", ann.now, by_us=True, to_id="1")
+        assert not ann.withdrawal().covers(bob)
+        assert ann.withdrawal().covers(answer)
+
+    def test_said_later_stay_unless_they_answer_an_earlier_question(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        ann.forget("User drinks coffee black.")
+        later = ann.says("black coffee", at=ann.now + 1)
+        assert not ann.withdrawal().covers(later)
+        assert ann.withdrawal().covers(later, asked_at=ann.now)
+
+    @given(st.text(max_size=40))
+    def test_terms_of_any_text_are_found_in_it_again(self, text: str) -> None:
+        assert terms_of(text) <= terms_of(f"{text}\n{text}") | terms_of(text)
+        view = View({"a": Item("a", "fact", text, (), "active", Source(), 1, 1, Facets())})
+        assert view.withdrawals("user-1") == []
+
+
+WORDS = st.sampled_from(["zebra", "quokka", "lemur", "okapi"])
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["learn", "forget", "edit", "mark", "share", "tidy"]), WORDS, WORDS),
+    max_size=12,
+)
+
+
+class TestOverAnyHistory:
+    @given(STEPS)
+    def test_no_word_is_both_taken_back_and_remembered_in_the_open(
+        self, steps: list[tuple[str, str, str]]
+    ) -> None:
+        ann = Ann()
+        for number, (verb, word, other) in enumerate(steps):
+            text, held = f"User keeps a {word}.", [item.text for item in ann.view.active()]
+            if verb == "learn":
+                ann.learn(text, 100 + number)
+            elif text in held:
+                if verb == "forget":
+                    ann.forget(text)
+                elif verb == "edit":
+                    ann.edit(text, f"User keeps a {other}.")
+                elif verb == "tidy":
+                    ann.forget(text, talk(100 + number, ann.now + 2_000))
+                else:
+                    ann.mark(text, "private" if verb == "mark" else "normal")
+            open_now = {item.text for item in ann.view.visible(in_dm=False)}
+            for one in ann.view.withdrawals("user-1"):
+                assert not set(one.texts) & open_now
+                words = {text.split()[-1].rstrip(".") for text in open_now}
+                assert not any(one.words.hold(word) for word in words)
