@@ -18,7 +18,7 @@ NOT_USED = (
 )
 NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
 REBUILDING = (
-    "being rebuilt. Its file was lost; when I next answer here, I make it again from our earlier messages."
+    "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
 )
 SECRET = "\n(I left out what looks like a secret key.)"
 
