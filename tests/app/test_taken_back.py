@@ -158,7 +158,7 @@ class TestUndoing:
             await world.settle()
             await ann.send(general, "!memory forget User lives in Lisbon.")
             await world.settle()
-            await world.env.advance_time(86_400)
+            await world.env.advance_time(60)
             await ann.send(general, "I live in Lisbon")
             await world.settle()
             await ann.send(general, "!memory show")
