@@ -18,6 +18,7 @@ from discoclaw.session.conversation import Conversation
 from discoclaw.session.desk import Desk
 from discoclaw.session.gather import Always, Gatherer, Source
 from discoclaw.session.noted import CallLog
+from discoclaw.session.prepare import Preparation
 from discoclaw.session.prompts import Prompts
 from discoclaw.session.record import Record
 from discoclaw.session.sources import (
@@ -78,12 +79,17 @@ class Talking(Feature):
             compacted=learning.hygiene.compacted,
         )
         budget = Budget(history=settings.history_budget, total=settings.prompt_budget)
+        preparation = Preparation(
+            hearing.refill,
+            Gatherer(**_sources(settings, storage)),
+            finding.items,
+            Prompts(budget, clock=clock, me=me),
+        )
         turns = Turns(
             hatchery=hearing.hatchery,
             refill=hearing.refill,
-            gatherer=Gatherer(**_sources(settings, storage)),
+            preparation=preparation,
             items=finding.items,
-            prompts=Prompts(budget, clock=clock, me=me),
             conversation=conversation,
             record=Record(
                 loops,

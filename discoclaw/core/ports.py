@@ -99,6 +99,8 @@ NO_SIGNALS = Signals()
 
 LINKED_WITH = "linked with "
 """The start of `Hit.why` for an item found only through a link; the other item's id follows."""
+IDLE = "idle for too long"
+"""`Hit.dropped` of an item that nobody has used for so long that it is not found any more."""
 
 
 class Recall(Protocol):
@@ -108,6 +110,16 @@ class Recall(Protocol):
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> "Sequence[Hit]":
         """All items with real evidence for `query`, best first; equal ones newer first, then by id."""
+        ...
+
+    def consider(
+        self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
+    ) -> "Sequence[Hit]":
+        """The same, followed by the candidates that `rank` drops, which say why."""
+        ...
+
+    def faded(self, item: Item, *, now_ms: int, signals: Signals = NO_SIGNALS) -> bool:
+        """Whether an item is not found any more, whatever the query, because it was idle for too long."""
         ...
 
     def line(self, item: Item) -> Line:
@@ -142,7 +154,7 @@ class Embedder(Protocol):
 
 
 class Hit(Protocol):
-    """A ranked item. `score` is above 0; `why` names the matched terms."""
+    """A ranked item. `score` is above 0; `why` names the matched terms. `dropped` is why it is left out."""
 
     @property
     def item(self) -> Item: ...
@@ -150,6 +162,8 @@ class Hit(Protocol):
     def score(self) -> float: ...
     @property
     def why(self) -> str: ...
+    @property
+    def dropped(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,11 +75,24 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """The prompt. `shown` is how many messages of the window are in it."""
+    """The prompt, and what of its materials is in it.
+
+    `lines` are the messages of the window, oldest first, and `group` the notes about the channel, both as the
+    model reads them. `durable` is how many of the items are in it, from the first. `sender` is the section
+    about the person.
+    """
 
     system: tuple[SystemBlock, ...]
     user: str
-    shown: int
+    lines: tuple[str, ...]
+    durable: int
+    group: str
+    sender: str
+
+    @property
+    def shown(self) -> int:
+        """How many messages of the window are in it."""
+        return len(self.lines)
 
 
 def assemble(materials: Materials, budget: Budget) -> Assembled:
@@ -93,7 +106,7 @@ def assemble(materials: Materials, budget: Budget) -> Assembled:
         user = _join(fixed, durable, materials.rolling, lines)
         excess = sum(utf16_length(block.text) for block in system) + utf16_length(user) - budget.total
         if excess <= 0 or not (lines or group or durable):
-            return Assembled(system, user, len(lines))
+            return Assembled(system, user, tuple(lines), len(durable), group, fixed.sender)
         if lines:
             lines = _without_oldest(lines, excess)
         elif group:

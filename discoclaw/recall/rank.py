@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
-from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Signals
+from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Signals
 from discoclaw.core.query import Query
 from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
@@ -202,12 +202,21 @@ class Ranker:
         if fade.half_life_s:
             factor = recency(max(0, now_ms - item.updated_at) / 1000, fade.half_life_s)
             one.given["recency"] = factor
-        if fade.idle_days and may_fade(item):  # what never leaves is found as long as it is there
-            idle = one.given["idle"] = idle_fade(idle_days(item, accessed, now_ms), fade.idle_days)
+        if fade.idle_days and may_fade(item):
+            idle = one.given["idle"] = self._idle(item, accessed, now_ms)
             factor *= idle
         if not factor and not one.dropped:
-            one.dropped = "idle for too long"
+            one.dropped = IDLE
         return factor
+
+    def _idle(self, item: Item, accessed: Mapping[str, int], now_ms: int) -> float:
+        """The factor for idleness. What never leaves is found as long as it is there."""
+        days = self._fade.idle_days
+        return idle_fade(idle_days(item, accessed, now_ms), days) if days and may_fade(item) else 1.0
+
+    def faded(self, item: Item, *, now_ms: int, signals: Signals = NO_SIGNALS) -> bool:
+        """Whether an item is not found any more, whatever the query, because it was idle for too long."""
+        return not self._idle(item, signals.accessed, now_ms)
 
     def line(self, item: Item) -> Line:
         """An item's line in a prompt; made once for each item, which never changes."""

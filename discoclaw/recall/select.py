@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.item import Item
-from discoclaw.core.ports import LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
+from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
 from discoclaw.core.query import Query
-from discoclaw.core.visible import VisibleItems
+from discoclaw.core.visible import VisibleItems, is_standing
 
 FRAME = len("- []  (src: manual, updated 2026-01-01)") + 1
 """What a line has at least around its item's kind and text."""
@@ -20,6 +20,8 @@ ALWAYS, EVERYTHING = "standing", "asked for everything"
 """Why an item is there that no word of the talk called for."""
 STANDING_SHARE = 0.5
 """At most this share of the budget goes to standing items while others have evidence."""
+SAID, NO_ROOM, UNRELATED = "said already", "no room", "not related"
+"""Why an item is not there: another line says the same, the budget, or nothing that calls for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,36 @@ class Chosen:
         return self.hit is not None and not self.hit.why.startswith(LINKED_WITH)
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The `chosen` items, best first, and what is needed to say why the other `items` are not among them."""
+
+    chosen: tuple[Chosen, ...]
+    items: Sequence[Item]
+    recall: Recall
+    query: Query
+    now_ms: int
+    signals: Signals = NO_SIGNALS
+
+    def left_out(self) -> dict[str, str]:
+        """Why each of the other items was not chosen, by id: `SAID`, `NO_ROOM`, `UNRELATED` or `IDLE`.
+
+        Worked out when it is asked for, from what the choice was made from.
+        """
+        ranked = self.recall.consider(self.query, self.items, now_ms=self.now_ms, signals=self.signals)
+        found = {hit.item.id for hit in ranked if not hit.dropped}
+        gists = {self.recall.line(one.item).gist for one in self.chosen}
+        chosen = {one.item.id for one in self.chosen}
+
+        def why(item: Item) -> str:
+            if self.query.everything or is_standing(item) or item.id in found:
+                return SAID if self.recall.line(item).gist in gists else NO_ROOM
+            faded = self.recall.faded(item, now_ms=self.now_ms, signals=self.signals)
+            return IDLE if faded else UNRELATED
+
+        return {item.id: why(item) for item in self.items if item.id not in chosen}
+
+
 def choose(
     recall: Recall,
     query: Query,
@@ -51,6 +83,19 @@ def choose(
     now_ms: int,
     signals: Signals = NO_SIGNALS,
 ) -> tuple[Chosen, ...]:
+    """The items to show, best first; see `select`."""
+    return select(recall, query, items, max_chars=max_chars, now_ms=now_ms, signals=signals).chosen
+
+
+def select(
+    recall: Recall,
+    query: Query,
+    items: Sequence[Item],
+    *,
+    max_chars: int,
+    now_ms: int,
+    signals: Signals = NO_SIGNALS,
+) -> Selection:
     """The items to show, best first, as whole lines of together at most `max_chars` UTF-16 units.
 
     `items` are active and may be shown here. A line that does not fit is passed over, not cut.
@@ -71,7 +116,7 @@ def choose(
     page.fill(standing[:MOST_STANDING], int(max_chars * STANDING_SHARE) if relevant else max_chars)
     page.fill(relevant, page.room)
     page.fill(standing[:MOST_STANDING], page.room)
-    return tuple(page.chosen)
+    return Selection(tuple(page.chosen), known, recall, query, now_ms, signals)
 
 
 class _Page:

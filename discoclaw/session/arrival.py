@@ -52,6 +52,16 @@ class Arrival:
             place.kind == "dm",
         )
 
+    def fit(self) -> None:
+        """Give the conversation's window the size that the policy asks for."""
+        if self.window.capacity != self.policy.capacity:
+            self.window.resize(self.policy.capacity)
+
+    def enter(self) -> None:
+        """Put the message into its conversation's window."""
+        self.fit()
+        self.window.remember(self.said(), shown=self.policy.context_history)
+
     def said(self) -> Said:
         """The message as a line of the talk."""
         message, author = self.message, self.message.author

@@ -11,7 +11,7 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import LINKED_WITH, Clock, Recall, Signals
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.recall.query import in_context, parse
-from discoclaw.recall.select import Chosen, choose
+from discoclaw.recall.select import Chosen, Selection, select
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.finding import Finder
 from discoclaw.session.gather import Gathered
@@ -58,7 +58,7 @@ class ItemSearch:
 
     async def for_prompt(
         self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], question: Question | None
-    ) -> tuple[Chosen, ...]:
+    ) -> Selection:
         """The items for the prompt, given the talk before the message and the message's vector."""
         items, message = gathered.items.active, arrival.message
         replied_to = message.quoted.text if message.quoted is not None else ""
@@ -69,7 +69,7 @@ class ItemSearch:
             self._meaning.want(arrival.subject, items)
             cosines = await question.cosines(items) if question is not None else {}
         pool = await self._finder.pool(arrival.subject, gathered.items.branch, items, query, cosines=cosines)
-        return choose(
+        return select(
             self._ranker,
             query,
             pool.items,

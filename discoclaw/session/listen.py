@@ -36,11 +36,9 @@ class Listener:
         """Pass a message on, unless its author was erased while it was on its way."""
         if arrival.permission.erased:
             return
-        window, policy, said = arrival.window, arrival.policy, arrival.said()
+        window, said = arrival.window, arrival.said()
         window.place = arrival.place
-        if window.capacity != policy.capacity:
-            window.resize(policy.capacity)
-        window.remember(said, shown=policy.context_history)
+        arrival.enter()
         if arrival.permission.holds:
             self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
         self._archive.hear(said, arrival.place, arrival.session_key)

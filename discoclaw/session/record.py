@@ -1,6 +1,6 @@
 """Step 5 of a turn: the answer was sent, and becomes part of the talk."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from discoclaw.core.history import MAIN
 from discoclaw.core.message import Me, Said
@@ -8,12 +8,10 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.withdrawing import Withdrawals
-from discoclaw.prompt.assemble import Assembled
-from discoclaw.recall.select import Chosen
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.explained import Explained, Shown
-from discoclaw.session.gather import Gathered
+from discoclaw.session.prepare import Prepared
 
 
 class Record:
@@ -60,16 +58,10 @@ class Record:
         if arrival.permission.holds:
             self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
 
-    def reasons(
-        self,
-        arrival: Arrival,
-        answer_id: str,
-        gathered: Gathered,
-        chosen: Sequence[Chosen],
-        prompt: Assembled,
-    ) -> None:
+    def reasons(self, arrival: Arrival, answer_id: str, ready: Prepared) -> None:
         """Record what the answer rested on, for people who ask why they were answered like this."""
-        used = tuple((one.item.id, one.why) for one in chosen)
-        persona, summary = gathered.items.branch or MAIN, bool(gathered.summary)
-        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, prompt.shown)
+        used = tuple((one.item.id, one.why) for one in ready.used)
+        persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
+        recent = ready.prompt.shown
+        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, recent)
         self._explained.note(arrival.session_key, arrival.message.author.id, shown)

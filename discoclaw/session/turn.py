@@ -13,10 +13,9 @@ from discoclaw.core.ports import HatchOffer, Offer, Reply
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.conversation import Conversation
-from discoclaw.session.gather import Gatherer
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.item_search import ItemSearch
-from discoclaw.session.prompts import Prompts
+from discoclaw.session.prepare import Preparation
 from discoclaw.session.record import Record
 from discoclaw.session.refill import Refill
 
@@ -34,18 +33,16 @@ class Turns:
         *,
         hatchery: Hatchery,
         refill: Refill,
-        gatherer: Gatherer,
+        preparation: Preparation,
         items: ItemSearch,
-        prompts: Prompts,
         conversation: Conversation,
         record: Record,
         loops: Loops,
     ) -> None:
         self._hatchery = hatchery
         self._refill = refill
-        self._gatherer = gatherer
+        self._preparation = preparation
         self._items = items
-        self._prompts = prompts
         self._conversation = conversation
         self._record = record
         self._loops = loops
@@ -81,17 +78,11 @@ class Turns:
             await self._hatchery.take(arrival, reply)
             return
         over = await self._hatchery.let_go(arrival)
-        question = self._items.ask(arrival)
-        # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
-        gathered = await self._gatherer.gather(arrival)
-        # 2 what matters now: the recent talk, and the items related to it
-        await self._refill.fill(arrival)
-        window = arrival.window.before(arrival.message.id)
-        chosen = await self._items.for_prompt(arrival, gathered, window, question)
-        # 3 the prompt
-        prompt = self._prompts.assemble(arrival, gathered, window, chosen)
+        # 1 to 3 what is known, what of it matters now, and the prompt
+        ready = await self._preparation.of(arrival)
+        gathered = ready.gathered
         # 4 the model, which streams into the reply and may use tools
-        answered = await self._conversation.answer(arrival, prompt, reply, branch=gathered.items.branch)
+        answered = await self._conversation.answer(arrival, ready.prompt, reply, branch=gathered.items.branch)
         # 5 the answer was sent, and becomes part of the talk
         if over and answered.text:
             await reply.push(over)
@@ -102,8 +93,8 @@ class Turns:
         if not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
             self._record.answer(arrival, answer_id, shown)
-            self._record.reasons(arrival, answer_id, gathered, chosen, prompt)
-            self._items.note_use(arrival, chosen)
+            self._record.reasons(arrival, answer_id, ready)
+            self._items.note_use(arrival, ready.used)
         hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
         await _offer([*answered.offers, *hatching], reply, arrival.session_key)
         # 6 the loops, which work later

@@ -64,6 +64,14 @@ class Window:
         """All messages, oldest first."""
         return tuple(self._said.values())
 
+    def copy(self) -> "Window":
+        """A window of the same messages, in which nothing that happens shows in this one."""
+        copy = Window(self.capacity)
+        copy.refilled = self.refilled
+        copy.refill_after = self.refill_after
+        copy._said, copy._shown = dict(self._said), dict(self._shown)
+        return copy
+
     def clear(self) -> None:
         """Empty the window, and do not fill it from the chat's history again."""
         self._said.clear()

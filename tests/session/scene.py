@@ -69,6 +69,7 @@ from discoclaw.session.listen import Listener
 from discoclaw.session.meaning import NoMeaning
 from discoclaw.session.noted import CallLog
 from discoclaw.session.personal import TalkInRam
+from discoclaw.session.prepare import Preparation
 from discoclaw.session.prompts import Prompts
 from discoclaw.session.record import Record
 from discoclaw.session.refill import Refill
@@ -428,10 +429,9 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         me=lambda: ME,
         usual_limit=given.pop("recall_limit", 5),
     )
-    turns = Turns(
-        hatchery=hatchery,
-        refill=refill,
-        gatherer=Gatherer(
+    preparation = Preparation(
+        refill,
+        Gatherer(
             items=ItemSource(use_memory),
             who=SoulSource(use_memory, content),
             used=UsedSource(last_used),
@@ -440,8 +440,14 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             owners=OwnerSource([], profiles),
             texts=TextSource(content),
         ),
+        items,
+        Prompts(given.pop("budget", Budget()), clock=clock, me=lambda: ME),
+    )
+    turns = Turns(
+        hatchery=hatchery,
+        refill=refill,
+        preparation=preparation,
         items=items,
-        prompts=Prompts(given.pop("budget", Budget()), clock=clock, me=lambda: ME),
         conversation=Conversation(
             answering,
             tools.ALL if given.pop("tools", True) else tools.NONE,

@@ -1,0 +1,53 @@
+"""Steps 1 to 3 of a turn: everything that decides what the model reads, and nothing that it answers.
+
+A turn takes these steps for a message that somebody sent, and a preview for one that nobody has sent.
+"""
+
+from dataclasses import dataclass
+
+from discoclaw.core.message import Said
+from discoclaw.prompt.assemble import Assembled
+from discoclaw.recall.select import Chosen, Selection
+from discoclaw.session.arrival import Arrival
+from discoclaw.session.gather import Gathered, Gatherer
+from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.prompts import Prompts
+from discoclaw.session.refill import Refill
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was gathered and chosen for a message, the talk before it, and the prompt made of them."""
+
+    gathered: Gathered
+    window: tuple[Said, ...]
+    selection: Selection
+    prompt: Assembled
+
+    @property
+    def used(self) -> tuple[Chosen, ...]:
+        """The items that are in the prompt, best first."""
+        return self.selection.chosen[: self.prompt.durable]
+
+
+class Preparation:
+    """Makes the prompts of turns."""
+
+    def __init__(self, refill: Refill, gatherer: Gatherer, items: ItemSearch, prompts: Prompts) -> None:
+        self._refill = refill
+        self._gatherer = gatherer
+        self._items = items
+        self._prompts = prompts
+
+    async def of(self, arrival: Arrival) -> Prepared:
+        """Prepare the answer to a message. What a disk or Discord cannot give in time is left out."""
+        question = self._items.ask(arrival)
+        # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
+        gathered = await self._gatherer.gather(arrival)
+        # 2 what matters now: the recent talk, and the items related to it
+        await self._refill.fill(arrival)
+        window = arrival.window.before(arrival.message.id)
+        selection = await self._items.for_prompt(arrival, gathered, window, question)
+        # 3 the prompt
+        prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen)
+        return Prepared(gathered, window, selection, prompt)
