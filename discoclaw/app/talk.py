@@ -13,6 +13,7 @@ from discoclaw.app.models import Models
 from discoclaw.app.part import Part
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session import tools
+from discoclaw.session.arrival import Arrivals
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.desk import Desk
@@ -30,7 +31,7 @@ from discoclaw.session.sources import (
     TextSource,
     UsedSource,
 )
-from discoclaw.session.talk import Arrivals, Talk
+from discoclaw.session.talk import Talk
 from discoclaw.session.tools.base import Toolbox, ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Turns

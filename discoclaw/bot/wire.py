@@ -120,6 +120,30 @@ def inbound(
     )
 
 
+def supposed(
+    text: str,
+    person: discord.User | discord.Member,
+    channel: "Channel",
+    *,
+    message_id: int,
+    sent_at: int,
+    owners: frozenset[str],
+    redactor: Redactor = PLAIN,
+) -> Inbound:
+    """A message that somebody who may talk to us could write in a channel, and hasn't."""
+    place, whose = place_of(channel, redactor), str(person.id)
+    name = redactor.clean(scrub(person.display_name))
+    return Inbound(
+        id=str(message_id),
+        author=Author(whose, name, is_owner=whose in owners),
+        place=place,
+        session_key=place.session_key(whose),
+        text=_cleaned(text, redactor),
+        sent_at=sent_at,
+        mentions_us=True,
+    )
+
+
 def said(
     message: discord.Message,
     me: Me,

@@ -52,8 +52,15 @@ class Selection:
     items: Sequence[Item]
     recall: Recall
     query: Query
+    max_chars: int
     now_ms: int
     signals: Signals = NO_SIGNALS
+
+    @property
+    def crowded(self) -> bool:
+        """Whether some of the standing items would have to leave for what another query finds."""
+        standing = [self.recall.line(one.item).cost for one in self.chosen if is_standing(one.item)]
+        return sum(standing) > int(self.max_chars * STANDING_SHARE)
 
     def left_out(self) -> dict[str, str]:
         """Why each of the other items was not chosen, by id: `SAID`, `NO_ROOM`, `UNRELATED` or `IDLE`.
@@ -68,10 +75,13 @@ class Selection:
         def why(item: Item) -> str:
             if self.query.everything or is_standing(item) or item.id in found:
                 return SAID if self.recall.line(item).gist in gists else NO_ROOM
-            faded = self.recall.faded(item, now_ms=self.now_ms, signals=self.signals)
-            return IDLE if faded else UNRELATED
+            return IDLE if self.faded(item) else UNRELATED
 
         return {item.id: why(item) for item in self.items if item.id not in chosen}
+
+    def faded(self, item: Item) -> bool:
+        """Whether no message finds an item any more, because it was idle for too long."""
+        return self.recall.faded(item, now_ms=self.now_ms, signals=self.signals)
 
 
 def choose(
@@ -116,7 +126,7 @@ def select(
     page.fill(standing[:MOST_STANDING], int(max_chars * STANDING_SHARE) if relevant else max_chars)
     page.fill(relevant, page.room)
     page.fill(standing[:MOST_STANDING], page.room)
-    return Selection(tuple(page.chosen), known, recall, query, now_ms, signals)
+    return Selection(tuple(page.chosen), known, recall, query, max_chars, now_ms, signals)
 
 
 class _Page:

@@ -6,10 +6,11 @@ No later step asks again who the author is, whether their words may be stored, o
 from dataclasses import dataclass
 from typing import Self
 
-from discoclaw.core.consent import Permission
+from discoclaw.core.consent import Consent, Permission
 from discoclaw.core.message import Inbound, Place, Said, with_attachments
-from discoclaw.core.policy import Policy
-from discoclaw.session.window import Window
+from discoclaw.core.policy import Personas, Policy
+from discoclaw.memory.live import LiveConfig
+from discoclaw.session.window import Window, Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +74,33 @@ class Arrival:
             sent_at=message.sent_at,
             is_owner=author.is_owner,
             guest=not author.allowed,
+        )
+
+
+class Arrivals:
+    """Resolves a message once into everything that is decided when it arrives."""
+
+    def __init__(self, live: LiveConfig, consent: Consent, windows: Windows, personas: Personas) -> None:
+        self._live = live
+        self._consent = consent
+        self._windows = windows
+        self._personas = personas
+
+    async def of(self, message: Inbound) -> Arrival:
+        """The arrival of a message, under the current configuration."""
+        await self._live.look()
+        return self.under(message, self._live.policy(message.place, message.author.id))
+
+    def window(self, session_key: str) -> Window:
+        """The window of a conversation."""
+        return self._windows.use(session_key)
+
+    def under(self, message: Inbound, policy: Policy) -> Arrival:
+        """The arrival of a message under a policy."""
+        return Arrival.of(
+            message,
+            policy,
+            self._consent.ask(message.author.id, message.sent_at),
+            self._windows.use(message.session_key),
+            self._personas.of(message.place),
         )

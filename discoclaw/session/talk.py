@@ -7,52 +7,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from discoclaw.core.consent import Consent
 from discoclaw.core.message import Inbound, Place
-from discoclaw.core.policy import Personas, Policy, should_respond
+from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import MakeReply
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.inboxes import Inboxes
-from discoclaw.memory.live import LiveConfig
-from discoclaw.session.arrival import Arrival
+from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.busy import Refusals
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
+from discoclaw.session.preview import Previews
 from discoclaw.session.refill import Refill
 from discoclaw.session.turn import STOPPED, Turns, tell
-from discoclaw.session.window import Window, Windows
 
 BUSY = "I am still working on earlier messages here. Please send this again in a moment."
-
-
-class Arrivals:
-    """Resolves a message once into everything that is decided when it arrives."""
-
-    def __init__(self, live: LiveConfig, consent: Consent, windows: Windows, personas: Personas) -> None:
-        self._live = live
-        self._consent = consent
-        self._windows = windows
-        self._personas = personas
-
-    async def of(self, message: Inbound) -> Arrival:
-        """The arrival of a message, under the current configuration."""
-        await self._live.look()
-        return self.under(message, self._live.policy(message.place, message.author.id))
-
-    def window(self, session_key: str) -> Window:
-        """The window of a conversation."""
-        return self._windows.use(session_key)
-
-    def under(self, message: Inbound, policy: Policy) -> Arrival:
-        """The arrival of a message under a policy."""
-        return Arrival.of(
-            message,
-            policy,
-            self._consent.ask(message.author.id, message.sent_at),
-            self._windows.use(message.session_key),
-            self._personas.of(message.place),
-        )
 
 
 class Talk:
@@ -75,6 +44,7 @@ class Talk:
         self.inboxes = inboxes
         self.turns = turns
         self.desk = desk
+        self.previews = Previews(arrivals, refill, turns.preparation)
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops

@@ -41,7 +41,7 @@ class Turns:
     ) -> None:
         self._hatchery = hatchery
         self._refill = refill
-        self._preparation = preparation
+        self.preparation = preparation
         self._items = items
         self._conversation = conversation
         self._record = record
@@ -79,7 +79,7 @@ class Turns:
             return
         over = await self._hatchery.let_go(arrival)
         # 1 to 3 what is known, what of it matters now, and the prompt
-        ready = await self._preparation.of(arrival)
+        ready = await self.preparation.of(arrival)
         gathered = ready.gathered
         # 4 the model, which streams into the reply and may use tools
         answered = await self._conversation.answer(arrival, ready.prompt, reply, branch=gathered.items.branch)

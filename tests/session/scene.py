@@ -55,7 +55,7 @@ from discoclaw.search.item_index import ItemIndex
 from discoclaw.session import tools
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrival
+from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import AnswerRules, Conversation
 from discoclaw.session.desk import Desk
@@ -82,7 +82,7 @@ from discoclaw.session.sources import (
     TextSource,
     UsedSource,
 )
-from discoclaw.session.talk import Arrivals, Talk
+from discoclaw.session.talk import Talk
 from discoclaw.session.tools.base import ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Turns

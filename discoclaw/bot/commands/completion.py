@@ -1,4 +1,4 @@
-"""What Discord offers while somebody types a slash command: their memories, personas and changes.
+"""What Discord offers while somebody types a slash command: their memories, personas, changes and channels.
 
 Only the person who types sees it, so private memories are among them. A memory that cannot be read, and one
 that is switched off, offers nothing.
@@ -7,11 +7,13 @@ that is switched off, offers nothing.
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
+import discord
 from discord import app_commands
 
 from discoclaw.bot import wire
 from discoclaw.bot.commands.call import Interaction
 from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.reading import DM, may_read
 from discoclaw.bot.commands.spec import Completes
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import user_subject
@@ -38,6 +40,7 @@ class Completion:
             "memory": self._memories,
             "persona": self._personas,
             "change": self._changes,
+            "channel": self._channels,
         }
 
     async def complete(
@@ -79,6 +82,21 @@ class Completion:
             (f"{line(commit.message, 60)}, {day(ms_of_iso(commit.timestamp))} ({commit.id})", commit.id)
             for commit in reversed(history.commits.values())
             if commit.id.startswith(wanted) or wanted in commit.message.casefold()
+        ]
+
+    async def _channels(self, interaction: Interaction, typed: str) -> Named:
+        """The channels that the person can read, of those the bot listens in. Threads have to be typed."""
+        guild, person, wanted = interaction.guild, interaction.user, typed.strip().lstrip("#").casefold()
+        own = [("our direct messages", DM)] if wanted in "our direct messages" or wanted == DM else []
+        if guild is None or not isinstance(person, discord.Member):
+            return own
+        return own + [
+            (f"#{channel.name}", str(channel.id))
+            for channel in guild.channels
+            if wanted in channel.name.casefold()
+            and isinstance(channel, discord.abc.Messageable)
+            and interaction.client.listens(channel)
+            and may_read(channel, person)
         ]
 
 

@@ -10,9 +10,9 @@ import logging
 import discord
 
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.commands.reading import is_in, may_read
 from discoclaw.bot.texts import search as texts
-from discoclaw.core.errors import ChatError, MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.search.archive_queries import Visible
 from discoclaw.session.archiving import Archiving
 
@@ -43,7 +43,7 @@ async def _visible(call: Call, archiving: Archiving) -> Visible:
     guild, person = call.source.guild, call.author
     if guild is None or not isinstance(person, discord.Member):
         return Visible(dm_of=call.user_id if guild is None else None)
-    open_ = {str(one.id) for one in guild.channels if _may_read(one, person)}
+    open_ = {str(one.id) for one in guild.channels if may_read(one, person)}
     closed = await _closed(guild, person, archiving)
     return Visible(await archiving.present(open_) | closed)
 
@@ -53,27 +53,9 @@ async def _closed(guild: discord.Guild, person: discord.Member, archiving: Archi
     threads = {
         str(thread.id): thread
         for thread in sorted(guild.threads, key=lambda one: one.id, reverse=True)
-        if thread.is_private() and thread.parent is not None and _may_read(thread.parent, person)
+        if thread.is_private() and thread.parent is not None and may_read(thread.parent, person)
     }
     kept = await archiving.present(threads)
     asked = [thread for key, thread in threads.items() if key in kept][:MOST_THREADS]
-    inside = await asyncio.gather(*(_is_in(thread, person) for thread in asked))
-    return frozenset(str(thread.id) for thread, is_in in zip(asked, inside, strict=True) if is_in)
-
-
-def _may_read(channel: discord.abc.GuildChannel, person: discord.Member) -> bool:
-    may = channel.permissions_for(person)
-    spoken = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
-    return may.view_channel and may.read_message_history and (may.connect or not spoken)
-
-
-async def _is_in(thread: discord.Thread, person: discord.Member) -> bool:
-    """Whether a person can read a private thread. What Discord does not say is a no."""
-    if thread.permissions_for(person).manage_threads:
-        return True
-    try:
-        with discord_errors():
-            await thread.fetch_member(person.id)  # Discord does not tell us when somebody leaves
-    except ChatError:
-        return False
-    return True
+    inside = await asyncio.gather(*(is_in(thread, person) for thread in asked))
+    return frozenset(str(thread.id) for thread, inside_it in zip(asked, inside, strict=True) if inside_it)

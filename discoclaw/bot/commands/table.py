@@ -7,7 +7,7 @@ they work as text for ever.
 
 from dataclasses import replace
 
-from discoclaw.bot.commands import data, everyday, history, owners, personas, search, transfer, why
+from discoclaw.bot.commands import data, everyday, history, owners, personas, preview, search, transfer, why
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Kind, Param
 from discoclaw.bot.texts import help as helping
@@ -93,6 +93,18 @@ EVERYDAY = (
         why.why,
         "What my last answer was based on, or where a memory comes from",
         (_memory("Some of a memory's words, or its id; nothing for my last answer", required=False),),
+    ),
+    Command(
+        "memory preview",
+        preview.preview,
+        "What I could say about you in a channel, and what I would leave out",
+        (
+            Param("channel", "The channel, or “dm”; here, if left out", "word", completes="channel"),
+            Param("about", "What you would write; without it, everything that could fit", bounds=(1, 2000)),
+        ),
+        needs=(),
+        parse=preview.asked,
+        example="[#channel] [what you would write]",
     ),
     Command(
         "memory undo",

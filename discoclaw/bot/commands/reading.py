@@ -1,0 +1,127 @@
+"""Which channels a person can read, as Discord says at this moment: rights change, and people leave threads.
+
+A channel that a person can't read is never told apart from one that doesn't exist.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.errors import discord_errors
+from discoclaw.core.errors import ChatError, Refused
+
+DM = "dm"
+"""What people call their direct messages with the bot, instead of a channel's name."""
+NO_CHANNEL = "I don't listen in a channel like that which you can read; name one as #channel, or by its id"
+SEVERAL = "you can read more than one channel of that name; name it by its id"
+
+_ID = re.compile(r"<#(\d{1,20})>|(\d{15,20})")
+
+Person = discord.User | discord.Member
+
+
+@dataclass(frozen=True, slots=True)
+class Somewhere:
+    """A channel, and a person as they are known there."""
+
+    channel: "wire.Channel"
+    person: Person
+
+
+def may_read(channel: discord.abc.GuildChannel, person: discord.Member) -> bool:
+    """Whether somebody can see a channel and read its past."""
+    may = channel.permissions_for(person)
+    spoken = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
+    return may.view_channel and may.read_message_history and (may.connect or not spoken)
+
+
+async def is_in(thread: discord.Thread, person: discord.Member) -> bool:
+    """Whether a person can read a private thread. What Discord does not say is a no."""
+    if thread.permissions_for(person).manage_threads:
+        return True
+    try:
+        with discord_errors():
+            await thread.fetch_member(person.id)  # Discord does not tell us when somebody leaves
+    except ChatError:
+        return False
+    return True
+
+
+async def named(call: Call, wanted: str | None) -> Somewhere:
+    """The channel that somebody means, or where they are. Raises Refused unless they can read it.
+
+    `wanted` is a mention, an id, a name, or "dm" for their direct messages.
+    """
+    name = (wanted or "").strip()
+    if name.lower() == DM or (not name and call.place.kind == "dm"):
+        return await _dm_of(call)
+    found = [one for channel in _meant(call, name) if (one := await _as_read(call, channel)) is not None]
+    if len(found) != 1:
+        raise Refused(SEVERAL if found else NO_CHANNEL)
+    return found[0]
+
+
+async def _dm_of(call: Call) -> Somewhere:
+    """A person's direct messages, in which they have no server's nickname. Raises Refused."""
+    person = call.client.get_user(call.author.id) or call.author
+    if call.place.kind == "dm":
+        return Somewhere(call.channel, person)
+    try:
+        with discord_errors():
+            return Somewhere(await person.create_dm(), person)
+    except ChatError as error:
+        raise Refused("Discord doesn't let me write to you in a direct message") from error
+
+
+def _meant(call: Call, name: str) -> Sequence[object]:
+    """The channels that a text may mean, readable or not."""
+    if not name:
+        return [call.channel]
+    if found := _ID.fullmatch(name):
+        return [call.client.get_channel(int(found[1] or found[2]))]
+    wanted = name.removeprefix("#").casefold()
+    guild = call.source.guild
+    return [
+        channel
+        for one in ([guild] if guild is not None else call.client.guilds)
+        for channel in (*one.channels, *one.threads)
+        if channel.name.casefold() == wanted
+    ]
+
+
+async def _as_read(call: Call, channel: object) -> Somewhere | None:
+    """A channel with the person as a member of its server; None unless both we and they can read it."""
+    if not isinstance(channel, discord.abc.GuildChannel | discord.Thread):
+        return None
+    if not isinstance(channel, discord.abc.Messageable) or not call.client.listens(channel):
+        return None
+    person = await _member(call, channel.guild)
+    if person is None or not await can_read(channel, person):
+        return None
+    ours = channel.permissions_for(channel.guild.me).view_channel
+    return Somewhere(cast("wire.Channel", channel), person) if ours else None
+
+
+async def can_read(channel: discord.abc.GuildChannel | discord.Thread, person: discord.Member) -> bool:
+    """Whether somebody can read a channel or thread, and its past."""
+    if not isinstance(channel, discord.Thread):
+        return may_read(channel, person)
+    if channel.parent is None or not may_read(channel.parent, person):
+        return False
+    return not channel.is_private() or await is_in(channel, person)
+
+
+async def _member(call: Call, guild: discord.Guild) -> discord.Member | None:
+    """The person as a member of a server, with the roles they have now."""
+    if isinstance(call.author, discord.Member) and call.author.guild == guild:
+        return call.author  # Discord sends the roles along with a command
+    try:
+        with discord_errors():
+            return await guild.fetch_member(call.author.id)
+    except ChatError:
+        return None

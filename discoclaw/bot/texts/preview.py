@@ -1,0 +1,188 @@
+"""What people read of a preview: what the model would read about them in a place, and what it would not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from discoclaw.bot.commands.context import OFF
+from discoclaw.bot.commands.spec import Need
+from discoclaw.bot.texts.markup import name, plain, said, words
+from discoclaw.bot.texts.memory import NOT_USED, line_of
+from discoclaw.bot.texts.wording import for_people
+from discoclaw.core.item import Item
+from discoclaw.core.message import Place
+from discoclaw.core.ports import IDLE
+from discoclaw.prompt.quote import quote
+from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, Chosen
+from discoclaw.session import preview
+from discoclaw.session.preview import Preview
+from discoclaw.show.words import count
+
+INTERVIEW = (
+    "You are in the interview about my personality there. Until it ends, what you write there belongs to it, "
+    "and nothing I remember about you is used."
+)
+SILENT = "(I don't answer you there as I am set up now. This is what I would use if I did.)"
+LONGEST_LINE = 160
+"""UTF-16 units of a recent message that are shown."""
+
+WHY: Mapping[str, str] = {
+    preview.FITS: "When it fits what you write",
+    preview.PRIVATE: "Private: I use these in our DMs only",
+    preview.CONFIDENTIAL: "Confidential: I give these to no model",
+    NO_ROOM: "No room: what I give the model at once is limited",
+    SAID: "Says the same as one that is used",
+    UNRELATED: "Not related closely enough to that message",
+    IDLE: "Not used for too long",
+    preview.OPTED_OUT: "Not used, because you have opted out",
+    preview.FORGOTTEN: "Forgotten",
+}
+"""The heading of each reason why a memory is not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a preview says besides what is in the prompt.
+
+    `left_out` are the person's other memories by reason. `elsewhere` is how many memories only the person's
+    other personas have; `persona` is the one of the place, named only if there are others. `off` is switched
+    off. `answers`: the bot would answer there. `tools`: the model can search the memory, with `archive` also
+    the place's earlier messages.
+    """
+
+    left_out: Mapping[str, Sequence[Item]]
+    elsewhere: Mapping[str, int]
+    persona: str
+    off: frozenset[Need]
+    answers: bool
+    tools: bool
+    archive: bool
+
+
+def page(made: Preview, facts: Facts) -> str:
+    """Everything, for the eyes of the person alone."""
+    left_out = dict(facts.left_out)
+    fitting = left_out.pop(preview.FITS, [])
+    parts = [
+        _head(made, facts),
+        _memories(made),
+        *([_group(WHY[preview.FITS], [*map(line_of, fitting)], len(fitting))] if fitting else []),
+        _summary(made, facts),
+        _recent(made),
+        _notes(made),
+        _person(made),
+        _left_out(left_out, facts),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def counted(made: Preview, facts: Facts) -> str:
+    """Numbers only, where others read the answer."""
+    fitting = len(facts.left_out.get(preview.FITS, ()))
+    found = [count(len(made.used), "memory")]
+    found += [f"{count(fitting, 'memory')} when it fits what you write"] if fitting else []
+    found += ["a summary of the conversation"] if made.ready.gathered.summary else []
+    found += [count(made.ready.prompt.shown, "recent message")]
+    found += ["notes about the channel"] if made.ready.prompt.group else []
+    left = sum(len(those) for why, those in facts.left_out.items() if why != preview.FITS)
+    lines = [*_warnings(facts), f"Here I would use: {', '.join(found)}."]
+    lines += [f"{count(left, 'memory')} would be left out."] if left else []
+    return "\n".join([*lines, "Only you may see which: use `/memory preview` here, or ask me in a DM."])
+
+
+def _head(made: Preview, facts: Facts) -> str:
+    persona = f", as your persona {name(facts.persona)}" if facts.persona else ""
+    about = f" if you wrote {said(made.arrival.message.text, 200)}" if made.asked else ""
+    lines = [f"**What I could say about you in {_place(made.arrival.place)}**{persona}{about}"]
+    if made.arrival.permission.opted_out:
+        lines.append(NOT_USED)
+    return "\n".join([*lines, *_warnings(facts)])
+
+
+def _warnings(facts: Facts) -> list[str]:
+    found = [SILENT] if not facts.answers else []
+    if "memory" in facts.off:
+        found.append(f"I use nothing I remember: {OFF['memory']}.")
+    return found
+
+
+def _place(place: Place) -> str:
+    if place.kind == "dm":
+        return "our direct messages"
+    return f"the thread {said(place.name)}" if place.kind == "thread" else f"#{words(place.name)}"
+
+
+def _memories(made: Preview) -> str:
+    title = "From your memory" if made.asked else "Always"
+    lines = [f"{line_of(one.item)}{_why(made, one)}" for one in made.used]
+    if made.crowded:
+        lines.append("(Some of these leave if what fits your message needs the room.)")
+    return _group(title, lines, len(made.used))
+
+
+def _why(made: Preview, one: Chosen) -> str:
+    """Why a memory is chosen for a message; without a message there is one reason, which is the heading."""
+    if not made.asked:
+        return ""
+    return f"; for {plain(for_people(one.why))}" if one.hit is not None else "; always"
+
+
+def _summary(made: Preview, facts: Facts) -> str:
+    title, text = "**Summary of the conversation**", made.ready.gathered.summary
+    if text:
+        return f"{title}\n{text}"
+    return f"{title}: {'switched off' if 'summaries' in facts.off else 'none yet'}"
+
+
+def _recent(made: Preview) -> str:
+    lines, older = made.ready.prompt.lines, len(made.ready.window) - made.ready.prompt.shown
+    shown = [f"- {words(line, LONGEST_LINE)}" for line in lines]
+    return _group(
+        "Recent messages", shown + ([f"({count(older, 'older one')}: no room)"] if older else []), len(lines)
+    )
+
+
+def _notes(made: Preview) -> str:
+    notes = made.ready.prompt.group
+    if not notes:
+        return ""
+    lines = [f"> {words(line)}" for line in notes.splitlines()]
+    cut = ["(shortened: no room)"] if notes != quote(made.ready.gathered.group) else []
+    return "\n".join(["**Notes about the channel**", *lines, *cut])
+
+
+def _person(made: Preview) -> str:
+    """What the model is told about the person and what is there for everybody."""
+    _, *sender = made.ready.prompt.sender.splitlines()
+    lines = ["**About you**", *map(plain, sender)]
+    soul = made.ready.gathered.who.soul
+    if soul.user:
+        lines.append(f"- what my personality says about you: {words(soul.user)}")
+    base, own = made.ready.gathered.texts
+    besides = ["my rules", *(["my personality"] if soul else [])]
+    files = len(base) + len(own)
+    besides += [f"{count(files, 'text')} by whoever runs me"] if files else []
+    return "\n".join([*lines, f"Besides, what everybody gets there: {', '.join(besides)}."])
+
+
+def _left_out(left_out: Mapping[str, Sequence[Item]], facts: Facts) -> str:
+    groups = [
+        f"{WHY[why]} ({len(those)})\n" + "\n".join(map(line_of, those)) for why, those in left_out.items()
+    ]
+    lines = [
+        f"- {count(number, 'memory')} that only your persona {name(one)} has"
+        for one, number in facts.elsewhere.items()
+        if number
+    ]
+    groups += ["\n".join(["Other personas", *lines])] if lines else []
+    parts = ["**Left out**", *groups] if groups else []
+    if facts.tools:
+        also = ", and the earlier messages of this conversation" if facts.archive else ""
+        parts.append(
+            "(The model can also search what I remember about you by itself, without what is private or "
+            f"confidential above{also}.)"
+        )
+    return "\n".join(parts)
+
+
+def _group(title: str, lines: Sequence[str], number: int) -> str:
+    return "\n".join([f"**{title}** ({number})", *lines])
