@@ -17,8 +17,8 @@ from discoclaw.core.errors import ChatError, Refused
 
 DM = "dm"
 """What people call their direct messages with the bot, instead of a channel's name."""
-NO_CHANNEL = "I don't listen in a channel like that which you can read; name one as #channel, or by its id"
-SEVERAL = "you can read more than one channel of that name; name it by its id"
+NO_CHANNEL = "I can't preview that: there is no such channel, you can't read it, or I don't listen there"
+SEVERAL = "you can read more than one channel of that name; please give me the one's id"
 
 _ID = re.compile(r"<#(\d{1,20})>|(\d{15,20})")
 

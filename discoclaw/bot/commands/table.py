@@ -133,6 +133,7 @@ EVERYDAY = (
     ),
 )
 
+_ONLY = Param("persona", "Only this persona", "word", completes="persona", also=("branch",))
 HISTORY = (
     Command(
         "memory history log",
@@ -141,7 +142,7 @@ HISTORY = (
         (
             Param("oneline", "One line for each change", "flag", default=False),
             Param("limit", "How many changes at most", "number", default=20, bounds=(1, 1000)),
-            Param("persona", "Only this persona", "word", completes="persona", also=("branch",)),
+            _ONLY,
         ),
         aliases=("log",),
     ),
@@ -151,15 +152,7 @@ HISTORY = (
         "What I remember now, or remembered at some point",
         (
             Param("at", "A date, a change or a persona", completes="change", shown="point"),
-            Param(
-                "persona",
-                "Only this persona",
-                "word",
-                completes="persona",
-                also=("branch",),
-                by_name=True,
-                shown="name",
-            ),
+            replace(_ONLY, by_name=True, shown="name"),
         ),
         aliases=("view",),
     ),
@@ -177,12 +170,7 @@ HISTORY = (
                 shown="from",
             ),
             Param(
-                "end",
-                "Where to end; now, if left out",
-                "word",
-                completes="change",
-                also=("new",),
-                shown="to",
+                "end", "Where to end; now, if left out", "word", completes="change", also=("new",), shown="to"
             ),
         ),
         aliases=("diff",),

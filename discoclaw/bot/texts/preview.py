@@ -12,7 +12,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.message import Place
 from discoclaw.core.ports import IDLE
 from discoclaw.prompt.quote import quote
-from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, Chosen
+from discoclaw.recall.select import EVERYTHING, NO_ROOM, SAID, UNRELATED, Chosen
 from discoclaw.session import preview
 from discoclaw.session.preview import Preview
 from discoclaw.show.words import count
@@ -123,7 +123,9 @@ def _why(made: Preview, one: Chosen) -> str:
     """Why a memory is chosen for a message; without a message there is one reason, which is the heading."""
     if not made.asked:
         return ""
-    return f"; for {plain(for_people(one.why))}" if one.hit is not None else "; always"
+    if one.hit is not None:
+        return f"; for {plain(for_people(one.why))}"
+    return "; you ask for everything" if one.always == EVERYTHING else "; always"
 
 
 def _summary(made: Preview, facts: Facts) -> str:
@@ -153,7 +155,7 @@ def _notes(made: Preview) -> str:
 def _person(made: Preview) -> str:
     """What the model is told about the person and what is there for everybody."""
     _, *sender = made.ready.prompt.sender.splitlines()
-    lines = ["**About you**", *map(plain, sender)]
+    lines = ["**About you**", *(plain(line) for line in sender if not line.startswith("- time:"))]
     soul = made.ready.gathered.who.soul
     if soul.user:
         lines.append(f"- what my personality says about you: {words(soul.user)}")
