@@ -17,6 +17,7 @@ from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_groups import Agreeing
 from tests.app.test_hatching import begun, owned
+from tests.app.test_live_config import edit
 from tests.prompt.reader import GROUP_TITLE, TURN_TITLES, sections
 
 SENDER, DURABLE, ROLLING, RECENT, _, _ = TURN_TITLES
@@ -193,13 +194,37 @@ class TestWhatItLists:
                     await says(world, place, text)
                     await world.settle()
             await world.restart()
-            for name, place in everywhere.items():
-                for about in SENTENCES:
+            for number, (name, place) in enumerate(everywhere.items()):
+                for about in SENTENCES[number % 2 :: 2]:
                     text = await preview(world, place if place is not None else "dm", about)
                     await says(world, place, about)
                     assert model.prompt.endswith(about), name
                     agrees(text, model)
                     await world.settle()
+
+    async def test_goes_by_the_configuration_of_the_moment(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, context_history=4, extraction_enabled=False) as world:
+            everybody, ann = f"group:{world.general.id}", f"user:{world.ann.id}"
+            for given in ({everybody: 12}, {everybody: 3}, {everybody: 12, ann: 2}):
+                edit(world, {scope: {"context_history": most} for scope, most in given.items()})
+                for number in range(8):
+                    await world.bob.send(world.general, f"line {number}")
+                await world.settle()
+                text = await preview(world, about="hello")
+                await world.ann.send(world.general, "hello")
+                agrees(text, model)
+                most = given.get(ann, given[everybody])
+                assert f"**Recent messages** ({most - 1})" in text
+
+    async def test_is_about_the_place_where_it_is_asked(self, start: Start) -> None:
+        async with start(Scripted()) as world:
+            assert (await preview(world)).startswith("**What I could say about you in #general**")
+            inside = await thread(world, world.general)
+            text = await shown(await world.ann.slash(inside, "memory preview"))
+            assert text.startswith("**What I could say about you in the thread “a talk”**")
+            await world.ann.send_dm("!memory preview")
+            assert "in our direct messages**" in world.answer(world.ann_dm)
 
     async def test_without_a_sentence_is_what_is_always_there_and_what_may_come(self, start: Start) -> None:
         model = Scripted()
@@ -303,6 +328,17 @@ class TestWhoSeesIt:
                 assert "would be left out" in answer
                 for secret in ("teapot", "Oslo", "Maria", "PIN", "short answers", "broken"):
                     assert secret not in answer
+
+    async def test_the_numbers_are_those_of_the_list(self, start: Start) -> None:
+        async with start(Scripted(), extraction_enabled=False) as world:
+            await knows(world, world.ann, *ITEMS)
+            await world.bob.send(world.general, "the build is broken")
+            await world.settle()
+            await world.ann.send(world.general, "!memory preview")
+            assert world.answer(world.general).splitlines()[:2] == [
+                "Here I would use: 3 memories, 5 memories when it fits what you write, 2 recent messages.",
+                "3 memories would be left out.",
+            ]
 
     async def test_in_the_open_other_channels_are_not_spoken_of(self, start: Start) -> None:
         async with start(Scripted()) as world:

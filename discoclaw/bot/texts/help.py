@@ -3,6 +3,10 @@
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Missing
 
 TITLE = "**How to see and change what I remember about you**"
+PRIVACY = (
+    "I use what I remember about you only when I answer you, and what is private only in our DMs. "
+    "`!memory preview` shows what I could say about you here."
+)
 FOOT = (
     "Slash commands do the same, and only you see their answers: `/memory show`. "
     "Ordinary sentences work too: “please remember that …”."
@@ -20,7 +24,7 @@ def overview(catalogue: Catalogue) -> str:
     for group in catalogue.inside(root):
         names = ", ".join(one.path.rpartition(" ")[2] for one in catalogue.below(group))
         lines.append(f"`!memory help {group.path.rpartition(' ')[2]}` – {names}")
-    return "\n".join([*lines, "`!memory help all` – everything on one page", FOOT])
+    return "\n".join([*lines, "`!memory help all` – everything on one page", PRIVACY, FOOT])
 
 
 def everything(catalogue: Catalogue) -> str:
@@ -33,7 +37,7 @@ def everything(catalogue: Catalogue) -> str:
 
 
 def _everyday(catalogue: Catalogue) -> list[str]:
-    return [TITLE, *(_line(catalogue, one) for one in catalogue.below(catalogue.groups[0])), FOOT]
+    return [TITLE, *(_line(catalogue, one) for one in catalogue.below(catalogue.groups[0])), PRIVACY, FOOT]
 
 
 def page(catalogue: Catalogue, name: str) -> str | None:

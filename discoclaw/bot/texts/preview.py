@@ -161,6 +161,7 @@ def _person(made: Preview) -> str:
         lines.append(f"- what my personality says about you: {words(soul.user)}")
     base, own = made.ready.gathered.texts
     besides = ["my rules", *(["my personality"] if soul else [])]
+    besides += ["who my owners are"] if made.ready.gathered.owners else []
     files = len(base) + len(own)
     besides += [f"{count(files, 'text')} by whoever runs me"] if files else []
     return "\n".join([*lines, f"Besides, what everybody gets there: {', '.join(besides)}."])
