@@ -216,6 +216,11 @@ class TestWhatItLists:
                 agrees(text, model)
                 most = given.get(ann, given[everybody])
                 assert f"**Recent messages** ({most - 1})" in text
+            edit(world, {everybody: {"context_history": 12}})
+            await world.env.advance_time(10 * 3600)  # the window is closed, and read from Discord again
+            assert "**Recent messages** (11)" in await preview(world)
+            await world.ann.send(world.general, "still there?")
+            assert len(sections(model.prompt, TURN_TITLES)[RECENT]) == 11
 
     async def test_is_about_the_place_where_it_is_asked(self, start: Start) -> None:
         async with start(Scripted()) as world:
@@ -371,6 +376,8 @@ class TestWhoSeesIt:
             await world.bob.send_dm("my secret")
             theirs = world.bob.user.dm_channel
             await world.bob.send(secret, "our plan")
+            assert "my secret" in await preview(world, "dm", person=world.bob)
+            assert world.env.bot.get_channel(theirs.id) is not None
             places = (world.hidden.id, present.id, forum.id, secret.id, theirs.id, 4_711, 10**17)
             for one in places:
                 assert await preview(world, str(one)) == NO_CHANNEL
