@@ -54,7 +54,8 @@ class Arrival:
         )
 
     def fit(self) -> None:
-        """Give the conversation's window the size that the policy asks for."""
+        """Give the conversation's window its place, and the size that the policy asks for."""
+        self.window.place = self.place
         if self.window.capacity != self.policy.capacity:
             self.window.resize(self.policy.capacity)
 

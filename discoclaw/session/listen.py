@@ -37,7 +37,6 @@ class Listener:
         if arrival.permission.erased:
             return
         window, said = arrival.window, arrival.said()
-        window.place = arrival.place
         arrival.enter()
         if arrival.permission.holds:
             self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)

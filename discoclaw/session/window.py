@@ -67,6 +67,7 @@ class Window:
     def copy(self) -> "Window":
         """A window of the same messages, in which nothing that happens shows in this one."""
         copy = Window(self.capacity)
+        copy.place = self.place
         copy.refilled = self.refilled
         copy.refill_after = self.refill_after
         copy._said, copy._shown = dict(self._said), dict(self._shown)

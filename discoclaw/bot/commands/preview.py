@@ -21,7 +21,7 @@ _CHANNEL = re.compile(r"<#\d+>|\d{15,20}|#\S+|dm", re.IGNORECASE)
 
 
 def asked(text: str) -> Values:
-    """The parameters of `preview` as text: `[#channel] [what you would write]`."""
+    """The parameters of `preview` as text: `[#channel] [text]`."""
     first, _, rest = text.strip().partition(" ")
     channel, about = (first, rest.strip()) if _CHANNEL.fullmatch(first) else (None, text.strip())
     return {"channel": channel, "about": about or None}

@@ -97,14 +97,19 @@ EVERYDAY = (
     Command(
         "memory preview",
         preview.preview,
-        "What I could say about you in a channel, and what I would leave out",
+        "What I could say about you, and what not",
         (
-            Param("channel", "The channel, or “dm”; here, if left out", "word", completes="channel"),
+            Param(
+                "channel",
+                "Where: a channel you can read, or “dm”; else here",
+                "word",
+                completes="channel",
+            ),
             Param("about", "What you would write; without it, everything that could fit", bounds=(1, 2000)),
         ),
         needs=(),
         parse=preview.asked,
-        example="[#channel] [what you would write]",
+        example="[#channel] [text]",
     ),
     Command(
         "memory undo",

@@ -3,10 +3,7 @@
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Missing
 
 TITLE = "**How to see and change what I remember about you**"
-PRIVACY = (
-    "I use what I remember about you only when I answer you, and what is private only in our DMs. "
-    "`!memory preview` shows what I could say about you here."
-)
+PRIVACY = "I use your memories only to answer you, private ones only in our DMs."
 FOOT = (
     "Slash commands do the same, and only you see their answers: `/memory show`. "
     "Ordinary sentences work too: “please remember that …”."

@@ -17,9 +17,7 @@ NOT_USED = (
     "`!memory optin` turns memory on again."
 )
 NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
-REBUILDING = (
-    "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
-)
+REBUILDING = "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
 SECRET = "\n(I left out what looks like a secret key.)"
 
 
