@@ -18,7 +18,9 @@ from tests.app.models import Scripted
 from tests.app.test_groups import Agreeing
 from tests.app.test_hatching import begun, owned
 from tests.app.test_live_config import edit
+from tests.app.test_vectors import CAT, OTHERS, openai, ready, remember
 from tests.prompt.reader import GROUP_TITLE, TURN_TITLES, sections
+from tests.servers.embeddings_api import EmbeddingsServer
 
 SENDER, DURABLE, ROLLING, RECENT, _, _ = TURN_TITLES
 NO_CHANNEL = "I can't preview that: there is no such channel, you can't read it, or I don't listen there."
@@ -221,6 +223,19 @@ class TestWhatItLists:
             assert "**Recent messages** (11)" in await preview(world)
             await world.ann.send(world.general, "still there?")
             assert len(sections(model.prompt, TURN_TITLES)[RECENT]) == 11
+
+    async def test_has_what_is_found_by_its_meaning(self, start: Start) -> None:
+        model = Scripted()
+        async with (
+            EmbeddingsServer(same={"feline": "cat"}) as server,
+            start(model, **openai(server)) as world,
+        ):
+            await remember(world, CAT, *OTHERS)
+            await ready(world)
+            text = await preview(world, about="my feline?")
+            assert re.search(r"called Miso\. \(id .*\); for meaning$", text, re.MULTILINE)
+            await world.ann.send(world.general, "my feline?")
+            agrees(text, model)
 
     async def test_is_about_the_place_where_it_is_asked(self, start: Start) -> None:
         async with start(Scripted()) as world:

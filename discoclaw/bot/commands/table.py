@@ -99,12 +99,7 @@ EVERYDAY = (
         preview.preview,
         "What I could say about you, and what not",
         (
-            Param(
-                "channel",
-                "Where: a channel you can read, or “dm”; else here",
-                "word",
-                completes="channel",
-            ),
+            Param("channel", "Where, if not here: a channel, or “dm”", "word", completes="channel"),
             Param("about", "What you would write; without it, everything that could fit", bounds=(1, 2000)),
         ),
         needs=(),
