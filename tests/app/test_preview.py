@@ -511,6 +511,20 @@ class TestIt:
                 assert about not in model.prompt
             assert "[ann]: three" in model.prompt
 
+    async def test_opens_no_window_that_forgets_whether_its_talk_is_private(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, extraction_enabled=False) as world:
+            item: tuple[Kind, str, Sensitivity] = ("preference", "User prefers green tea.", "normal")
+            await knows(world, world.ann, item)
+            few = (await places(world))["few"]
+            await world.ann.send(few, "I prefer green tea")
+            await world.env.advance_time(10 * 3600)
+            assert "green tea" in await preview(world, few)
+            await world.ann.send_dm(f"!memory private {item[1]}")  # which may still be said where few read it
+            await world.settle()
+            await world.ann.send(few, "and biscuits")
+            assert "[ann]: I prefer green tea" in model.prompt
+
     async def test_takes_secrets_out_of_what_one_would_write(self, start: Start) -> None:
         async with start(Scripted()) as world:
             secret = "ghp_" + "a1B2" * 9
