@@ -57,6 +57,7 @@ class Refill:
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
         """Read what was said before a message, in a task; the one that runs, if there is one."""
+        window.place = place
         if window.refill is None:
             window.refill = asyncio.create_task(self._read(place, session_key, window, before))
         return window.refill
