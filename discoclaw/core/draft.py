@@ -18,6 +18,7 @@ output is only a request; the rules here decide:
   items does not remove what has one.
 - How the person settles a conflict (keep_old, use_new or both_valid) counts as stated.
 - Nothing said before the memory was erased is learned again.
+- For a person who wants to be asked (`Origin.asks`), what is inferred is proposed only; see `approval`.
 - Over the limit, the oldest deprecated items are removed first, then the oldest active ones.
 
 `draft_patch` applies what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
@@ -27,8 +28,9 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from discoclaw.core.bot_memory import is_bot_key
-from discoclaw.core.draft_events import EventDraft
 from discoclaw.core.draft_events import Origin as Origin  # part of this module's interface
+from discoclaw.core.draft_events import is_older
+from discoclaw.core.draft_pending import ProposalDraft
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import (
@@ -37,7 +39,6 @@ from discoclaw.core.item import (
     Item,
     Kind,
     Sensitivity,
-    Source,
     by_newest,
     check_kind,
     check_text,
@@ -58,11 +59,11 @@ RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 MOST_CONFIRMED = 5
 """Messages that an item is known to rest on, before further ones that say the same are not recorded."""
 
-Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "ignored"]
+Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "proposed", "ignored"]
 """What became of a requested change. "ignored": it rests on words that are too old to count."""
 
 
-class Draft(EventDraft):
+class Draft(ProposalDraft):
     """Requested changes of one subject's memory, as far as the rules allow them.
 
     `erased_at` is when (ms) the memory was last erased. `bot_memory`: it is the bot's own memory.
@@ -116,6 +117,9 @@ class Draft(EventDraft):
             item = self._new(kind, text, origin, tags, own)
             if origin.author == "inferred" and origin.said_at <= self._forgotten_at(item.id, given_id):
                 return item, "ignored"
+            if origin.asks:
+                own = replace(own, links=requested.links & self.items.keys())
+                return item, self.propose(replace(item, facets=own), origin)
             self.emit("add", item, item.to_json(), origin)
             for other in sorted(requested.links & self.items.keys()):
                 self.link(self.items[item.id], self.items[other], origin)
@@ -125,6 +129,8 @@ class Draft(EventDraft):
         overrides_person = origin.author == "inferred" and current.facets.author == "stated"
         if overrides_person and self._stands(current, origin):
             return current, self._dispute(current, text, level, origin)
+        if origin.asks:
+            return self.propose_change(current, text, tidy_tags(tags), level, marked, origin, requested)
         return self._change(current, text, tidy_tags(tags) or current.tags, level, marked, origin, requested)
 
     def confirm(self, item: Item, origin: Origin) -> None:
@@ -151,6 +157,8 @@ class Draft(EventDraft):
             # The reason becomes part of the question, and may be about something private.
             level = self._level(current.kind, origin.evidence, "normal", origin)
             return self._dispute(current, "", level, origin)
+        if origin.asks:
+            return self.propose(replace(current, status="deprecated"), origin)
         self.emit("modify", current, {"status": "deprecated"}, origin)
         return "updated"
 
@@ -307,7 +315,7 @@ class Draft(EventDraft):
 
     def _too_old(self, current: Item, origin: Origin) -> bool:
         """Whether inferred words are older than those the item is based on, or than the last erasure."""
-        older = origin.said_at <= self._erased_at or _older(origin.source, current.source)
+        older = origin.said_at <= self._erased_at or is_older(origin.source, current.source)
         return origin.author == "inferred" and older
 
     def _level(self, kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:
@@ -371,9 +379,3 @@ class Draft(EventDraft):
         origin = Origin("inferred", evidence=f"more than {self._max_items} items")
         for item in by_worth[:over]:
             self.remove(item, origin)
-
-
-def _older(words: Source, than: Source) -> bool:
-    """Whether a message is older than another, by their snowflakes. If either is unknown, it is not older."""
-    ids = words.message_id, than.message_id
-    return all(one.isdigit() for one in ids) and int(ids[0]) < int(ids[1])

@@ -24,6 +24,7 @@ class Origin:
     read. `evidence` is a short quote or reason. `dm_privacy` is the rule that decides what stays private.
     `asked`: a person asked for the change, although not they made it (a model's tool), or it keeps the item's
     author (an undo).
+    `asks`: the person wants to be asked before anything inferred is remembered.
     """
 
     author: Author
@@ -33,6 +34,7 @@ class Origin:
     evidence: str = ""
     dm_privacy: DmPrivacy = "balanced"
     asked: bool = False
+    asks: bool = False
 
 
 class EventDraft:
@@ -63,6 +65,7 @@ class EventDraft:
             forgotten=dict(fold.forgotten),
             sources=dict(fold.sources),
             taken_back=dict(fold.taken_back),
+            pending=fold.pending,
         )
 
     def commit(
@@ -148,9 +151,9 @@ class EventDraft:
         """Add one event about `item`, whose facets become the event's own fields.
 
         `body` has the item's fields that the event sets (see `view`). For events that change no field there
-        are `noted` (a conflict, a confirmation) and `link` (the other item's id; linked by "add", no longer
-        linked by "forget"). `parent` is the event this one continues, by default the last one about the item.
-        `taken`: the item is copied from another point of the history, and keeps its author and source.
+        are `noted` (a conflict, a confirmation, a proposal) and `link` (the other item's id; linked by "add",
+        no longer linked by "forget"). `parent` is the event this one continues, by default the last one about
+        the item. `taken`: the item is copied from another point of the history, and keeps author and source.
         """
         # Only a person's own change of an item makes it stated. A link or an observation claims nothing, and
         # what a model adds to a stated item leaves it stated.
@@ -158,9 +161,12 @@ class EventDraft:
         author = item.facets.author if keeps_author else "stated"
         if event_type == "forget" and link is None:
             author = origin.author  # the one who removed it, whoever said it
+        current = self.items.get(item.id)
+        if noted is not None and "proposal" in noted:
+            current = None  # a proposal says all of what would be
         ext: dict[str, Any] = {
             "item": {**body, "id": item.id},
-            "facets": {"author": author, **self._changed_facets(item)},
+            "facets": {"author": author, **_changed_facets(item, current)},
         }
         ext |= noted or {}
         if link is not None:
@@ -169,7 +175,8 @@ class EventDraft:
             ext["asked"] = True
         # Every event reads as a triple, so that a program that knows only the ledger design understands it.
         triple = ("user", body.get("kind", item.kind), body.get("text", item.text))
-        if item.facets.triple is not None and event_type in ("add", "modify") and link is None:
+        says = event_type in ("add", "modify") or "proposal" in ext
+        if item.facets.triple is not None and says and link is None:
             triple, ext["triple"] = item.facets.triple, True
         if link is not None:
             triple = ("user", "linked_to", link)
@@ -196,15 +203,21 @@ class EventDraft:
         facets = replace(item.facets, sensitivity=level)
         self.emit("observe", replace(item, facets=facets), {}, origin, noted={"conflict": dict(conflict)})
 
-    def _changed_facets(self, item: Item) -> dict[str, Any]:
-        """The key, category and links of an item, as far as they differ from what the view has."""
-        current = self.items.get(item.id)
-        known, facets = current.facets if current is not None else Facets(), item.facets
-        changed: dict[str, Any] = {}
-        if facets.key != known.key:
-            changed["key"] = facets.key
-        if facets.category != known.category:
-            changed["category"] = facets.category
-        if facets.links != known.links:
-            changed["links"] = sorted(facets.links)
-        return changed
+
+def _changed_facets(item: Item, current: Item | None) -> dict[str, Any]:
+    """The key, category and links of an item, as far as they differ from what it has now."""
+    known, facets = current.facets if current is not None else Facets(), item.facets
+    changed: dict[str, Any] = {}
+    if facets.key != known.key:
+        changed["key"] = facets.key
+    if facets.category != known.category:
+        changed["category"] = facets.category
+    if facets.links != known.links:
+        changed["links"] = sorted(facets.links)
+    return changed
+
+
+def is_older(words: Source, than: Source) -> bool:
+    """Whether a message is older than another, by their snowflakes. If either is unknown, it is not older."""
+    ids = words.message_id, than.message_id
+    return all(one.isdigit() for one in ids) and int(ids[0]) < int(ids[1])

@@ -41,7 +41,7 @@ def apply_patch(
             continue
         if outcome == "unchanged" and origin is not fallback:
             draft.confirm(item, origin)
-        if outcome != "ignored" and upsert.links:
+        if outcome not in ("ignored", "proposed") and upsert.links:
             linking.append((item, upsert, origin))
     for item, upsert, origin in linking:
         _link(draft, item, upsert.links[:MOST_LINKS], origin, refused)
@@ -61,12 +61,20 @@ def _apply_upsert(draft: Draft, upsert: Upsert, origin: Origin, refused: list[st
         tags=upsert.tags,
         given_id=upsert.id,
         marked=upsert.sensitivity,
-        facets=Facets(key=_key(draft, upsert.key, refused), category=category or "knowledge"),
+        facets=Facets(
+            key=_key(draft, upsert.key, refused),
+            category=category or "knowledge",
+            links=_proposed_links(draft, upsert, origin),
+        ),
     )
     if upsert.category == "core" and item.facets.category != "core":
         refused.append("only the person decides what is core; it is kept as knowledge")
     # A short-lived item may become knowledge. Knowledge never becomes short-lived: it would then expire.
-    if category == "knowledge" and outcome != "ignored" and item.facets.category == "conversation":
+    if (
+        category == "knowledge"
+        and outcome not in ("ignored", "proposed")
+        and item.facets.category == "conversation"
+    ):
         draft.classify(item, category, origin)
     return draft.items.get(item.id, item), outcome
 
@@ -102,6 +110,12 @@ def _link(draft: Draft, item: Item, names: Sequence[str], origin: Origin, refuse
             refused.append(f"there is no {collapse(scrub(name))[:60]!r} to link {item.id} with")
         else:
             draft.link(draft.items[item.id], other, origin)
+
+
+def _proposed_links(draft: Draft, upsert: Upsert, origin: Origin) -> frozenset[str]:
+    """What a proposal is to be linked with once the person agrees: it waits too, so no link is made now."""
+    names = upsert.links[:MOST_LINKS] if origin.asks else ()
+    return frozenset(item.id for name in names if (item := _linkable(draft, name, origin)) is not None)
 
 
 def _linkable(draft: Draft, name: str, origin: Origin) -> Item | None:

@@ -23,6 +23,8 @@ from discoclaw.core.draft import RESOLUTIONS, Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import History
+from discoclaw.core.merge_pending import answered, bring_pending
+from discoclaw.core.pending import Key
 from discoclaw.core.privacy import stricter
 from discoclaw.core.view import Conflict, View
 
@@ -177,6 +179,7 @@ def _bring(
             draft.set_item(change.item.id, change.after, **provenance)
     _pair_links(draft, context.origin)
     _bring_conflicts(draft, points, context.origin, _settled(history, points) if points.slots else set())
+    bring_pending(draft, points.base, points.ours, points.theirs, context.origin, _answered(history, points))
     if note is not None:
         for clash in clashes:
             _note(draft, clash, note, context.origin)
@@ -239,6 +242,19 @@ def _settled(history: History, points: _Points) -> set[tuple[str, str]]:
             if noted.get("settled") in RESOLUTIONS:
                 found.add((str(event.ext.get("item", {}).get("id")), str(noted.get("text", ""))))
     return found
+
+
+def _answered(history: History, points: _Points) -> set[Key]:
+    """What the person said yes or no to on our branch since theirs forked."""
+    return (
+        answered(
+            event
+            for one in history.ancestors(points.ours.head) - history.ancestors(points.theirs.head)
+            for event in history.commits[one].events
+        )
+        if points.slots
+        else set()
+    )
 
 
 def _bring_conflicts(

@@ -10,6 +10,7 @@ A view holds nothing that is not in the ledger, so it can be thrown away at any 
     ext["confirms"]  true, on `observe`: another message says the same as the item
     ext["conflict"]  on `observe`, {text, reason, other}: something contradicts the item, and the person has
                      to settle it; with `settled`, how it was settled
+    ext["proposal"]  on `observe`: what ext["item"] says waits for the person's yes; see `pending`
 
 An event without `ext` is a bare triple, as the ledger design has it; its item's text is made from the triple.
 `forget` removes the item from the view; `observe` changes no item.
@@ -32,6 +33,7 @@ from discoclaw.core.item import (
     tidy_tags,
     triple_text,
 )
+from discoclaw.core.pending import Pending, after_change, after_removal, is_proposal, noted, settled_as
 from discoclaw.core.privacy import may_show, stricter
 from discoclaw.core.taken_back import MOST, TakenBack, Withdrawal, sources_with, withdrawals
 from discoclaw.core.text import collapse, normalise, scrub
@@ -64,7 +66,8 @@ class View:
     its id and by the id that its last text would be given; older words must not bring it back under either.
     `sources`: by item id, the messages that its text rests on, oldest first. `taken_back`: what the person
     took back and did not say or bring back since (see `taken_back`), by item id and normalised text.
-    `head` is the newest commit, `updated_at` its time (ms), `commits` the length of the chain.
+    `head` is the newest commit, `updated_at` its time (ms), `commits` the length of the chain. `pending` is
+    what the person has not agreed to remember yet; nobody is shown it but the person, to be asked.
     """
 
     items: Mapping[str, Item] = field(default_factory=dict)
@@ -77,6 +80,7 @@ class View:
     head: str | None = None
     updated_at: int = 0
     commits: int = 0
+    pending: tuple[Pending, ...] = ()
     _visible: dict[bool, VisibleItems] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def visible(self, *, in_dm: bool) -> VisibleItems:
@@ -114,6 +118,7 @@ class Fold:
         self.forgotten = dict(start.forgotten)
         self.sources = dict(start.sources)
         self.taken_back = dict(start.taken_back)
+        self.pending = start.pending
 
     def apply(self, event: Event) -> None:
         """Apply one event. None is ever rejected; one about an item that is not here changes nothing.
@@ -125,6 +130,8 @@ class Fold:
             self.triples[event.id] = target
         if "link" in event.ext:
             self._link(event, target)
+        elif is_proposal(event):
+            self._propose(event, target)
         elif event.event_type == "observe":
             self._observe(event, target)
         elif event.event_type == "forget":
@@ -145,6 +152,7 @@ class Fold:
             head,
             updated_at,
             commits,
+            self.pending,
         )
 
     def _link(self, event: Event, target: str) -> None:
@@ -169,11 +177,19 @@ class Fold:
             reason, other = str(noted.get("reason", "")), str(noted.get("other", ""))
             self.conflicts.append(Conflict(target, text, reason, event.id, event.sensitivity, other))
 
+    def _propose(self, event: Event, target: str) -> None:
+        wanted = _added(event, target)
+        self.pending = noted(self.pending, event, wanted, self.items.get(target))
+        if settled_as(event) == "dropped" and wanted.active:  # as with `forget`, for what is proposed again
+            self.forgotten[item_id(wanted.kind, wanted.text)] = ms_of_iso(event.timestamp)
+
     def _forget(self, event: Event, target: str) -> None:
         gone = self.items.pop(target, None)
         if gone is not None and _wanted(event):
             self._take_back(gone, event)
         self.sources.pop(target, None)
+        if gone is not None and self.pending:
+            self.pending = after_removal(self.pending, gone, stated=_author(event) == "stated")
         if gone is not None and _author(event) == "stated":
             when = ms_of_iso(event.timestamp)
             # Under both ids: a model that learns the text again would derive the second one.
@@ -194,8 +210,13 @@ class Fold:
         self._rest(before, item, event)
         self.last_event[target] = event.id
         self.forgotten.pop(target, None)
-        if _author(event) == "stated" and {"text", "status"} & set(event.ext.get("item", ["text"])):
+        claimed = _author(event) == "stated" and bool(
+            {"text", "status"} & set(event.ext.get("item", ["text"]))
+        )
+        if claimed:
             self._settle(target)  # the person stated it anew, which settles what contradicted the old text
+        if self.pending:
+            self.pending = after_change(self.pending, self.items[target], stated=claimed)
         if not self.items[target].active:
             self._out(target)
 

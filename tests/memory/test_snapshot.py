@@ -17,6 +17,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit, Record, Ref, encode_line
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import KINDS, MANUAL, Facets, Item, Source
+from discoclaw.core.pending import Pending
 from discoclaw.core.taken_back import TakenBack
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
@@ -71,6 +72,7 @@ VIEW = st.builds(
     head=st.none() | TEXT,
     updated_at=TIMES,
     commits=st.integers(0, 10**6),
+    pending=st.lists(st.builds(Pending, TEXT, ITEM, TIMES), max_size=3).map(tuple),
 )
 BRANCH = st.builds(Branch, TEXT, st.none() | TEXT, TEXT, TIMES, st.none() | TEXT, st.booleans())
 BRANCHES = st.builds(
@@ -111,6 +113,7 @@ class TestItComesBackExactly:
                 Branch(MAIN),
                 RICH.conflicts[0],
                 RICH.taken_back["durable-3", "likes rum"],
+                RICH.pending[0],
             )
             for field in dataclasses.fields(value)  # type: ignore[arg-type]
             if field.compare  # what is computed from the others is not kept
@@ -130,6 +133,7 @@ RICH = View(
             "durable-3", "fact", "likes rum", 7, "drink", ("discord:1/4",), open_only=True
         )
     },
+    pending=(Pending("event", Item("durable-2", "fact", "likes cake", (), "active", MANUAL, 1, 2, FULL), 3),),
 )
 KNOWN_FIELDS = {
     *("size", "digest", "branches", "view"),
@@ -140,6 +144,7 @@ KNOWN_FIELDS = {
     *("name", "persona", "base", "metadata"),
     *("item_id", "reason", "event_id", "other_id"),
     *("sources", "taken_back", "at", "messages", "open_only"),
+    *("pending", "item"),
 }
 
 
@@ -175,7 +180,14 @@ class TestWhatCanNotBeUsedIsNone:
 
     @pytest.mark.parametrize(
         "value",
-        [7, [], {}, {"version": 2}, {"version": 1}, {"version": 1, "size": 1, "digest": "", "branches": []}],
+        [
+            7,
+            [],
+            {},
+            {"version": 3},
+            {"version": 4},
+            {"version": 1, "size": 1, "digest": "", "branches": []},
+        ],
         ids=["a number", "a list", "nothing", "another version", "no content", "a list of branches"],
     )
     def test_one_that_is_sealed_and_makes_no_sense(self, path: Path, value: object) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from discoclaw.core.history import Branch, Branches
 from discoclaw.core.item import Facets, Item, Source
+from discoclaw.core.pending import Pending
 from discoclaw.core.taken_back import TakenBack
 from discoclaw.core.text import normalise
 from discoclaw.core.view import Conflict, View
@@ -22,7 +23,7 @@ from discoclaw.memory.disk.files import write_atomic
 
 log = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,10 @@ def _branches(value: Mapping[str, Any]) -> Branches:
 def _view_to_json(view: View) -> dict[str, Any]:
     return {
         **{name: getattr(view, name) for name in (*_PLAIN, "sources")},
-        "items": [[item.to_json(), _facets_to_json(item.facets)] for item in view.items.values()],
+        "items": [_item_to_json(item) for item in view.items.values()],
         "conflicts": [asdict(conflict) for conflict in view.conflicts],
         "taken_back": [asdict(one) for one in view.taken_back.values()],
+        "pending": [[one.event_id, one.at, *_item_to_json(one.item)] for one in view.pending],
     }
 
 
@@ -95,8 +97,13 @@ def _view_from_json(value: Mapping[str, Any]) -> View:
         conflicts=tuple(Conflict(**conflict) for conflict in value["conflicts"]),
         sources={key: tuple(messages) for key, messages in value["sources"].items()},
         taken_back={(one.item_id, normalise(one.text)): one for one in taken},
+        pending=tuple(Pending(key, _item(*item), at) for key, at, *item in value["pending"]),
         **{name: value[name] for name in _PLAIN},
     )
+
+
+def _item_to_json(item: Item) -> list[dict[str, Any]]:
+    return [item.to_json(), _facets_to_json(item.facets)]
 
 
 def _facets_to_json(facets: Facets) -> dict[str, Any]:
