@@ -133,6 +133,8 @@ class Settings(BaseSettings):
     heartbeat_minutes: float = _env("DISCOCLAW_HEARTBEAT_MINUTES", 30.0, ge=0, le=10_080)
     personas: ChannelPersonas = _env("DISCOCLAW_CHANNEL_PERSONAS", Personas())
     receipts: bool = _env("DISCOCLAW_RECEIPTS", False)
+    asks_first: bool = _env("DISCOCLAW_MEMORY_APPROVAL", False)
+    pending_days: float = _env("DISCOCLAW_PENDING_DAYS", 14.0, ge=0, le=36_500)
 
     # Finding and forgetting knowledge
     recall_limit: int = _env("DISCOCLAW_RECALL_LIMIT", 5, ge=1, le=50)
@@ -204,7 +206,9 @@ class Settings(BaseSettings):
     def decay(self) -> Decay:
         """When items are removed from memory."""
         idle_days = self.knowledge_max_idle_days if self.knowledge_decay else 0
-        return Decay(self.hygiene_max_age_s, idle_days, self.knowledge_survival_chance)
+        return Decay(
+            self.hygiene_max_age_s, idle_days, self.knowledge_survival_chance, pending_days=self.pending_days
+        )
 
     @property
     def fade(self) -> Fade:

@@ -134,7 +134,7 @@ def build(
     disk = stores.used
     cursors = Cursors(disk.documents(CURSORS))
     memory = Memory(stores, clock=clock, max_items=settings.max_items, idle_ms=idle_ms, cursors=cursors)
-    choices = Choices(disk.documents(""), memory.changes)
+    choices = Choices(disk.documents(""), memory.changes, asks=settings.asks_first)
     consent = KnownConsent(choices, memory)
     basis = _Basis(memory, consent, clock, idle_ms)
     used = memory

@@ -45,9 +45,8 @@ class Chat(Feature):
         self.services = (Part(closing=client.close),)
         if not storage.remembers:
             return
-        if settings.receipts:
-            receipts = Receipts(client)
-            self._show(receipts, receipts)
+        receipts = Receipts(client, only_asks=not settings.receipts)
+        self._show(receipts, receipts)
         if settings.memory_channel is not None:
             mirror = Transparency(
                 client, settings.memory_channel, storage.memory, storage.summaries, storage.cursors

@@ -52,7 +52,11 @@ class Commanding(Feature):
         )
         commands = Commands(client, context, catalogue)
         client.presses = Presses(
-            context, owners=settings.owners, may_talk=client.access.may_talk, again=commands.again
+            context,
+            owners=settings.owners,
+            may_talk=client.access.may_talk,
+            again=commands.again,
+            pending_days=settings.pending_days,
         )
         forget_deleted(client, archive.archiving)
 

@@ -27,6 +27,7 @@ class OnDisk(Feature):
         "data_dir",
         "idle_s",
         "max_items",
+        "asks_first",
         "durable_enabled",
         "durable_dir",
         "summary_dir",

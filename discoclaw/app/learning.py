@@ -38,6 +38,7 @@ class Learning(Feature):
         "knowledge_decay",
         "knowledge_max_idle_days",
         "knowledge_survival_chance",
+        "pending_days",
     )
 
     def __init__(self, basics: Basics, disk: OnDisk, models: Models, archive: Archived) -> None:
@@ -104,6 +105,7 @@ class Learning(Feature):
                 personas=settings.personas,
                 consent=storage.consent,
                 traits=Traits(storage.used, settings.owners),
+                asks_first=storage.people.choices.asks_first,
             )
 
         def learned(user_id: str) -> None:

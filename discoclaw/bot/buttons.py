@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, cast
 
 import discord
 
-from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_slow
+from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, Page, sentence, told_if_slow
 from discoclaw.bot.asked import STAMP, Asked, stamp
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.errors import discord_errors
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 NOT_YOURS = "These buttons are for somebody else."
 
-_USER = r"(?P<user>\d{1,20})"
-_BRANCH = r"(?P<branch>[^:]{1,40})"
+USER = r"(?P<user>\d{1,20})"
+BRANCH = r"(?P<branch>[^:]{1,40})"
 _VERB = rf"(?P<verb>{'|'.join(naming.ACTS)})"
 
 # ---------------------------------------------------------------------- the buttons
 
 
-class _Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
+class Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
     """What all have in common. `user` is the one person who may press."""
 
     needs: ClassVar[tuple[Need, ...]] = ("memory",)
@@ -49,8 +49,12 @@ class _Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
         self.known = found.groupdict()
 
     @abstractmethod
-    async def do(self, presses: Presses, press: Press) -> str:
+    async def do(self, presses: Presses, press: Press) -> str | Page:
         """Do it, and say what the message says then. Raises Refused and MemoryFault."""
+
+    async def show(self, press: Press, outcome: str | Page) -> None:
+        """Show what came of it: the message says so."""
+        await _become(press, outcome)
 
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
         try:
@@ -66,25 +70,25 @@ class _Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
     async def _answer(self, press: Press) -> None:
         presses = cast(Presses, press.client.presses)
         if not await presses.may_talk(press.user, press.guild):
-            await _whisper(press, NOT_ALLOWED)
+            await whisper(press, NOT_ALLOWED)
             return
         try:
             presses.require(*self.needs)
-            text = await told_if_slow(self.do(presses, press), lambda: _whisper(press, SLOW))
+            outcome = await told_if_slow(self.do(presses, press), lambda: whisper(press, SLOW))
         except Refused as refusal:
             await _settle_down(press)
-            await _whisper(press, sentence(refusal))
+            await whisper(press, sentence(refusal))
         except MemoryFault as fault:
             log.warning("a pressed button changed nothing: %s", fault)
-            await _whisper(press, FAILED)
+            await whisper(press, FAILED)
         except Exception:  # a named edge: nobody waits for an answer that never comes
             log.exception("a pressed button failed")
-            await _whisper(press, FAILED)
+            await whisper(press, FAILED)
         else:
-            await _become(press, text)
+            await self.show(press, outcome)
 
 
-class _Button(_Control, template=r"(?!)"):
+class PersonalButton(Control, template=r"(?!)"):
     """A button."""
 
     style: ClassVar[discord.ButtonStyle] = discord.ButtonStyle.secondary
@@ -103,8 +107,9 @@ class _Button(_Control, template=r"(?!)"):
         return cls(match[0])
 
 
-async def _become(press: Press, text: str) -> None:
+async def _become(press: Press, outcome: str | Page) -> None:
     """The message says what came of it; one that was deleted meanwhile is said again."""
+    page = outcome if isinstance(outcome, Page) else Page(outcome)
     begun = False
 
     async def send(**message: Any) -> None:
@@ -115,13 +120,13 @@ async def _become(press: Press, text: str) -> None:
             return
         if file := message.pop("file", None):
             message["attachments"] = [file]
-        await press.edit_original_response(view=None, **message)
+        await press.edit_original_response(view=page.view, **message)
         begun = True
 
     try:
-        await send_pieces(send, text, name="memory.md")
+        await send_pieces(send, page.text, name="memory.md")
     except ChatGone:
-        await _whisper(press, text)
+        await whisper(press, page)
 
 
 async def _settle_down(press: Press) -> None:
@@ -133,14 +138,17 @@ async def _settle_down(press: Press) -> None:
         log.info("the buttons of a message stay: %s", error)
 
 
-async def _whisper(press: Press, text: str) -> None:
+async def whisper(press: Press, outcome: str | Page) -> None:
+    """Say something to the person who pressed, and to nobody else."""
+    page = outcome if isinstance(outcome, Page) else Page(outcome)
+    more: dict[str, Any] = {} if page.view is None else {"view": page.view}
     with discord_errors():
-        await press.followup.send(clip(text, 2000), ephemeral=True, allowed_mentions=SILENT)
+        await press.followup.send(clip(page.text, 2000), ephemeral=True, allowed_mentions=SILENT, **more)
 
 
 class SettleButton(
-    _Button,
-    template=rf"settle:{_USER}:(?P<event>[0-9a-f]{{16}}):(?P<how>keep_old|use_new|both_valid):{_BRANCH}",
+    PersonalButton,
+    template=rf"settle:{USER}:(?P<event>[0-9a-f]{{16}}):(?P<how>keep_old|use_new|both_valid):{BRANCH}",
 ):
     """Says which side of a conflict holds."""
 
@@ -149,21 +157,21 @@ class SettleButton(
         return await presses.settle(press, self.known["event"], how, self.known["branch"])
 
 
-class UndoButton(_Button, template=rf"undo:{_USER}:(?P<commit>[0-9a-f]{{16}}):{_BRANCH}"):
+class UndoButton(PersonalButton, template=rf"undo:{USER}:(?P<commit>[0-9a-f]{{16}}):{BRANCH}"):
     """Takes one commit back."""
 
     async def do(self, presses: Presses, press: Press) -> str:
         return await presses.undo(press, self.known["commit"], self.known["branch"])
 
 
-class SwitchButton(_Button, template=rf"switch:{_USER}:{_BRANCH}"):
+class SwitchButton(PersonalButton, template=rf"switch:{USER}:{BRANCH}"):
     """Switches to a persona."""
 
     async def do(self, presses: Presses, press: Press) -> str:
         return await presses.switch(press, self.known["branch"])
 
 
-class HatchButton(_Button, template=rf"hatch:{_USER}"):
+class HatchButton(PersonalButton, template=rf"hatch:{USER}"):
     """Begins the interview that gives us a personality."""
 
     needs = ()
@@ -172,14 +180,14 @@ class HatchButton(_Button, template=rf"hatch:{_USER}"):
         return await presses.hatch(press)
 
 
-class EraseButton(_Button, template=rf"erase:{_USER}:(?P<target>\d{{1,20}})"):
+class EraseButton(PersonalButton, template=rf"erase:{USER}:(?P<target>\d{{1,20}})"):
     """Erases everything."""
 
     async def do(self, presses: Presses, press: Press) -> str:
         return await presses.erase(press, self.known["target"])
 
 
-class KeepButton(_Button, template=rf"keep:{_USER}"):
+class KeepButton(PersonalButton, template=rf"keep:{USER}"):
     """Leaves everything as it is."""
 
     needs = ()
@@ -188,14 +196,14 @@ class KeepButton(_Button, template=rf"keep:{_USER}"):
         return "I erased nothing."
 
 
-class ActButton(_Button, template=rf"act:{_USER}:{_VERB}:(?P<item>{STAMP}):{_BRANCH}"):
+class ActButton(PersonalButton, template=rf"act:{USER}:{_VERB}:(?P<item>{STAMP}):{BRANCH}"):
     """Carries a command out for the one memory it asked about."""
 
     async def do(self, presses: Presses, press: Press) -> str:
         return await _again(presses, press, self.known, self.known["item"])
 
 
-class MemoryMenu(_Control, template=rf"pick:{_USER}:{_VERB}:{_BRANCH}"):
+class MemoryMenu(Control, template=rf"pick:{USER}:{_VERB}:{BRANCH}"):
     """Carries a command out for the memory that is chosen."""
 
     def __init__(self, custom_id: str, menu: discord.ui.Select[Any]) -> None:
@@ -212,7 +220,7 @@ class MemoryMenu(_Control, template=rf"pick:{_USER}:{_VERB}:{_BRANCH}"):
         return await _again(presses, press, self.known, self.item.values[0])
 
 
-class LeaveButton(_Button, template=rf"leave:{_USER}"):
+class LeaveButton(PersonalButton, template=rf"leave:{USER}"):
     """Leaves a memory as it is."""
 
     needs = ()
@@ -228,7 +236,7 @@ async def _again(presses: Presses, press: Press, known: Mapping[str, str], item:
     return await presses.again(press, Asked(known["verb"], item, known["branch"], text))
 
 
-ALL: tuple[type[_Control], ...] = (
+ALL: tuple[type[Control], ...] = (
     SettleButton,
     UndoButton,
     SwitchButton,
@@ -257,7 +265,7 @@ def settle_view(user_id: str, conflict: Conflict, branch: str) -> discord.ui.Vie
         if conflict.text
         else [("keep_old", "Still true", None), ("use_new", "Forget it", red)]
     )
-    return _view(
+    return lasting(
         *(
             SettleButton(f"settle:{user_id}:{conflict.event_id}:{how}:{branch}", label, style)
             for how, label, style in answers
@@ -266,19 +274,19 @@ def settle_view(user_id: str, conflict: Conflict, branch: str) -> discord.ui.Vie
 
 
 def undo_view(user_id: str, commit: str, branch: str) -> discord.ui.View:
-    return _view(UndoButton(f"undo:{user_id}:{commit}:{branch}", "Undo"))
+    return lasting(UndoButton(f"undo:{user_id}:{commit}:{branch}", "Undo"))
 
 
 def switch_view(user_id: str, branch: str) -> discord.ui.View:
-    return _view(SwitchButton(f"switch:{user_id}:{branch}", f"Switch to {branch}"))
+    return lasting(SwitchButton(f"switch:{user_id}:{branch}", f"Switch to {branch}"))
 
 
 def hatch_view(user_id: str) -> discord.ui.View:
-    return _view(HatchButton(f"hatch:{user_id}", "Start the interview"))
+    return lasting(HatchButton(f"hatch:{user_id}", "Start the interview"))
 
 
 def erase_view(asker: str, target: str) -> discord.ui.View:
-    return _view(
+    return lasting(
         EraseButton(f"erase:{asker}:{target}", "Erase everything", discord.ButtonStyle.danger),
         KeepButton(f"keep:{asker}", "Keep everything"),
     )
@@ -288,7 +296,7 @@ def one_view(user_id: str, verb: str, item: Item, branch: str) -> discord.ui.Vie
     """Yes or no to a question about one memory."""
     act = naming.ACTS[verb]
     style = discord.ButtonStyle.danger if act.harmful else discord.ButtonStyle.primary
-    return _view(
+    return lasting(
         ActButton(f"act:{user_id}:{verb}:{stamp(item)}:{branch}", act.yes, style),
         LeaveButton(f"leave:{user_id}", act.no),
     )
@@ -305,10 +313,11 @@ def menu_view(user_id: str, verb: str, items: Sequence[Item], branch: str) -> di
     menu: discord.ui.Select[Any] = discord.ui.Select(
         custom_id=custom_id, placeholder=naming.ACTS[verb].which, options=options
     )
-    return _view(MemoryMenu(custom_id, menu), LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE))
+    return lasting(MemoryMenu(custom_id, menu), LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE))
 
 
-def _view(*buttons: _Control) -> discord.ui.View:
+def lasting(*buttons: Control) -> discord.ui.View:
+    """What stands below a message, for as long as the message stands."""
     # It never times out: a view that ends takes its buttons' registration with it, for all messages.
     view = discord.ui.View(timeout=None)
     for button in buttons:

@@ -14,7 +14,7 @@ from typing import cast
 import discord
 from discord.ext import commands
 
-from discoclaw.bot import buttons, gateway, wire
+from discoclaw.bot import buttons, gateway, proposals, wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.answer import Answer
 from discoclaw.bot.errors import discord_errors
@@ -73,7 +73,7 @@ class DiscoClaw(commands.Bot):
         self._faults.bad(event_method, sys.exc_info()[1], ours=True)
 
     async def setup_hook(self) -> None:
-        self.add_dynamic_items(*buttons.ALL)
+        self.add_dynamic_items(*buttons.ALL, *proposals.ALL)
         for hook in self.setup_hooks:
             await hook()
 

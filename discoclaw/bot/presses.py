@@ -3,21 +3,26 @@
 Every press returns what the message then says, or raises Refused or MemoryFault.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import OPTED_OUT
+from discoclaw.bot.answers import OPTED_OUT, sentence
 from discoclaw.bot.asked import Asked
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.texts import memory as texts
+from discoclaw.bot.texts import pending
 from discoclaw.bot.texts.markup import NOTE, name
+from discoclaw.core.approval import AlreadySettled
 from discoclaw.core.draft import Origin, Resolution
 from discoclaw.core.errors import Refused
+from discoclaw.core.item import Item
+from discoclaw.core.pending import Key, is_proposal, key_of_event
 from discoclaw.core.subject import user_subject
+from discoclaw.core.view import View
 from discoclaw.memory.subjects import verbs
 
 DONE_ALREADY = "that is done already"
@@ -29,7 +34,8 @@ Press = discord.Interaction[Any]
 class Presses:
     """The things that buttons do. `may_talk` is the allowlist, `owners` are user ids.
 
-    `again` carries out the command that asked which memory is meant.
+    `again` carries out the command that asked which memory is meant. `pending_days`: what waits for a yes
+    lapses after so long.
     """
 
     def __init__(
@@ -39,7 +45,9 @@ class Presses:
         owners: frozenset[str],
         may_talk: Callable[..., Awaitable[bool]],
         again: Callable[[Press, Asked], Awaitable[str]],
+        pending_days: float = 0,
     ) -> None:
+        self.pending_days = pending_days
         self._context = context
         self._owners = owners
         self.may_talk = may_talk
@@ -88,6 +96,40 @@ class Presses:
             left = "; what has changed since stays" if done.clashes else ""
             return f"{NOTE}taken back{left}"
         raise Refused("it has changed since, so it stays" if done.clashes else DONE_ALREADY)
+
+    async def answer(self, press: Press, commit: str, branch: str, *, yes: bool) -> str:
+        """The person says yes or no to all that one change proposed."""
+        history = await self._context.store.history(user_subject(str(press.user.id)))
+        if commit not in history.commits or branch not in history.branches.all:
+            raise Refused(GONE)
+        asked = {key_of_event(event) for event in history.commits[commit].events if is_proposal(event)}
+        items = await self._answer(press, asked, branch, yes=yes)
+        return pending.answered(items, yes=yes, in_private=press.guild_id is None)
+
+    async def pick(self, press: Press, chosen: Collection[str], branch: str, *, yes: bool) -> str:
+        """The person says yes or no to what was proposed by these events. Returns a note about that."""
+        view = await self.waiting(press, branch)
+        asked = {one.key for one in view.pending if one.event_id in chosen}
+        try:
+            return pending.counted(len(await self._answer(press, asked, branch, yes=yes)), yes=yes)
+        except AlreadySettled as settled:  # the menu stays: it shows what is left
+            return sentence(settled)
+
+    async def waiting(self, press: Press, branch: str) -> View:
+        """The view with what is pending. Raises Refused if its persona is gone."""
+        store, subject = self._context.store, user_subject(str(press.user.id))
+        if branch not in (await store.branches(subject)).all:
+            raise Refused(GONE)
+        return await store.view(subject, branch)
+
+    async def _answer(self, press: Press, asked: Collection[Key], branch: str, *, yes: bool) -> list[Item]:
+        if yes and self._context.choices.opted_out(str(press.user.id)):
+            raise Refused(OPTED_OUT)
+        subject = user_subject(str(press.user.id))
+        why = {"by": "button", "at": _at(press)}
+        return await verbs.answer(
+            self._context.store, subject, asked, self._origin(press), yes=yes, branch=branch, **why
+        )
 
     async def switch(self, press: Press, branch: str) -> str:
         """The current persona becomes the one that was proposed."""

@@ -1,4 +1,5 @@
 """Receipts: a small silent line wherever something was learned from talk, with a button to take it back.
+What waits for the person's yes is asked about in the same way, whether receipts are on or not.
 
 Told of each commit; sends from tasks of its own, so that neither the writer nor a reply waits. What fails is
 a line in the log and nothing more. What is private is not quoted outside the person's DMs.
@@ -14,10 +15,12 @@ from discoclaw.bot.buttons import undo_view
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.proposals import answer_view
 from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
+from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.subject import user_of
 from discoclaw.memory.changes import Listener
 from discoclaw.show.words import line
@@ -25,16 +28,19 @@ from discoclaw.show.words import line
 log = logging.getLogger(__name__)
 
 MOST_LINES = 3
+MOST_ASKED = 6
+"""Questions in one message; of more, or of what is private here, the menu shows each in full."""
 LONGEST = 200
 """Of one item, in UTF-16 units."""
 SECRET = "something private"
 
 
 class Receipts(Listener):
-    """Sends receipts with `client`. It is to be a listener of the memory."""
+    """Sends receipts with `client`, or (`only_asks`) only questions. It is to be a listener of the memory."""
 
-    def __init__(self, client: discord.Client) -> None:
+    def __init__(self, client: discord.Client, *, only_asks: bool = False) -> None:
         self._client = client
+        self._only_asks = only_asks
         self._tasks: set[asyncio.Task[None]] = set()
 
     def committed(self, subject: str, commit: Commit) -> None:
@@ -43,7 +49,7 @@ class Receipts(Listener):
         if user_id is None or not (by == "extraction" or str(by).startswith("memory_")):
             return
         source = _newest(commit)
-        if source is None:
+        if source is None or (self._only_asks and not any(map(_is_asked, commit.events))):
             return
         task = asyncio.create_task(self._send(user_id, commit, source), name="receipt")
         self._tasks.add(task)
@@ -70,25 +76,38 @@ class Receipts(Listener):
                 channel = known or await self._client.fetch_channel(int(source.channel_id))
                 if not isinstance(channel, discord.abc.Messageable):
                     raise ChatGone(f"{source.channel_id} takes no messages")
-                text = receipt(commit, in_dm=isinstance(channel, discord.DMChannel))
-                if text:
-                    await channel.send(
-                        text,
-                        view=undo_view(user_id, commit.id, commit.branch),
-                        silent=True,
-                        allowed_mentions=SILENT,
-                    )
+                in_dm = isinstance(channel, discord.DMChannel)
+                for text, view in self._messages(user_id, commit, in_dm=in_dm):
+                    await channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
         except ChatError as error:
             log.info("a receipt could not be sent: %s", error)
         except Exception:  # a named edge: nobody awaits this task, and memory goes on
             log.exception("a receipt could not be sent")
 
+    def _messages(
+        self, user_id: str, commit: Commit, *, in_dm: bool
+    ) -> Iterator[tuple[str, discord.ui.View]]:
+        """What was done, and what is asked, with its buttons."""
+        if not self._only_asks and (done := receipt(commit, in_dm=in_dm)):
+            yield done, undo_view(user_id, commit.id, commit.branch)
+        asked = [event for event in commit.events if _is_asked(event)]
+        if asked:
+            lines = [f"{_question(event)}: {_quoted(event, in_dm=in_dm)}" for event in asked]
+            whole = len(asked) <= MOST_ASKED and all(_is_open(event, in_dm=in_dm) for event in asked)
+            several = len(asked) > 1
+            buttons = answer_view(user_id, commit.id, commit.branch, whole=whole, several=several)
+            yield _small(lines, MOST_ASKED), buttons
+
 
 def receipt(commit: Commit, *, in_dm: bool) -> str:
     """What a commit did, in small print, one line for each item; "" when it changed no item."""
-    lines = list(_lines(commit, in_dm=in_dm))
-    if (more := len(lines) - MOST_LINES) > 0:
-        lines[MOST_LINES:] = [f"+{more} more"]
+    return _small(list(_lines(commit, in_dm=in_dm)), MOST_LINES)
+
+
+def _small(lines: list[str], most: int) -> str:
+    """Lines in small print, at most so many."""
+    if (more := len(lines) - most) > 0:
+        lines[most:] = [f"+{more} more"]
     return "\n".join(NOTE + line_ for line_ in lines)
 
 
@@ -96,8 +115,27 @@ def _lines(commit: Commit, *, in_dm: bool) -> Iterator[str]:
     for event in commit.events:
         verb = _verb(event)
         if verb is not None:
-            open_ = event.sensitivity == "normal" or (in_dm and event.sensitivity == "private")
-            yield f"{verb}: {line(_text(event), LONGEST) if open_ else SECRET}"
+            yield f"{verb}: {_quoted(event, in_dm=in_dm)}"
+
+
+def _quoted(event: Event, *, in_dm: bool) -> str:
+    return line(_text(event), LONGEST) if _is_open(event, in_dm=in_dm) else SECRET
+
+
+def _is_open(event: Event, *, in_dm: bool) -> bool:
+    return event.sensitivity == "normal" or (in_dm and event.sensitivity == "private")
+
+
+def _is_asked(event: Event) -> bool:
+    """Whether an event proposes something, which waits for a yes."""
+    return is_proposal(event) and not settled_as(event)
+
+
+def _question(event: Event) -> str:
+    if event.ext["item"].get("status") == "deprecated":
+        return "may I forget"
+    changes = event.parent_id is not None  # what is new continues no other event
+    return "may I correct what I remember to" if changes else "may I remember"
 
 
 def _verb(event: Event) -> str | None:

@@ -11,19 +11,24 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
 
-SETTLED = "that is settled already, or has lapsed"
+
+class AlreadySettled(Refused):
+    """What is answered is not pending any more."""
+
+    def __init__(self) -> None:
+        super().__init__("that is settled already, or has lapsed")
 
 
 def open_now(draft: Draft, pending: Pending) -> Pending:
-    """The same proposal as the draft has it now. Raises Refused if it is settled."""
+    """The same proposal as the draft has it now. Raises AlreadySettled if it is settled."""
     for one in draft.view.pending:
         if one.key == pending.key:
             return one
-    raise Refused(SETTLED)
+    raise AlreadySettled
 
 
 def keep(draft: Draft, pending: Pending, origin: Origin) -> Item:
-    """The person agrees: do what is proposed. Returns the item. Raises Refused if that was settled."""
+    """The person agrees: do what is proposed. Returns the item. Raises AlreadySettled if that was settled."""
     item = open_now(draft, pending).item
     draft.note_proposal(item, origin, "kept", parent=pending.event_id)
     # Where it was said decided how private it is, not where the person answers.
@@ -45,7 +50,7 @@ def keep(draft: Draft, pending: Pending, origin: Origin) -> Item:
 
 
 def drop(draft: Draft, pending: Pending, origin: Origin) -> Item:
-    """The person disagrees. Returns what was proposed. Raises Refused if that was settled."""
+    """The person disagrees. Returns what was proposed. Raises AlreadySettled if that was settled."""
     item = open_now(draft, pending).item
     draft.note_proposal(item, origin, "dropped", parent=pending.event_id)
     current = draft.items.get(item.id)

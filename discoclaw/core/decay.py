@@ -24,12 +24,13 @@ class Decay:
 
     `max_age_s`: short-lived items expire this long after they were last written. `max_idle_days`: knowledge
     that was neither stored nor found for longer is removed, except for a random share `survival_chance`
-    (0 to 1) of it.
+    (0 to 1) of it. `pending_days`: what waits for the person's yes lapses after so long.
     """
 
     max_age_s: int = 604_800
     max_idle_days: float = 0
     survival_chance: float = 0.05
+    pending_days: float = 0
 
 
 def recency(age_s: float, half_life_s: float) -> float:

@@ -60,7 +60,10 @@ Answer with JSON only: {"upserts": [{"id": null, "kind": "…", "text": "…", "
 
 
 class FactsLoop:
-    """Extracts one person's durable items from all their unseen messages, as far as they consent."""
+    """Extracts one person's durable items from all their unseen messages, as far as they consent.
+
+    `asks_first` tells whether a person (user id) wants to be asked before something is remembered.
+    """
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class FactsLoop:
         personas: Personas | None = None,
         consent: Consent = UNLIMITED,
         traits: Traits | None = None,
+        asks_first: Callable[[str], bool] = lambda user_id: False,
     ) -> None:
         self._traits = traits or Traits(memory, owners=())
         self._model = model
@@ -80,6 +84,7 @@ class FactsLoop:
         self._dm_privacy = dm_privacy
         self._personas = personas or Personas()
         self._consent = consent
+        self._asks_first = asks_first
 
     def hears(self, said: Said) -> bool:
         """Whether a message is to wait for extraction."""
@@ -114,7 +119,7 @@ class FactsLoop:
             max_tokens=MAX_TOKENS,
         )
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at)
-        await self._learn(subject, branch, patch, batch, unwanted)
+        await self._learn(user_id, branch, patch, batch, unwanted)
         if traits_welcome:
             ids = [heard.said.id for heard in batch]
             await self._traits.learn(user_id, patch, self._origin(batch[-1]), ids, lambda: not unwanted())
@@ -146,11 +151,12 @@ class FactsLoop:
         return "" if agreed else "they have opted out meanwhile"
 
     async def _learn(
-        self, subject: str, branch: str, patch: Patch, batch: Sequence[Heard], unwanted: Callable[[], str]
+        self, user_id: str, branch: str, patch: Patch, batch: Sequence[Heard], unwanted: Callable[[], str]
     ) -> None:
         """Let core decide about the model's proposals, in one commit. Raises MemoryFault."""
-        origins = {(heard.place.channel_id, heard.said.id): self._origin(heard) for heard in batch}
-        fallback = self._origin(batch[-1])  # for a proposal that names none of the messages
+        subject, asks = user_subject(user_id), self._asks_first(user_id)
+        origins = {(heard.place.channel_id, heard.said.id): self._origin(heard, asks=asks) for heard in batch}
+        fallback = self._origin(batch[-1], asks=asks)  # for a proposal that names none of the messages
 
         def learn(draft: Draft) -> list[str]:
             why = unwanted()
@@ -186,7 +192,7 @@ class FactsLoop:
         """The persona a message was addressed to: the place's, or else the person's at that time."""
         return self._personas.of(heard.place) or branches.head_at(heard.said.sent_at)
 
-    def _origin(self, heard: Heard) -> Origin:
+    def _origin(self, heard: Heard, *, asks: bool = False) -> Origin:
         return Origin(
             "inferred",
             Source("discord", heard.place.channel_id, heard.said.id),
@@ -194,6 +200,7 @@ class FactsLoop:
             private=heard.place.private,
             evidence=clip(collapse(strip_memory_context(heard.said.text)), 200),
             dm_privacy=self._dm_privacy,
+            asks=asks,
         )
 
 

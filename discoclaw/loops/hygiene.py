@@ -1,4 +1,5 @@
-"""Hygiene: removes what has expired from memory: short-lived items, and knowledge that nobody uses.
+"""Hygiene: removes what has expired from memory: short-lived items, knowledge that nobody uses, and what has
+waited for its person's yes for too long.
 
 Needs no model. The removals on a branch are one commit that gives the reason; the items stay in the history,
 and an undo brings them back. Random decisions are made only once: the commit also lists the items that
@@ -21,6 +22,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
+from discoclaw.core.pending import Pending, lapsed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
@@ -46,12 +48,16 @@ async def _nothing_to_purge(now_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Removed: archive `entries`, short-lived items (`conversation`), `idle` items, log `lines`."""
+    """Removed: archive `entries`, short-lived items (`conversation`), `idle` items, log `lines`.
+
+    `lapsed` counts what was waiting for its person's yes.
+    """
 
     entries: int = 0
     conversation: int = 0
     idle: int = 0
     lines: int = 0
+    lapsed: int = 0
 
     def __add__(self, other: "Expired") -> "Expired":
         return Expired(
@@ -59,6 +65,7 @@ class Expired:
             self.conversation + other.conversation,
             self.idle + other.idle,
             self.lines + other.lines,
+            self.lapsed + other.lapsed,
         )
 
 
@@ -119,10 +126,11 @@ class Hygiene:
             await self._access.flush()
         if total != Expired():
             log.info(
-                "hygiene: %d entries, %d things of the day and %d idle items left%s",
+                "hygiene: %d entries, %d things of the day and %d idle items left, %d proposals lapsed%s",
                 total.entries,
                 total.conversation,
                 total.idle,
+                total.lapsed,
                 f", and {total.lines} lines of a log" if total.lines else "",
             )
         return total
@@ -213,8 +221,8 @@ class Hygiene:
     async def _branch(self, subject: str, name: str, now: int) -> _Outcome:
         """Check one branch. Its history is read only if its items and their times of use require that."""
         memory, access = self._memory, self._access
-        items, accessed = (await memory.view(subject, name)).items.values(), access.of(subject)
-        when = due(items, accessed, {}, self._rules)
+        view, accessed = await memory.view(subject, name), access.of(subject)
+        when = _earlier(due(view.items.values(), accessed, {}, self._rules), self._lapses_at(view.pending))
         if when is None or now <= when:
             return _Outcome(due=when)
         outcome = await memory.act(subject, partial(self._decide, name, accessed, now))
@@ -240,6 +248,9 @@ class Hygiene:
             survival_chance=rules.survival_chance,
             roll=self._roll,
         )
+        late = lapsed(draft.view.pending, now, rules.pending_days)
+        for one in late:
+            draft.note_proposal(one.item, _because(now, "nobody answered"), "lapsed", parent=one.event_id)
         for item in old:
             age = (now - last_use(item, written)) // DAY_MS
             draft.remove(item, _because(now, f"it was of the day, {_days(age)} ago"))
@@ -247,7 +258,7 @@ class Hygiene:
             draft.remove(item, _because(now, _idle_for(item, used, now)))
         for item in survivors:
             draft.note(item, _because(now, f"{_idle_for(item, used, now)}, kept by chance"))
-        purged = Expired(conversation=len(old), idle=len(lost))
+        purged = Expired(conversation=len(old), idle=len(lost), lapsed=len(late))
         commit = draft.commit(
             _message(rules, purged, len(survivors)),
             branch=branch.name,
@@ -257,8 +268,18 @@ class Hygiene:
         stayed = {**written, **used, **{item.id: now for item in survivors}}
         left = list(draft.items.values())
         known = {key: written[key] for key in draft.items if written.get(key, 0) > accessed.get(key, 0)}
-        outcome = _Outcome(purged, due(left, stayed, written, rules), known)
+        when = _earlier(due(left, stayed, written, rules), self._lapses_at(draft.view.pending))
+        outcome = _Outcome(purged, when, known)
         return ([commit] if commit is not None else []), outcome
+
+    def _lapses_at(self, pending: Sequence[Pending]) -> int | None:
+        """When (ms) the first of these lapses; None if none ever does."""
+        wait = int(self._rules.pending_days * DAY_MS)
+        return min((one.at + wait for one in pending), default=None) if wait > 0 else None
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    return min((time for time in (one, other) if time is not None), default=None)
 
 
 def _written(chain: Sequence[Commit]) -> dict[str, int]:
@@ -291,8 +312,9 @@ def _message(rules: Decay, purged: Expired, survivors: int) -> str:
         *([f"{purged.conversation} of the day"] if purged.conversation else []),
         *([f"{purged.idle} idle for over {rules.max_idle_days:g} days"] if purged.idle else []),
     ]
+    late = f"{purged.lapsed} unanswered" if purged.lapsed else ""
     kept = f"{survivors} idle kept by chance" if survivors else ""
-    return "hygiene: " + ", ".join(filter(None, [f"{' and '.join(parts)} left" if parts else "", kept]))
+    return "hygiene: " + ", ".join(filter(None, [f"{' and '.join(parts)} left" if parts else "", late, kept]))
 
 
 def _cursor(subject: str) -> str:

@@ -1,10 +1,11 @@
 """One event of a history as text, and whether that may be shown where it is read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from discoclaw.core.event import Event
+from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import History
 from discoclaw.core.item import KINDS, Sensitivity, triple_text
+from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.view import Fold
 from discoclaw.show.words import PRIVATE, quoted, short, word
 
@@ -14,10 +15,14 @@ STATUS = {"deprecated": "forgotten"}
 
 
 class Secrets:
-    """Which item an event is about, and whether its words may be shown here."""
+    """Which item an event is about, and whether its words may be shown here.
 
-    def __init__(self, history: History, *, in_private: bool) -> None:
+    Without `proposals`, what waits for the person's yes, or waited for it, is not mentioned at all.
+    """
+
+    def __init__(self, history: History, *, in_private: bool, proposals: bool = True) -> None:
         self._in_private = in_private
+        self._proposals = proposals
         self._bare = _targets_of_bare(history)
         last: dict[tuple[str, str], Sensitivity] = {}
         for commit in history.commits.values():
@@ -33,6 +38,10 @@ class Secrets:
         if isinstance(item_id, str):
             return item_id
         return self._bare.get(event.id) or self._bare.get(event.parent_id or "", "-")
+
+    def mentioned(self, commit: Commit) -> Sequence[Event]:
+        """The events of a commit that are mentioned."""
+        return [event for event in commit.events if self._proposals or not is_proposal(event)]
 
     def open(self, event: Event) -> bool:
         """Whether an event's text may be shown."""
@@ -81,6 +90,9 @@ def _words(event: Event) -> str:
         text = noted.get("text")
         other = quoted(text) if isinstance(text, str) and text else "it no longer holds"
         return f"settled, {word(noted['settled'])}: {other}" if "settled" in noted else f"against it: {other}"
+    if is_proposal(event):
+        how = settled_as(event)
+        return f"{f'{word(how)}, no longer waiting' if how else 'waits for a yes'}: {quoted(text_of(event))}"
     return quoted(text_of(event))
 
 

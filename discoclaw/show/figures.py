@@ -66,6 +66,7 @@ def stats(history: History, *, in_private: bool = True, times: Times = UTC_TIMES
         ("kinds", _counts(Counter(item.kind for item in shown if item.active))),
         ("tags", _counts(tags, 10)),
         ("to settle", count(len(found.view.conflicts), "question")),
+        ("to answer", f"{len(found.view.pending)} pending" if found.view.pending else ""),
         ("commits", _with_counts(len(history.commits), found.acts)),
         ("events", _counts(found.events)),
         ("made by", _counts(found.by, 10)),
@@ -108,6 +109,7 @@ def stats_json(history: History) -> dict[str, Any]:
             "kinds": {kind: sum(item.kind == kind and item.active for item in items) for kind in KINDS},
         },
         "conflicts": len(found.view.conflicts),
+        "pending": len(found.view.pending),
         "branches": {
             name: {
                 "head": branch.head,

@@ -16,14 +16,16 @@ def log(
     oneline: bool = False,
     limit: int | None = None,
     in_private: bool = True,
+    proposals: bool = True,
     times: Times = UTC_TIMES,
 ) -> str:
     """The commits of a branch, or of all, newest first, with what happened to branches in between.
 
-    `limit` is the number of commits shown. Raises Refused if there is no such branch.
+    `limit` is the number of commits shown. `proposals`: what waits for the person's yes is mentioned. Raises
+    Refused if there is no such branch.
     """
     heads = _heads(history.branches)
-    secrets = Secrets(history, in_private=in_private)
+    secrets = Secrets(history, in_private=in_private, proposals=proposals)
     lines: list[str] = []
     records, earlier = newest(history, branch, limit)
     for record in records:
@@ -93,7 +95,7 @@ def _commit(commit: Commit, heads: Sequence[str], secrets: Secrets, times: Times
     for name, other in acts(commit):
         lines.append(f"  {_act(name, word(other), commit.metadata.get('from'))}")
     lines.append(f"  {quoted(commit.message)}")
-    return lines + [f"    {event_line(event, secrets)}" for event in commit.events]
+    return lines + [f"    {event_line(event, secrets)}" for event in secrets.mentioned(commit)]
 
 
 def _act(name: str, other: str, origin: object) -> str:

@@ -18,18 +18,19 @@ def why(
     link: Callable[[Source], str],
     branch: str | None = None,
     in_private: bool = True,
+    proposals: bool = True,
     times: Times = UTC_TIMES,
 ) -> str:
     """An item's provenance: every event about it, oldest first, with its commit and source.
 
     `link` makes a URL of a Discord message. `branch` limits the events to one branch; by default all count.
-    Raises Refused if there is no such branch.
+    `proposals`: what waits for the person's yes is mentioned. Raises Refused if there is no such branch.
     """
-    secrets = Secrets(history, in_private=in_private)
+    secrets = Secrets(history, in_private=in_private, proposals=proposals)
     words = line(item.text) if is_open(item, in_private=in_private) else PRIVATE
     lines = [f"{short(item.id)} [{', '.join(traits(item))}] {words}"]
     for commit in commits_of(history, branch):
-        for event in commit.events:
+        for event in secrets.mentioned(commit):
             if secrets.target(event) == item.id:
                 lines += ["", *_reason(commit, event, secrets, link, times)]
     return "\n".join(lines if len(lines) > 1 else [*lines, "", "the history does not say where it came from"])

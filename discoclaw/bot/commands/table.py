@@ -7,7 +7,18 @@ they work as text for ever.
 
 from dataclasses import replace
 
-from discoclaw.bot.commands import data, everyday, history, owners, personas, preview, search, transfer, why
+from discoclaw.bot.commands import (
+    approving,
+    data,
+    everyday,
+    history,
+    owners,
+    personas,
+    preview,
+    search,
+    transfer,
+    why,
+)
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Kind, Param
 from discoclaw.bot.texts import help as helping
@@ -115,6 +126,20 @@ EVERYDAY = (
     Command("memory share", everyday.share, "Use a private memory outside our DMs too", (_memory(),)),
     Command("memory private", everyday.private, "Use a memory in our DMs only", (_memory(),)),
     Command("memory settle", everyday.settle, "Decide what is right where memories contradict each other"),
+    Command(
+        "memory approve",
+        approving.approve,
+        "Whether I ask before I remember what I learn from what you say",
+        (
+            Param(
+                "state",
+                "On: I ask first; off: I remember without asking; nothing: how it is now",
+                "choice",
+                choices=("on", "off"),
+            ),
+        ),
+    ),
+    Command("memory pending", approving.pending, "What waits for your yes before I remember it"),
     Command(
         "memory tidy",
         everyday.tidy,

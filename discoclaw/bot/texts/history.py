@@ -14,6 +14,7 @@ from discoclaw.core.event import Commit, Event, Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source, by_newest
 from discoclaw.core.merge import MergeResult
+from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.show import text as shown
@@ -53,6 +54,13 @@ _SETTLED = {
     "keep_old": "you kept the first, not",
     "use_new": "you chose",
     "both_valid": "you kept both, also",
+}
+
+_ANSWERED = {
+    "kept": "you agreed to",
+    "dropped": "you declined",
+    "lapsed": "got no answer about",
+    "undone": "no longer asks about",
 }
 
 
@@ -131,6 +139,8 @@ def _event(event: Event, secrets: shown.Secrets) -> str:
 
 
 def _verb(event: Event) -> str:
+    if is_proposal(event):
+        return _ANSWERED.get(settled_as(event), "asked whether to remember")
     if "conflict" in event.ext:
         return "settled" if "settled" in event.ext["conflict"] else "asked about"
     if event.event_type == "modify" and "link" not in event.ext:

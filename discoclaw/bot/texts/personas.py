@@ -40,6 +40,7 @@ def stats(history: History, *, in_private: bool) -> str:
         ("Kinds", _counted(Counter(item.kind for item in open_))),
         ("Tags", _counted(Counter(word(tag) for item in open_ for tag in item.tags), _MOST_TAGS)),
         ("To settle", count(len(view.conflicts), "question")),
+        ("Waiting for your yes", f"{len(view.pending)} pending" if view.pending else ""),
         ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
         ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**"),
     ]

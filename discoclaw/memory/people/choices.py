@@ -1,4 +1,5 @@
-"""People's choices about being remembered: who opted out, and whose persona the model may switch.
+"""People's choices about being remembered: who opted out, who wants to be asked before something is
+remembered, and whose persona the model may switch.
 
 They are in one small text, `choices.json`, which is read at the start and then kept in RAM, since every
 message needs it. It is separate from the ledgers because it outlives them: a person who erased everything may
@@ -21,17 +22,24 @@ from discoclaw.memory.disk.port import Documents, FileDocuments
 
 FILE = "choices.json"
 VERSION = 1
+ASKS = "asks_first"
 
 Chosen = dict[str, bool | int]
 
 
 class Choices:
-    """People's choices by Discord user id, in their own file or among documents. Call `load` first."""
+    """People's choices by Discord user id, in their own file or among documents. Call `load` first.
 
-    def __init__(self, where: Path | Documents, changes: Changes | None = None) -> None:
+    `asks` is whether people are asked before something is remembered unless they chose otherwise.
+    """
+
+    def __init__(
+        self, where: Path | Documents, changes: Changes | None = None, *, asks: bool = False
+    ) -> None:
         self._documents = FileDocuments(where.parent) if isinstance(where, Path) else where
         self._path = where if isinstance(where, Path) else where.folder / FILE
         self._changes = changes or Changes()
+        self._asks = asks
         self._people: dict[str, Chosen] = {}
         self._lock = asyncio.Lock()
 
@@ -54,15 +62,20 @@ class Choices:
         """Whether the model may switch a person's persona without asking."""
         return bool(self._people.get(user_id, {}).get("auto_switch", False))
 
+    def asks_first(self, user_id: str) -> bool:
+        """Whether a person wants to be asked before anything inferred is remembered."""
+        return bool(self._people.get(user_id, {}).get(ASKS, self._asks))
+
     async def choose(self, user_id: str, **chosen: bool | int) -> None:
-        """Store choices durably: `opted_out`, `auto_switch`, and `since` (ms), when somebody opted in again.
+        """Store choices durably: `opted_out`, `auto_switch`, `asks_first`, `since` (ms; opted in again then).
 
         Raises MemoryFault; no choice is then changed.
         """
         chosen = _checked(chosen)
         async with self._lock:
             known = {**self._people.get(user_id, {}), **chosen}
-            mine: Chosen = {name: value for name, value in known.items() if value}
+            # A "no" to being asked is kept too: it may differ from the bot's default.
+            mine: Chosen = {name: value for name, value in known.items() if value or name == ASKS}
             people = {**self._people, user_id: mine}
             if not mine:
                 del people[user_id]
@@ -137,6 +150,6 @@ def people_of(content: bytes) -> dict[str, Chosen]:
 def _checked(chosen: Mapping[str, Any]) -> Chosen:
     for name, value in chosen.items():
         fits = valid_ms(value) if name == "since" else isinstance(value, bool)
-        if name not in ("opted_out", "auto_switch", "since") or not fits:
+        if name not in ("opted_out", "auto_switch", ASKS, "since") or not fits:
             raise ValueError(f"unknown choice {name!r}: {value!r}")
     return dict(chosen)

@@ -4,10 +4,11 @@ Each reads the history, lets core decide, and records the result. They return va
 reply. All raise Refused with a way out, and MemoryFault when the disk fails.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
+from discoclaw.core import approval
 from discoclaw.core import merge as core
 from discoclaw.core.draft import Draft, Origin, Resolution
 from discoclaw.core.errors import Refused
@@ -15,6 +16,7 @@ from discoclaw.core.event import Record
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item, Sensitivity
 from discoclaw.core.merge import MergeContext, MergeResult
+from discoclaw.core.pending import Key
 from discoclaw.core.privacy import stricter
 from discoclaw.core.view import Conflict
 from discoclaw.memory.subjects.store import Memory
@@ -108,6 +110,34 @@ async def settle(
                 await memory.change(subject, f"settled: {how}", wish, branch=name, **metadata)
                 return conflict
     raise Refused("that is already settled")
+
+
+async def answer(
+    memory: Memory,
+    subject: str,
+    asked: Collection[Key],
+    origin: Origin,
+    *,
+    yes: bool,
+    branch: str,
+    **metadata: Any,
+) -> list[Item]:
+    """Record the person's yes or no to what is pending under these keys. Returns the items it was about.
+
+    A yes to one of two that contradict each other settles both. Raises AlreadySettled if none is pending.
+    """
+
+    def wish(draft: Draft) -> list[Item]:
+        done: list[Item] = []
+        for one in draft.view.pending:
+            if one.key in asked and any(one.key == still.key for still in draft.view.pending):
+                done.append((approval.keep if yes else approval.drop)(draft, one, origin))
+        if not done:
+            raise approval.AlreadySettled
+        return done
+
+    why = "agreed to remember" if yes else "declined to remember"
+    return await memory.change(subject, why, wish, branch=branch, begin=False, **metadata)
 
 
 async def edit(

@@ -103,14 +103,17 @@ async def _keep(
 
     def edit(draft: Draft) -> str:
         links, unknown = _linked(context, draft, wanted.links)
+        waiting = frozenset(one.id for one in links) if context.speaker.origin.asks else frozenset()
         item, done = draft.upsert(
             wanted.kind,
             text,
             context.speaker.origin,
             tags=wanted.tags,
             marked="private" if wanted.private else "normal",
-            facets=facets,
+            facets=replace(facets, links=waiting),
         )
+        if done == "proposed":
+            return ASKED
         if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
             draft.classify(item, wanted.category, context.speaker.origin)
         for other in links if done not in ("ignored", "conflict") else ():
@@ -155,6 +158,8 @@ async def update(context: ToolContext, wanted: Update) -> str:
             marked=item.facets.sensitivity,
             facets=Facets(triple=_relation(item, wanted.text)),
         )
+        if done == "proposed":
+            return ASKED
         return f"{_SAID[done]}: {item.text} [{item.id}]."
 
     return await context.change("memory_update", edit)
@@ -226,6 +231,12 @@ _SAID: Mapping[str, str] = {
     ),
 }
 
+
+ASKED = (
+    "Not remembered: this person wants to be asked first, and now gets a button to agree. Until they do, "
+    "don't say that you remember it."
+)
+"""The same whether it was proposed now or waited already: the model is not told what waits."""
 
 TOOLS = (
     Tool("memory_store", Store, store),

@@ -25,11 +25,22 @@ async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
     branch = await context.branch_name()
     if wanted.item is None:
         return await asyncio.to_thread(
-            shown.log, history, branch=branch, limit=wanted.limit, in_private=context.speaker.in_dm
+            shown.log,
+            history,
+            branch=branch,
+            limit=wanted.limit,
+            in_private=context.speaker.in_dm,
+            proposals=False,
         )
     item = context.the_one((await context.view()).items.values(), wanted.item)
     return await asyncio.to_thread(
-        shown.why, history, item, link=str, branch=branch, in_private=context.speaker.in_dm
+        shown.why,
+        history,
+        item,
+        link=str,
+        branch=branch,
+        in_private=context.speaker.in_dm,
+        proposals=False,
     )
 
 

@@ -1,0 +1,98 @@
+"""What people read about what waits for their yes, and about what became of it."""
+
+from collections.abc import Sequence
+
+from discoclaw.bot.texts.markup import NOTE, ago, said
+from discoclaw.core.decay import DAY_MS
+from discoclaw.core.item import Item
+from discoclaw.core.pending import Pending
+from discoclaw.core.privacy import may_show
+from discoclaw.core.text import clip
+from discoclaw.core.view import View
+from discoclaw.show.words import count, line
+
+NOTHING = "Nothing waits for your yes."
+_ROOM = 1_400
+"""UTF-16 units for the words of a whole list, so that it fits into one message with everything around it."""
+_LABEL = 100
+"""The longest label of an option in a menu, in UTF-16 units."""
+
+
+def shown(view: View, *, in_private: bool) -> list[Pending]:
+    """What is pending and may be quoted here, oldest first."""
+    return [one for one in view.pending if in_private or _is_open(view, one)]
+
+
+def _is_open(view: View, one: Pending) -> bool:
+    held = view.items.get(one.item.id)
+    return may_show(one.item, in_dm=False) and (held is None or may_show(held, in_dm=False))
+
+
+def listed(view: View, some: Sequence[Pending], *, others: int, hidden: int, days: float) -> str:
+    """`some` of what is pending, numbered. `others` come later, `hidden` are not to be quoted here."""
+    total = len(some) + others + hidden
+    if not total:
+        return NOTHING
+    lines = [f"**Waiting for your yes** ({total})"]
+    room = min(300, _ROOM // max(1, len(some)))
+    for number, one in enumerate(some, 1):
+        lapses = f" (lapses {ago(one.at + int(days * DAY_MS))})" if days > 0 and len(some) <= 10 else ""
+        lines.append(f"{number}. {_asks(view, one, room)}{lapses}")
+    if others:
+        lines.append(f"(and {others} more, which come when these are answered)")
+    if hidden:
+        lines.append(f"({count(hidden, 'private one')}: use `/memory pending`, or ask me in a DM)")
+    return "\n".join(lines)
+
+
+def _asks(view: View, one: Pending, room: int) -> str:
+    """What would happen with a yes: `remember “User likes tea.”`."""
+    held = view.items.get(one.item.id)
+    if not one.item.active:
+        return f"forget {said(one.text, room)}"
+    if held is None or not held.active:
+        return f"remember {said(one.text, room)}"
+    return f"change {said(held.text, room // 2)} to {said(one.text, room // 2)}"
+
+
+def label(number: int, one: Pending) -> str:
+    """A pending one as an option of a menu."""
+    return clip(f"{number}. {'' if one.item.active else 'forget: '}{line(one.text, _LABEL)}", _LABEL)
+
+
+def answered(items: Sequence[Item], *, yes: bool, in_private: bool) -> str:
+    """What became of what was answered, in small print."""
+    return "\n".join(NOTE + _became(item, yes=yes, in_private=in_private) for item in items)
+
+
+def _became(item: Item, *, yes: bool, in_private: bool) -> str:
+    words = line(item.text, 200) if in_private or may_show(item, in_dm=False) else "something private"
+    if not item.active:
+        return f"forgotten: {words}" if yes else f"still remembered: {words}"
+    return f"remembered: {words}" if yes else f"not remembered: {words}"
+
+
+def counted(number: int, *, yes: bool) -> str:
+    """That so many were answered."""
+    return f"Done: you said {'yes' if yes else 'no'} to {number}."
+
+
+def on(waiting: int) -> str:
+    return (
+        "From now on I ask before I remember something that I learned from what you said. "
+        f"What you tell me with `!memory remember` I still remember at once.{_waiting(waiting)}"
+    )
+
+
+def off(waiting: int) -> str:
+    return f"From now on I remember what I learn without asking.{_waiting(waiting)}"
+
+
+def state(asks: bool, waiting: int) -> str:
+    now = "I ask before I remember" if asks else "I remember without asking"
+    other = "off" if asks else "on"
+    return f"{now} what I learn from what you say; `!memory approve {other}` changes that.{_waiting(waiting)}"
+
+
+def _waiting(number: int) -> str:
+    return f" {number} still waiting for your yes: `!memory pending`." if number else ""
