@@ -26,7 +26,7 @@ class ProposalDraft(EventDraft):
         draft proposes more than may be pending, which no person would read.
         """
         plain, refused_at = normalise(item.text), self._fold.forgotten.get(item_id(item.kind, item.text), -1)
-        if any((normalise(one.text), one.item.status) == (plain, item.status) for one in self._fold.pending):
+        if any((one.plain, one.item.status) == (plain, item.status) for one in self._fold.pending):
             return "proposed"
         if item.active and origin.said_at <= refused_at:
             return "ignored"

@@ -8,7 +8,7 @@ Pure. Knows nothing about how a proposal is made or decided; that is `draft_even
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from discoclaw.core.decay import DAY_MS
@@ -37,6 +37,11 @@ class Pending:
     event_id: str
     item: Item
     at: int
+    plain: str = field(init=False, repr=False, compare=False)
+    """The normalised text; each event of a fold is compared with it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plain", normalise(self.item.text))
 
     @property
     def text(self) -> str:
@@ -57,7 +62,7 @@ class Pending:
 
     @property
     def key(self) -> Key:
-        return key_of(self.item)
+        return self.item.id, self.plain, self.item.status
 
 
 def key_of(item: Item) -> Key:
@@ -98,7 +103,7 @@ def after_change(pending: Iterable[Pending], item: Item, *, stated: bool) -> tup
     plain = normalise(item.text)
 
     def settled(one: Pending) -> bool:
-        same = normalise(one.text) == plain
+        same = one.plain == plain
         return (same or one.item.id == item.id) if stated else (same and one.item.status == item.status)
 
     return tuple(one for one in pending if not settled(one))

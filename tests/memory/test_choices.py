@@ -72,6 +72,17 @@ class TestAChoiceIsKept:
         expected = {"version": 1, "people": {"1": {"opted_out": True, "auto_switch": True}}}
         assert json.loads(path.read_bytes()) == expected
 
+    async def test_a_no_to_being_asked_outlasts_a_default_that_says_yes(
+        self, path: Path, start: Start
+    ) -> None:
+        choices = start()
+        await choices.choose("1", asks_first=False)
+        await choices.choose("2", asks_first=True)
+        for asks in (True, False):
+            one = Choices(path, asks=asks)
+            one.load()
+            assert [one.asks_first(user) for user in ("1", "2", "3")] == [False, True, asks]
+
     async def test_an_unknown_choice_is_refused_and_nothing_is_written(
         self, path: Path, start: Start
     ) -> None:

@@ -339,6 +339,22 @@ class TestHistory:
         assert "Tom" not in here
         assert "Tom" in dm
 
+    async def test_what_waits_for_the_persons_yes_stays_out_of_it(self, tmp_path: Path) -> None:
+        home = house(tmp_path)
+        await home.remember(ANN, "User has a cat called Tom.", origin=Origin("inferred"))
+        (item,) = (await home.memory.view(ANNS)).active()
+        await home.choose("1", asks_first=True)
+        failed, told = await call(home, "memory_update", DM, id=item.id, text="User has a cat called Max.")
+        assert (failed, told[:19]) == (False, "Not remembered yet:")
+        _, told = await call(home, "memory_store", DM, text="User has a dog.", links=[item.id])
+        assert "dog" not in told
+        assert len((await home.memory.view(ANNS)).pending) == 2
+        for wanted in ({}, {"item": item.id}):
+            _, told = await call(home, "memory_history", DM, **wanted)
+            assert "Tom" in told
+            assert "Max" not in told
+            assert "dog" not in told
+
     async def test_nothing_is_told_of_others(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         await home.remember(BOB, "User has a cat called Max.")

@@ -129,7 +129,7 @@ EVERYDAY = (
     Command(
         "memory approve",
         approving.approve,
-        "Whether I ask before I remember what I learn from what you say",
+        "Whether I ask before I remember what I learn",
         (
             Param(
                 "state",
@@ -139,7 +139,7 @@ EVERYDAY = (
             ),
         ),
     ),
-    Command("memory pending", approving.pending, "What waits for your yes before I remember it"),
+    Command("memory pending", approving.pending, "What waits for your yes"),
     Command(
         "memory tidy",
         everyday.tidy,

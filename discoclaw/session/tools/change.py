@@ -233,8 +233,8 @@ _SAID: Mapping[str, str] = {
 
 
 ASKED = (
-    "Not remembered: this person wants to be asked first, and now gets a button to agree. Until they do, "
-    "don't say that you remember it."
+    "Not remembered yet: the person is asked first, with a button in this channel, and only their yes makes "
+    "it a memory."
 )
 """The same whether it was proposed now or waited already: the model is not told what waits."""
 
