@@ -18,7 +18,7 @@ output is only a request; the rules here decide:
   items does not remove what has one.
 - How the person settles a conflict (keep_old, use_new or both_valid) counts as stated.
 - Nothing said before the memory was erased is learned again.
-- For a person who wants to be asked (`Origin.asks`), what is inferred is proposed only; see `approval`.
+- For a person who wants to be asked (`Origin.needs_yes`), what is inferred is proposed only; see `approval`.
 - Over the limit, the oldest deprecated items are removed first, then the oldest active ones.
 
 `draft_patch` applies what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
@@ -117,7 +117,7 @@ class Draft(ProposalDraft):
             item = self._new(kind, text, origin, tags, own)
             if origin.author == "inferred" and origin.said_at <= self._forgotten_at(item.id, given_id):
                 return item, "ignored"
-            if origin.asks:
+            if origin.needs_yes:
                 own = replace(own, links=requested.links & self.items.keys())
                 return item, self.propose(replace(item, facets=own), origin)
             self.emit("add", item, item.to_json(), origin)
@@ -129,7 +129,7 @@ class Draft(ProposalDraft):
         overrides_person = origin.author == "inferred" and current.facets.author == "stated"
         if overrides_person and self._stands(current, origin):
             return current, self._dispute(current, text, level, origin)
-        if origin.asks:
+        if origin.needs_yes:
             return self.propose_change(current, text, tidy_tags(tags), level, marked, origin, requested)
         return self._change(current, text, tidy_tags(tags) or current.tags, level, marked, origin, requested)
 
@@ -157,7 +157,7 @@ class Draft(ProposalDraft):
             # The reason becomes part of the question, and may be about something private.
             level = self._level(current.kind, origin.evidence, "normal", origin)
             return self._dispute(current, "", level, origin)
-        if origin.asks:
+        if origin.needs_yes:
             return self.propose(replace(current, status="deprecated"), origin)
         self.emit("modify", current, {"status": "deprecated"}, origin)
         return "updated"

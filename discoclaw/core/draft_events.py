@@ -24,7 +24,7 @@ class Origin:
     read. `evidence` is a short quote or reason. `dm_privacy` is the rule that decides what stays private.
     `asked`: a person asked for the change, although not they made it (a model's tool), or it keeps the item's
     author (an undo).
-    `asks`: the person wants to be asked before anything inferred is remembered.
+    `needs_yes`: the person wants to be asked before anything inferred is remembered.
     """
 
     author: Author
@@ -34,7 +34,7 @@ class Origin:
     evidence: str = ""
     dm_privacy: DmPrivacy = "balanced"
     asked: bool = False
-    asks: bool = False
+    needs_yes: bool = False
 
 
 class EventDraft:

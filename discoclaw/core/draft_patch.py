@@ -114,7 +114,7 @@ def _link(draft: Draft, item: Item, names: Sequence[str], origin: Origin, refuse
 
 def _proposed_links(draft: Draft, upsert: Upsert, origin: Origin) -> frozenset[str]:
     """What a proposal is to be linked with once the person agrees: it waits too, so no link is made now."""
-    names = upsert.links[:MOST_LINKS] if origin.asks else ()
+    names = upsert.links[:MOST_LINKS] if origin.needs_yes else ()
     return frozenset(item.id for name in names if (item := _linkable(draft, name, origin)) is not None)
 
 

@@ -200,7 +200,7 @@ class FactsLoop:
             private=heard.place.private,
             evidence=clip(collapse(strip_memory_context(heard.said.text)), 200),
             dm_privacy=self._dm_privacy,
-            asks=asks,
+            needs_yes=asks,
         )
 
 

@@ -165,7 +165,7 @@ class Conversation:
             evidence="asked for during a talk",
             dm_privacy=self._rules.dm_privacy,
             asked=True,
-            asks=self._tools.choices.asks_first(message.author.id),
+            needs_yes=self._tools.choices.asks_first(message.author.id),
         )
         speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
         return ToolContext(self._tools, speaker, self._talk_search(arrival))

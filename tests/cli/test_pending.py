@@ -12,7 +12,7 @@ from tests.cli.shell import Shell
 from tests.memory.kit import ANN, NOW, Clock
 
 TEA = "User likes tea."
-ASKS = Origin("inferred", source=Source("discord", "7", "90"), said_at=NOW + 10**9, asks=True)
+ASKS = Origin("inferred", source=Source("discord", "7", "90"), said_at=NOW + 10**9, needs_yes=True)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ SAID = Source("discord", "7", "700")
 
 def asking(**given: Any) -> Origin:
     """What was inferred about somebody who wants to be asked."""
-    return inferred(**{"source": SAID, "asks": True, **given})
+    return inferred(**{"source": SAID, "needs_yes": True, **given})
 
 
 def propose(diary: Diary, *texts: str, origin: Origin | None = None, **given: Any) -> None:

@@ -103,7 +103,7 @@ async def _keep(
 
     def edit(draft: Draft) -> str:
         links, unknown = _linked(context, draft, wanted.links)
-        waiting = frozenset(one.id for one in links) if context.speaker.origin.asks else frozenset()
+        waiting = frozenset(one.id for one in links) if context.speaker.origin.needs_yes else frozenset()
         item, done = draft.upsert(
             wanted.kind,
             text,
