@@ -189,7 +189,7 @@ class Fold:
             self._take_back(gone, event)
         self.sources.pop(target, None)
         if gone is not None and self.pending:
-            self.pending = after_removal(self.pending, gone, stated=_author(event) == "stated")
+            self.pending = after_removal(self.pending, gone, stated=_wanted(event))
         if gone is not None and _author(event) == "stated":
             when = ms_of_iso(event.timestamp)
             # Under both ids: a model that learns the text again would derive the second one.

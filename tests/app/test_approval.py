@@ -169,6 +169,20 @@ class TestWhatWaits:
             (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
             assert (item.text, item.facets.sensitivity) == (secret, "private")
 
+    async def test_is_quoted_in_a_dm_where_its_person_said_it(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, asks_first=True) as world:
+            question = await talk(world, model, learned("User lives in Oslo."), privately=True)
+            assert question.content == "-# may I remember: User lives in Oslo."
+            assert await says(world, "pending") == (
+                "**Waiting for your yes** (1)\n(1 private one: use `/memory pending`, or ask me in a DM)"
+            )
+            assert "1. remember “User lives in Oslo.”" in await says(world, "pending", privately=True)
+            await world.ann.user.click(question, label="Yes")
+            assert world.shown(world.ann_dm).count("-# remembered: User lives in Oslo.") == 1
+            (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
+            assert item.facets.sensitivity == "private"
+
     async def test_is_counted_in_the_statistics_and_named_in_the_log(self, start: Start) -> None:
         model = Scripted()
         async with start(model, asks_first=True) as world:
