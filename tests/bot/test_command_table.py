@@ -302,7 +302,7 @@ class TestNamesAsText:
 class TestTheHelp:
     def test_the_overview_is_one_message_that_names_each_group(self) -> None:
         overview = helping.overview(CATALOGUE)
-        assert utf16_length(overview) <= 1500
+        assert utf16_length(overview) <= 1650
         for command in CATALOGUE.below(CATALOGUE.groups[0]):
             assert f"`!{command.path}" in overview
         for name in ("history", "persona", "data", "all"):

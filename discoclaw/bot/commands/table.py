@@ -129,7 +129,7 @@ EVERYDAY = (
     Command(
         "memory approve",
         approving.approve,
-        "Whether I ask before I remember what I learn",
+        "Whether I ask before I remember",
         (
             Param(
                 "state",
