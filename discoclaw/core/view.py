@@ -19,24 +19,14 @@ Knows nothing about files. Never decides whether a change is allowed: that is `d
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
 from discoclaw.core.event import Commit, Event
-from discoclaw.core.item import (
-    MAX_TEXT,
-    Facets,
-    Item,
-    Kind,
-    Sensitivity,
-    Source,
-    item_id,
-    tidy_tags,
-    triple_text,
-)
+from discoclaw.core.event_items import added, author_of, changed, is_wanted, triple_text_of
+from discoclaw.core.item import Item, Sensitivity, item_id
 from discoclaw.core.pending import Pending, after_change, after_removal, is_proposal, noted, settled_as
 from discoclaw.core.privacy import may_show, stricter
 from discoclaw.core.taken_back import MOST, TakenBack, Withdrawal, sources_with, withdrawals
-from discoclaw.core.text import collapse, normalise, scrub
+from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.visible import VisibleItems
 
@@ -178,19 +168,19 @@ class Fold:
             self.conflicts.append(Conflict(target, text, reason, event.id, event.sensitivity, other))
 
     def _propose(self, event: Event, target: str) -> None:
-        wanted = _added(event, target)
+        wanted = added(event, target)
         self.pending = noted(self.pending, event, wanted, self.items.get(target))
         if settled_as(event) == "dropped" and wanted.active:  # as with `forget`, for what is proposed again
             self.forgotten[item_id(wanted.kind, wanted.text)] = ms_of_iso(event.timestamp)
 
     def _forget(self, event: Event, target: str) -> None:
         gone = self.items.pop(target, None)
-        if gone is not None and _wanted(event):
+        if gone is not None and is_wanted(event):
             self._take_back(gone, event)
         self.sources.pop(target, None)
         if gone is not None and self.pending:
-            self.pending = after_removal(self.pending, gone, stated=_wanted(event))
-        if gone is not None and _author(event) == "stated":
+            self.pending = after_removal(self.pending, gone, stated=is_wanted(event))
+        if gone is not None and author_of(event) == "stated":
             when = ms_of_iso(event.timestamp)
             # Under both ids: a model that learns the text again would derive the second one.
             self.forgotten |= {target: when, item_id(gone.kind, gone.text): when}
@@ -206,11 +196,11 @@ class Fold:
         before = self.items.get(target)
         if event.event_type == "modify" and before is None:
             return  # the item it changes is not on this branch
-        item = self.items[target] = _added(event, target) if before is None else _changed(event, before)
+        item = self.items[target] = added(event, target) if before is None else changed(event, before)
         self._rest(before, item, event)
         self.last_event[target] = event.id
         self.forgotten.pop(target, None)
-        claimed = _author(event) == "stated" and bool(
+        claimed = author_of(event) == "stated" and bool(
             {"text", "status"} & set(event.ext.get("item", ["text"]))
         )
         if claimed:
@@ -226,7 +216,7 @@ class Fold:
         known = self.sources.get(item.id, ()) if same else ()
         says = not event.ext or "text" in event.ext.get("item", {})
         sources = sources_with(known, event.source) if says else known
-        if before is not None and before.active and _wanted(event):
+        if before is not None and before.active and is_wanted(event):
             level = item.facets.sensitivity
             if not same or not item.active:
                 self._take_back(before, event)
@@ -286,75 +276,4 @@ def _target(event: Event, triples: Mapping[str, str]) -> str:
         return given
     if event.parent_id is not None and event.parent_id in triples:  # a later triple about the same item
         return triples[event.parent_id]
-    return item_id("fact", _triple_text(event))
-
-
-def _triple_text(event: Event) -> str:
-    return _tidy(triple_text(event.subject, event.predicate, event.object)) or "-"
-
-
-def _tidy(text: object) -> str:
-    """Any value as an item's text, cut to what an item may have: a fold accepts every event."""
-    return collapse(scrub(text))[:MAX_TEXT].rstrip() if isinstance(text, str) else ""
-
-
-def _author(event: Event) -> str:
-    by_source = "stated" if event.source == "manual" else "inferred"
-    return str(event.ext.get("facets", {}).get("author", by_source))
-
-
-def _wanted(event: Event) -> bool:
-    """Whether a person asked for a change, themselves or by asking the model."""
-    return _author(event) == "stated" or bool(event.ext.get("asked"))
-
-
-def _facets(event: Event, before: Facets) -> Facets:
-    given: Mapping[str, Any] = event.ext.get("facets", {})
-    return Facets(
-        sensitivity=event.sensitivity,
-        scope=event.scope,
-        confidence=event.confidence,
-        author=cast(Any, _author(event)),
-        key=given.get("key", before.key),
-        category=given.get("category", before.category),
-        links=frozenset(given["links"]) if "links" in given else before.links,
-        triple=_triple(event, before),
-    )
-
-
-def _triple(event: Event, before: Facets) -> tuple[str, str, str] | None:
-    if not event.ext or event.ext.get("triple"):
-        return event.subject, event.predicate, event.object
-    return None if "text" in event.ext.get("item", {}) else before.triple
-
-
-def _added(event: Event, target: str) -> Item:
-    body: Mapping[str, Any] = event.ext.get("item", {})
-    now = 0 if "createdAt" in body and "updatedAt" in body else ms_of_iso(event.timestamp)
-    return Item(
-        id=target,
-        kind=cast(Kind, body.get("kind", "fact")),
-        text=_tidy(body.get("text")) or _triple_text(event),
-        tags=tidy_tags(body.get("tags")),
-        status=body.get("status", "active"),
-        source=Source.from_json(body.get("source")),
-        created_at=body.get("createdAt", now),
-        updated_at=body.get("updatedAt", now),
-        facets=_facets(event, Facets()),
-    )
-
-
-def _changed(event: Event, before: Item) -> Item:
-    body: Mapping[str, Any] = event.ext.get("item", {})
-    is_taken = event.event_type == "modify"  # a second `add` comes from another replica: keep the older date
-    return replace(
-        before,
-        kind=cast(Kind, body.get("kind", before.kind)),
-        text=(_tidy(body.get("text")) or before.text) if body else _triple_text(event),
-        tags=tidy_tags(body["tags"]) if "tags" in body else before.tags,
-        status=body.get("status", before.status),
-        source=Source.from_json(body["source"]) if "source" in body else before.source,
-        created_at=body.get("createdAt", before.created_at) if is_taken else before.created_at,
-        updated_at=body.get("updatedAt", ms_of_iso(event.timestamp)),
-        facets=_facets(event, before.facets),
-    )
+    return item_id("fact", triple_text_of(event))

@@ -50,6 +50,10 @@ def _change(help_: str, kind: Kind = "word") -> Param:
     return Param("change", help_, kind, required=True, completes="change")
 
 
+def _state(help_: str, *, required: bool = True) -> Param:
+    return Param("state", help_, "choice", required=required, choices=("on", "off"))
+
+
 GROUPS = (
     Group("memory", "See and change what I remember about you", "Every day", alone="memory show"),
     Group("memory history", "What changed in your memory, and how to take it back", "History"),
@@ -130,14 +134,7 @@ EVERYDAY = (
         "memory approve",
         approving.approve,
         "Whether I ask before I remember",
-        (
-            Param(
-                "state",
-                "On: I ask first; off: I remember without asking; nothing: how it is now",
-                "choice",
-                choices=("on", "off"),
-            ),
-        ),
+        (_state("On: I ask first; off: I remember without asking; nothing: how it is now", required=False),),
     ),
     Command("memory pending", approving.pending, "What waits for your yes"),
     Command(
@@ -282,15 +279,7 @@ PERSONAS = (
         "memory persona autoswitch",
         personas.autoswitch,
         "Whether I may switch your persona by myself",
-        (
-            Param(
-                "state",
-                "On: I switch by myself; off: I ask first",
-                "choice",
-                required=True,
-                choices=("on", "off"),
-            ),
-        ),
+        (_state("On: I switch by myself; off: I ask first"),),
         aliases=("autoswitch", "branch auto"),
         needs=(),
     ),
