@@ -133,7 +133,14 @@ def build(
     stores, idle_ms = disks_of(settings), settings.idle_s * 1000
     disk = stores.used
     cursors = Cursors(disk.documents(CURSORS))
-    memory = Memory(stores, clock=clock, max_items=settings.max_items, idle_ms=idle_ms, cursors=cursors)
+    memory = Memory(
+        stores,
+        clock=clock,
+        max_items=settings.max_items,
+        idle_ms=idle_ms,
+        cursors=cursors,
+        dm_privacy=settings.dm_privacy,
+    )
     choices = Choices(disk.documents(""), memory.changes, asks=settings.asks_first)
     consent = KnownConsent(choices, memory)
     basis = _Basis(memory, consent, clock, idle_ms)

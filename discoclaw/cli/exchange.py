@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,6 +31,7 @@ from discoclaw.cli.common import (
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
+from discoclaw.core.presumed import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
 from discoclaw.memory.disk.port import CURSORS
@@ -253,6 +254,7 @@ class _Take:
     def __init__(self, content: Content, erased_at: int) -> None:
         self._content = content
         self._erased_at = erased_at
+        self._rule = settings_module.load().dm_privacy
 
     def __call__(self, history: History, now: int, max_items: int) -> tuple[list[Record], Report]:
         return exchange.records_for(
@@ -260,7 +262,7 @@ class _Take:
             history,
             now_ms=now,
             max_items=max_items,
-            origin=CLI_ORIGIN,
+            origin=replace(CLI_ORIGIN, dm_privacy=self._rule),
             erased_at=self._erased_at,
         )
 
@@ -309,6 +311,8 @@ def _parts(subject: str, report: Report) -> Iterator[str]:
         yield f"{count(report.records, 'record')} imported ({count(report.commits, 'commit')}{named})"
     if report.items:
         yield f"{count(report.items, 'memory')} imported"
+    if report.private:
+        yield kept_private(report.private)
     if report.conflicts:
         yield f"{report.conflicts} to settle (`discoclaw memory settle {subject}`)"
     if report.known:

@@ -5,6 +5,7 @@ item to a model or to people calls `may_show` first. Knows nothing about prompts
 """
 
 import re
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 from discoclaw.core.item import Item, Kind, Sensitivity
@@ -46,6 +47,15 @@ def sensitivity(
     if rule == "balanced" and kind in _FOLLOWS and not is_personal(text):
         return "normal"
     return "private"
+
+
+def said_in_the_open(source: object) -> bool:
+    """Whether the source of an item in another program's file says that it was not learned in a DM.
+
+    The TypeScript bot noted the server and the channel's name of everything except what it learned in DMs.
+    """
+    told: Mapping[object, object] = source if isinstance(source, Mapping) else {}
+    return any(isinstance(told.get(name), str) and told[name] for name in ("guildId", "channelName"))
 
 
 def stricter(one: Sensitivity, other: Sensitivity) -> Sensitivity:

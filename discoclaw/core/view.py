@@ -115,7 +115,7 @@ class Fold:
 
         A ledger may come from a newer version or another replica, and has to load all the same.
         """
-        target = _target(event, self.triples)
+        target = target_of(event, self.triples)
         if not event.ext:
             self.triples[event.id] = target
         if "link" in event.ext:
@@ -269,8 +269,8 @@ def fold(commits: Iterable[Commit], start: View = EMPTY) -> View:
     return working.view(head, updated_at, count)
 
 
-def _target(event: Event, triples: Mapping[str, str]) -> str:
-    """The id of the item an event is about."""
+def target_of(event: Event, triples: Mapping[str, str]) -> str:
+    """The id of the item an event is about. `triples` are those of earlier events; see `View`."""
     given = event.ext.get("item", {}).get("id")
     if isinstance(given, str):
         return given

@@ -76,6 +76,7 @@ class TestEntries:
                 "last_accessed": pet["last_accessed"],
                 "session_id": pet["session_id"],
                 "links": ["vet"],
+                "sensitivity": "normal",
             }
             assert pet["session_id"].startswith(f"discord:{world.general.id}/")
             assert (vet["category"], vet["links"]) == ("core", ["pet"])

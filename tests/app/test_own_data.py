@@ -152,7 +152,8 @@ class TestImport:
     async def test_what_is_personal_and_given_unseen_stays_unseen(self, start: Start) -> None:
         async with start() as world:
             texts_ = ("I take pills against anxiety", "I like tea")
-            body = {"version": 1, "updatedAt": 1, "items": [{"kind": "fact", "text": t} for t in texts_]}
+            told = {"kind": "fact", "source": {"type": "summary", "guildId": "5"}}
+            body = {"version": 1, "updatedAt": 1, "items": [{**told, "text": text} for text in texts_]}
             file = ("mine.json", json.dumps(body).encode())
             taken = await world.ann.slash(world.general, "memory data import", file=file)
             assert taken.response.content.startswith("2 memories added")

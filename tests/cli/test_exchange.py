@@ -170,7 +170,9 @@ class TestImport:
         assert shell.refuses("import", str(path)).endswith(
             "doesn't say whose memory it is; name the person with --as"
         )
-        assert shell.says("import", str(path), "--as", "<@77>") == "user-77: 1 memory imported.\n"
+        told = shell.says("import", str(path), "--as", "<@77>")
+        assert told.startswith("user-77: 1 memory imported; 1 kept private, ")
+        assert "`!memory share imported`" in told
         assert shell.json("import", str(path), "--as", "77")["people"]["user-77"]["known"] == 1
 
     def test_a_whole_data_folder_comes_in_person_by_person(
@@ -259,11 +261,46 @@ class TestImport:
     def test_a_missing_file_is_named(self, shell: Shell) -> None:
         assert "there is no file or folder nope.json" in shell.refuses("import", "nope.json")
 
+    @pytest.mark.parametrize(
+        ("rule", "secret"), [("strict", {"one", "two"}), ("balanced", {"one"}), ("open", set())]
+    )
+    def test_what_does_not_say_where_it_was_said_is_as_private_as_the_rule_says(
+        self, shell: Shell, rule: str, secret: set[str]
+    ) -> None:
+        items = [
+            {"kind": "fact", "text": "one", "source": {"type": "summary"}},
+            {"kind": "preference", "text": "two", "source": {"type": "discord", "channelId": "5"}},
+            {"kind": "fact", "text": "three", "source": {"type": "summary", "guildId": "5"}},
+        ]
+        path = shell.folder / "durable.json"
+        path.write_text(json.dumps({"version": 2, "items": items}))
+        told = shell.says("import", str(path), "--as", "77", DISCOCLAW_DM_PRIVACY=rule)
+        assert (f"; {len(secret)} kept private" in told) == bool(secret)
+        found = {
+            item["text"] for item in shell.json("show", "77")["items"] if item["sensitivity"] != "normal"
+        }
+        assert found == secret
+
+    def test_a_durable_file_that_a_command_takes_over_says_how_much_of_it_is_private(
+        self, shell: Shell
+    ) -> None:
+        items = [{"id": f"durable-{one:08}", "kind": "fact", "text": f"text {one}"} for one in range(3)]
+        path = shell.memory_folder / "durable" / "77.json"
+        path.write_text(json.dumps({"version": 1, "updatedAt": 5, "items": items}))
+        assert "3 of them as learned in private" in shell.run("verify").output
+        empty = shell.folder / "empty.json"
+        empty.write_text('{"version": 1, "items": [{"kind": "tool", "text": "uses vim"}]}')
+        result = shell.run("import", str(empty), "--as", "77")
+        assert "3 changes were taken over from a file, 3 kept private, " in result.stderr
+        assert "`!memory share imported`" in result.stderr
+
     def test_single_memories_that_are_no_good_are_named(self, shell: Shell) -> None:
         path = shell.folder / "durable.json"
         path.write_text(json.dumps({"version": 1, "items": [ITEM, {"kind": "nonsense", "text": "x"}]}))
         result = shell.run("import", str(path), "--as", "77")
-        assert (result.exit_code, result.stdout) == (0, "user-77: 1 memory imported; 1 rejected.\n")
+        assert result.exit_code == 0
+        assert result.stdout.startswith("user-77: 1 memory imported; 1 kept private")
+        assert result.stdout.endswith("; 1 rejected.\n")
         assert "durable.json, item 2: unknown kind of memory 'nonsense'" in result.stderr
 
 

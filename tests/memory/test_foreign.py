@@ -117,6 +117,20 @@ class TestAFolder:
         assert (shell.memory_folder / "ledger" / "user-123.jsonl").read_bytes() == ledger
         assert shell.says("verify")
 
+    def test_that_does_not_say_how_private_it_is_counts_as_said_in_private(self, tmp_path: Path) -> None:
+        shell, files = Shell(tmp_path), {}
+        for one in (FIRST, SECOND):
+            bare = {name: value for name, value in one.items() if name != "sensitivity"}
+            files[f"events/{one['id']}.json"] = json.dumps(bare if one is FIRST else one)
+        source = folder(tmp_path / "foreign", **files)
+        result = shell.run("import", str(source), "--as", "123")
+        assert "1 kept private" in result.stdout
+        levels = {one["text"]: one["sensitivity"] for one in shell.json("show", "123")["items"]}
+        assert levels == {"User prefers backend Python": "private", "User learns Rust": "normal"}
+        again = shell.run("import", str(source), "--as", "123", DISCOCLAW_DM_PRIVACY="open")
+        assert "nothing new" in again.stdout
+        assert [one["id"] for one in shell.json("log", "123")] == [LEAF["id"], MAIN_HEAD]
+
     def test_comes_in_beside_what_is_remembered_already(self, tmp_path: Path) -> None:
         shell = Shell(tmp_path)
         known = {"kind": "fact", "text": "Annie has a cat."}

@@ -265,7 +265,8 @@ class TestIntoTheStore:
             ),
         )
         (commit,) = (await memory.history(ANN)).commits.values()
-        assert (report.items, commit.message, commit.metadata) == (2, "imported", {"by": "import"})
+        assert (report.items, report.private, commit.message) == (2, 2, "imported")
+        assert commit.metadata["by"] == "import"
         assert len((await memory.view(ANN)).items) == 2
 
 

@@ -124,7 +124,8 @@ class TestFaultsAreNamed:
         (root / "durable" / "7.json").write_text('{"version": 1, "items": [{"kind": "fact", "text": "x"}]}')
         assert "user-7" in subjects(root)
         assert held(root, "user-7").faults == (
-            "7.json has 1 items and no ledger yet; the bot takes them over when it next reads it",
+            "7.json has 1 items and no ledger yet; the bot takes them over when it next reads it, "
+            "1 of them as learned in private, because they don't say where",
         )
 
     def test_a_durable_folder_elsewhere_is_looked_into(self, root: Path, tmp_path: Path) -> None:

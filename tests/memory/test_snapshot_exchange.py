@@ -24,7 +24,11 @@ from tests.memory.kit import ANN, BOB, NOW, Clock
 STATED = Origin("stated")
 TALK = Source("discord", "7", "8")
 SECOND = NOW // 1000
-PLAIN = {"id", "key", "content", "category", "timestamp", "session_id", "links"}
+PLAIN = {"id", "key", "content", "category", "timestamp", "session_id", "links", "sensitivity"}
+KEPT = (
+    "1 kept private, because the file doesn't say where that was said "
+    "(in Discord, people share theirs with `!memory share imported`)"
+)
 
 
 class Home:
@@ -88,6 +92,7 @@ class TestOut:
                 "timestamp": SECOND,
                 "session_id": "",
                 "links": [],
+                "sensitivity": "normal",
             }
         ]
 
@@ -213,11 +218,13 @@ class TestIn:
         (item,) = loaded([entry()]).items
         assert item.facets.author == "inferred"
 
-    def test_what_was_learned_who_knows_where_may_have_been_private(self) -> None:
-        secret, open_ = loaded(
-            [entry("lives in Oslo", session_id="telegram:5"), entry("lives in Rome", key="b")]
-        ).items
-        assert (secret.facets.sensitivity, open_.facets.sensitivity) == ("private", "normal")
+    async def test_what_was_learned_who_knows_where_may_have_been_private(self, home: Home) -> None:
+        far = entry("plays chess", key="a", session_id="telegram:5")
+        told = entry("plays go", key="b", sensitivity="normal")
+        report = await home.take([far, entry("plays bridge", key="c"), told])
+        levels = {item.text: item.facets.sensitivity for item in (await home.view()).active()}
+        assert levels == {"plays chess": "private", "plays bridge": "private", "plays go": "normal"}
+        assert report.private == 2
 
     @pytest.mark.parametrize("time", [SECOND, NOW, float(SECOND)])
     def test_times_are_seconds_and_milliseconds_are_understood(self, time: float) -> None:
@@ -332,9 +339,9 @@ class TestAtTheCommandLine:
         tea, cat, coffee = ("drink", "likes tea"), ("pet", "has a cat"), entry("likes coffee")
         first = {"entries": [entry(embedding=[0.1, 0.2])], "embeddings": {"drink": [0.1, 0.2]}}
         said, held = taken(json.dumps(first))
-        assert (said, held) == ("user-123: 1 memory imported.\n", [tea])
+        assert (said, held) == (f"user-123: 1 memory imported; {KEPT}.\n", [tea])
         said, held = taken(json.dumps([coffee, entry("has a cat", key="pet")]))
-        assert (said, held) == ("user-123: 1 memory imported; 1 already known.\n", [tea, cat])
+        assert (said, held) == (f"user-123: 1 memory imported; {KEPT}; 1 already known.\n", [tea, cat])
         for nonsense in ("", "[{", '[{"key": "dog", "content": "has a dog"}, 7]', '{"entries": 5}', "null"):
             said, held = taken(nonsense)
             assert said.startswith("discoclaw: ")

@@ -135,9 +135,10 @@ class Call:
             raise Refused(f"the persona {here!r} of this channel has no history yet; it begins with a change")
         return here or branches.current
 
-    async def change(self, why: str, make: Callable[[Draft], str]) -> str:
+    async def change(self, why: str, make: Callable[[Draft], str], **metadata: Any) -> str:
         """Change what is remembered here, as one change that says why."""
-        return await self.memory.change(self.subject, why, make, branch=self.persona_here, **self.metadata)
+        metadata = {**self.metadata, **metadata}
+        return await self.memory.change(self.subject, why, make, branch=self.persona_here, **metadata)
 
     # ------------------------------------------------------------------ what is recorded, what is shown
 

@@ -14,12 +14,16 @@ from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
+from discoclaw.core.presumed import presumed_private
 from discoclaw.core.text import collapse
-from discoclaw.core.view import Conflict
+from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.show import text as shown
 from discoclaw.show.words import PRIVATE, count
 
+IMPORTED = "imported"
+"""What `share` takes for all memories that came in from files and are private only because of that."""
+WHICH = "Some of its words, or its id; “imported” means all that came in from files"
 MOST_AT_ONCE = 5
 """Questions are a message each, because of their buttons."""
 NO_MODEL = "the model that looks for them didn't answer, so nothing has changed; try again in a while"
@@ -35,12 +39,15 @@ async def show(call: Call) -> str:
     memory, here = call.memory, call.persona_here
     view = await memory.view(call.subject, here)
     branches = await memory.branches(call.subject)
+    private = any(item.facets.sensitivity == "private" for item in view.active())
+    presumed = len(await _presumed(call, view)) if private else 0
     text = texts.show(
         view,
         await call.context.summaries.get(call.session_key),
         in_private=call.in_private,
         rebuilding=await call.context.loops.summary_lost(call.session_key),
         persona="" if here is None and len(branches.all) == 1 else here or branches.current,
+        presumed=presumed,
     )
     return f"{texts.NOT_USED}\n{text}" if call.context.choices.opted_out(call.user_id) else text
 
@@ -112,7 +119,26 @@ async def edit(call: Call, memory: str, text: str) -> str:
 
 
 async def share(call: Call, memory: str) -> str:
+    if memory.strip().lower() == IMPORTED:
+        view = await call.memory.view(call.subject, call.persona_here)
+        if presumed := await _presumed(call, view):
+            return await _share_all(call, presumed)
     return await _mark(call, memory, "normal")
+
+
+async def _share_all(call: Call, items: Collection[Item]) -> str:
+    def make(draft: Draft) -> str:
+        shared = sum(draft.mark(item, "normal", call.origin()) == "updated" for item in items)
+        many = count(shared, "memory")
+        return f"From now on I use {many} from files everywhere. `!memory undo` takes it back."
+
+    return await call.change("shared by command", make)
+
+
+async def _presumed(call: Call, view: View) -> list[Item]:
+    """The active memories that are private only because the file they came in with doesn't say otherwise."""
+    known = presumed_private((await call.history()).commits.values())
+    return [item for item in view.active() if item.id in known and item.facets.sensitivity == "private"]
 
 
 async def private(call: Call, memory: str) -> str:

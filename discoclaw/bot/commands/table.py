@@ -127,7 +127,9 @@ EVERYDAY = (
         "Take back the last change; again for the one before",
         aliases=("history undo",),
     ),
-    Command("memory share", everyday.share, "Use a private memory outside our DMs too", (_memory(),)),
+    Command(
+        "memory share", everyday.share, "Use a private memory outside our DMs too", (_memory(everyday.WHICH),)
+    ),
     Command("memory private", everyday.private, "Use a memory in our DMs only", (_memory(),)),
     Command("memory settle", everyday.settle, "Decide what is right where memories contradict each other"),
     Command(

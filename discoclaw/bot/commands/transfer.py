@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
+from typing import Literal
 
 import discord
 
@@ -16,15 +17,18 @@ from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts.markup import NOTE
-from discoclaw.core.draft import Draft
+from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Sensitivity
-from discoclaw.core.privacy import is_personal, stricter
+from discoclaw.core.presumed import PRESUMED
+from discoclaw.core.privacy import DmPrivacy, is_personal, stricter
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.exchange import (
     Items,
+    current_items,
     export_json,
     export_markdown,
     export_objects,
@@ -101,11 +105,13 @@ def _rendered(
 
 async def take(call: Call, file: discord.Attachment) -> str:
     content = await _content(file)
-    found = await asyncio.to_thread(_loaded, file.filename, content, call.user_id, call.client.redactor)
+    rule = call.context.dm_privacy
+    found = await asyncio.to_thread(_loaded, file.filename, content, call.user_id, call.client.redactor, rule)
     most = call.client.settings.max_items
     if len(found.items) > most:
         raise Refused(f"the file has {len(found.items)} memories, and I keep at most {most}")
     done: Counter[str] = Counter(rejected=len(found.rejected))
+    presumed: list[str] = []  # filled below, before the commit is made
 
     def make(draft: Draft) -> str:
         for item in found.items:
@@ -113,13 +119,17 @@ async def take(call: Call, file: discord.Attachment) -> str:
                 done["unchanged"] += 1
                 continue
             facets = Facets(key=item.facets.key, category=item.facets.category)
-            done[_taken(call, draft, item, facets if found.skips_known else Facets())] += 1
+            told = item.id not in found.unmarked
+            now, outcome = _taken(call, draft, item, facets if found.skips_known else Facets(), told=told)
+            done[outcome] += 1
+            if now is not None and outcome == "added" and now.facets.sensitivity == "private" and not told:
+                presumed.append(now.id)
         if (over := sum(item.active for item in draft.items.values()) - most) > 0:
             raise Refused(f"I keep {most} memories at most, and this is {over} too many; forget some first")
-        return _counted(done)
+        return _counted(done) + (f"\n{texts.presumed_private(len(presumed))}" if presumed else "")
 
     # Not what the file is called: others may read the history too.
-    return await call.change("imported by command", make)
+    return await call.change("imported by command", make, **{PRESUMED: presumed})
 
 
 async def _content(file: discord.Attachment) -> bytes:
@@ -136,12 +146,12 @@ async def _content(file: discord.Attachment) -> bytes:
     return content
 
 
-def _loaded(name: str, content: bytes, user_id: str, redactor: Redactor) -> Items:
+def _loaded(name: str, content: bytes, user_id: str, redactor: Redactor, rule: DmPrivacy) -> Items:
     """The active items of a file. Raises Refused."""
     found = load_bytes(name, content, redactor).content(user_id)
     if isinstance(found, Items):
         return replace(found, items=tuple(item for item in found.items if item.active))
-    return Items(tuple(History(found.records).shown().active()))
+    return current_items(found, rule)
 
 
 def _is_known(draft: Draft, item: Item) -> bool:
@@ -152,10 +162,13 @@ def _is_known(draft: Draft, item: Item) -> bool:
     )
 
 
-def _taken(call: Call, draft: Draft, item: Item, facets: Facets) -> str:
+def _taken(
+    call: Call, draft: Draft, item: Item, facets: Facets, *, told: bool
+) -> tuple[Item | None, Outcome | Literal["rejected"]]:
     """Take one item over, as if the person had typed it, but as private as the file says.
 
-    Not every file says it; what is personal and given in private then stays so.
+    What it doesn't say (not `told`) counts as learned in private. What is personal, and given in private, is
+    private too. Returns the item as it is now, and what was done.
     """
     unseen = call.slash or call.place.private
     marked: Sensitivity = "private" if unseen and is_personal(item.text) else "normal"
@@ -164,13 +177,13 @@ def _taken(call: Call, draft: Draft, item: Item, facets: Facets) -> str:
         return draft.upsert(
             item.kind,
             clean(item.text),
-            replace(call.origin(), private=False),
+            replace(call.origin(), private=not told),
             tags=list(map(clean, item.tags)),
             marked=stricter(item.facets.sensitivity, marked),
             facets=facets,
-        )[1]
+        )
     except Refused:
-        return "rejected"
+        return None, "rejected"
 
 
 def _counted(done: Counter[str]) -> str:

@@ -22,11 +22,18 @@ SECRET = "\n(I left out what looks like a secret key.)"
 
 
 def show(
-    view: View, rolling: Rolling, *, in_private: bool, rebuilding: bool = False, persona: str = ""
+    view: View,
+    rolling: Rolling,
+    *,
+    in_private: bool,
+    rebuilding: bool = False,
+    persona: str = "",
+    presumed: int = 0,
 ) -> str:
     """What a person may see of their memory here. `in_private`: nobody else reads the answer.
 
-    `rebuilding`: the summary was lost. `persona` is named for somebody who has more than one.
+    `rebuilding`: the summary was lost. `persona` is named for somebody who has more than one. `presumed`: so
+    many are private only because the file they came in with doesn't say otherwise.
     """
     items = view.active()
     visible = [item for item in items if in_private or item.facets.sensitivity == "normal"]
@@ -36,6 +43,8 @@ def show(
     if hidden := len(items) - len(visible):
         secret = count(hidden, "private memory")
         lines.append(f"({secret}: use `/memory show`, or ask me in a DM)")
+    if presumed:
+        lines.append(presumed_private(presumed))
     if gone := sum(not item.active for item in view.items.values()):
         lines.append(f"({gone} forgotten, still in your history; `!memory remember <text>` brings one back)")
     lines += to_settle(view, visible, in_private=in_private)
@@ -94,6 +103,14 @@ def kept_private(item: Item) -> str:
     if item.facets.sensitivity == "normal":
         return ""
     return f"\n(private: I use it in our DMs only; `!memory share {short(item.id)}` changes that)"
+
+
+def presumed_private(number: int) -> str:
+    """What is said about memories that are private only because their file doesn't say that they are open."""
+    return (
+        f"(From files that don't say where you said it: {count(number, 'memory')}, which I use in our DMs "
+        "only; `!memory share imported` changes that)"
+    )
 
 
 def settled(before: str, conflict: Conflict, how: Resolution) -> str:

@@ -7,6 +7,7 @@
     entries.py  snapshots: the current memories as a plain list, written and read
     load.py     recognises a file or folder, and reads it into an `Imported`
     take.py     the records that an import adds to a history: `records_for`
+    unmarked.py  what may have been said in private, as far as a file doesn't say
     everybody.py  a whole store as one folder, written and read
 
 Exports are complete, private items included: they are for the person and the admin.
@@ -31,6 +32,7 @@ from discoclaw.memory.exchange.export import (
 from discoclaw.memory.exchange.layout import Content, Imported, Items, Records
 from discoclaw.memory.exchange.load import load_bytes, load_file
 from discoclaw.memory.exchange.take import Report, records_for
+from discoclaw.memory.exchange.unmarked import current_items
 
 __all__ = [
     "Content",
@@ -39,6 +41,7 @@ __all__ = [
     "Items",
     "Records",
     "Report",
+    "current_items",
     "export_json",
     "export_markdown",
     "export_objects",

@@ -3,8 +3,8 @@
 An entry is {id, key, content, category, timestamp, last_accessed, session_id, links}. Times are in seconds;
 `last_accessed` is left out if unknown; `key` is the item's key, or its id if it has none; `links` are keys of
 other entries; `session_id` is where it was learned ("discord:<channel>/<message>", or "" by hand). A kind
-other than "fact" and a restricted sensitivity are added, since they would be lost otherwise. Vectors are not
-written, and ignored when read: they are computed again.
+other than "fact" is added, since it would be lost otherwise, and the sensitivity: an entry without one may
+have been said in private. Vectors are not written, and ignored when read: they are computed again.
 A file of the wrong shape is refused as a whole; single entries that cannot become items are rejected.
 Independent of what is stored already; `take` skips that.
 """
@@ -19,7 +19,6 @@ from discoclaw.core.decay import CONVERSATION, CORE, KNOWLEDGE
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import MANUAL, Facets, Item, Sensitivity, Source, new_item
-from discoclaw.core.privacy import sensitivity, stricter
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import render_json
@@ -52,7 +51,7 @@ def _entry(item: Item, names: Mapping[str, str], accessed: int) -> dict[str, Any
         "session_id": "" if item.source == MANUAL else str(item.source),
         "links": sorted(names[one] for one in facets.links if one in names),
         **({"kind": item.kind} if item.kind != "fact" else {}),
-        **({"sensitivity": facets.sensitivity} if facets.sensitivity != "normal" else {}),
+        "sensitivity": facets.sensitivity,
     }
 
 
@@ -76,6 +75,7 @@ def read_snapshot(name: str, value: Any) -> Items:
         _check(f"{name}, entry {number}", entry)
     ids: dict[str, str] = {}
     items: list[Item] = []
+    unmarked: set[str] = set()
     rejected: list[str] = []
     for number, entry in enumerate(entries, start=1):
         try:
@@ -85,8 +85,10 @@ def read_snapshot(name: str, value: Any) -> Items:
             continue
         ids.setdefault(_word(entry, "key") or item.id, item.id)
         items.append(item)
+        if not _word(entry, "sensitivity"):
+            unmarked.add(item.id)
     linked = (_linked(item, ids) for item in items)
-    return Items(tuple(linked), tuple(rejected), skips_known=True)
+    return Items(tuple(linked), tuple(rejected), skips_known=True, unmarked=frozenset(unmarked))
 
 
 def _check(where: str, entry: Any) -> None:
@@ -113,11 +115,10 @@ def _is_number(value: object) -> bool:
 def _item(entry: Mapping[str, Any]) -> Item:
     """Return an entry as an item. Raises Refused if that is impossible.
 
-    An entry doesn't say who stated it, so it counts as inferred. If it wasn't written by us, it doesn't say
-    where it was learned either, so it counts as learned in private.
+    An entry doesn't say who stated it, so it counts as inferred.
     """
-    session, category = _word(entry, "session_id"), _word(entry, "category").lower()
-    found = _SAID_IN.fullmatch(session)
+    category = _word(entry, "category").lower()
+    found = _SAID_IN.fullmatch(_word(entry, "session_id"))
     source = Source("discord", *found.groups()) if found is not None else MANUAL
     marked = _word(entry, "sensitivity") or "normal"
     if marked not in get_args(Sensitivity):
@@ -132,14 +133,11 @@ def _item(entry: Mapping[str, Any]) -> Item:
     given, key = _word(entry, "id") or item.id, _word(entry, "key")
     if max(len(given), len(key)) > _LONGEST_NAME:
         raise Refused(f"its id or key is longer than {_LONGEST_NAME} characters")
-    secret = sensitivity(
-        item.kind, item.text, learned_privately=bool(session), marked="normal", rule="balanced"
-    )
     facets = replace(
         item.facets,
         key=key if key not in ("", given) else None,
         links=frozenset(collapse(scrub(one)) for one in entry.get("links", ())),
-        sensitivity=stricter(secret, cast(Sensitivity, marked)),
+        sensitivity=cast(Sensitivity, marked),
     )
     return replace(item, id=given, facets=facets)
 

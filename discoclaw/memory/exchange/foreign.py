@@ -8,6 +8,7 @@ Independent of what an import does to a memory.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from discoclaw.core.errors import Refused
@@ -55,8 +56,12 @@ def read_foreign(tree: Tree, base: str) -> Records:
     notes = [f"there is no {REFS}, so earlier moves between branches are not known"]
     sizes: dict[str, int] = {}
     events: dict[str, Event] = {}
+    unmarked: set[str] = set()
     for key, name, content in objects(tree, base, EVENTS):
-        events[key], sizes[key] = _event(name, key, parse_json(name, content)), len(content)
+        value = parse_json(name, content)
+        events[key], sizes[key] = _event(name, key, value), len(content)
+        if value.get("sensitivity") is None:
+            unmarked.add(key)
     left = MOST_UNPACKED
     entries: list[tuple[str, Record]] = []
     lost = 0
@@ -81,7 +86,7 @@ def read_foreign(tree: Tree, base: str) -> Records:
         notes.append(f"commits that others follow are missing: {len(refs)}")
     refs += _branches(tree, base, commits, notes)
     entries += [(f"{tree.name}: {base}{BRANCHES}", ref) for ref in refs]
-    return records_of(entries, tuple(notes))
+    return replace(records_of(entries, tuple(notes)), unmarked=frozenset(unmarked))
 
 
 def _event(name: str, key: str, value: Any) -> Event:

@@ -43,7 +43,8 @@ class Items:
 
     `redacted` counts the entries from which a secret was removed. A time of 0 means that none was given.
     `skips_known`: entries that are known already, by id, key or text, are skipped without a question.
-    `notes` are sentences about what is missing in the file.
+    `notes` are sentences about what is missing in the file. `unmarked` are the ids of items of which the file
+    says neither how private they are nor that they were said in the open.
     """
 
     items: tuple[Item, ...]
@@ -51,14 +52,19 @@ class Items:
     redacted: int = 0
     skips_known: bool = False
     notes: tuple[str, ...] = ()
+    unmarked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A history: verified records in order. `notes` are sentences about what was skipped."""
+    """A history: verified records in order. `notes` are sentences about what was skipped.
+
+    `unmarked` are the ids of events, of other programs, that don't say how private they are.
+    """
 
     records: tuple[Record, ...]
     notes: tuple[str, ...] = ()
+    unmarked: frozenset[str] = frozenset()
 
 
 Content: TypeAlias = Items | Records

@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 from discoclaw.core.errors import NewerSchema, Refused
 from discoclaw.core.item import (
-    MANUAL,
     Author,
     Facets,
     Item,
@@ -19,7 +18,7 @@ from discoclaw.core.item import (
     item_from_json,
     tidy_tags,
 )
-from discoclaw.core.privacy import sensitivity
+from discoclaw.core.privacy import said_in_the_open
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
@@ -35,6 +34,7 @@ def read_memories(name: str, memories: list[Any], current: str | None, redactor:
     mine: dict[str, Item] = {}
     others: dict[str, Item] = {}
     seen: set[tuple[str, str]] = set()
+    unmarked: set[str] = set()
     rejected: list[str] = []
     redacted = 0
     for number, entry in enumerate(memories, start=1):
@@ -52,7 +52,10 @@ def read_memories(name: str, memories: list[Any], current: str | None, redactor:
         seen.add((branch, item.id))
         redacted += not clean
         (mine if branch == current else others).setdefault(item.id, item)
-    return Items(tuple({**others, **mine}.values()), tuple(rejected), redacted)
+        if entry.get("sensitivity") is None and not said_in_the_open(entry.get("source")):
+            unmarked.add(item.id)
+    items = tuple({**others, **mine}.values())
+    return Items(items, tuple(rejected), redacted, unmarked=frozenset(unmarked))
 
 
 def read_durable(name: str, content: bytes, value: Any, redactor: Redactor) -> Items:
@@ -64,7 +67,8 @@ def read_durable(name: str, content: bytes, value: Any, redactor: Redactor) -> I
         raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
     except Refused as error:
         raise Refused(f"{name} is not a durable file: {error}; correct it, or move it away") from error
-    found = Items(file.items, tuple(f"{name}, {why}" for why in file.rejected))
+    rejected = tuple(f"{name}, {why}" for why in file.rejected)
+    found = Items(file.items, rejected, unmarked=file.unmarked)
     return without_secrets(name, found, redactor)
 
 
@@ -123,16 +127,17 @@ def _named(where: str, entry: Mapping[str, Any], redactor: Redactor) -> str:
 
 def _item(entry: Mapping[str, Any]) -> Item:
     """Return an entry as an item. Raises Refused if that is impossible."""
-    author, marked = entry.get("author", "stated"), entry.get("sensitivity")
+    author, marked = entry.get("author", "stated"), entry.get("sensitivity", "normal")
     confidence = entry.get("confidence", 1.0)
     if author not in get_args(Author):
         raise Refused(f'"author" is "stated" or "inferred", not {author[:60]!r}')
-    if marked is not None and marked not in get_args(Sensitivity):
+    if marked not in get_args(Sensitivity):
         raise Refused(f'"sensitivity" is one of {", ".join(get_args(Sensitivity))}, not {marked[:60]!r}')
     if not 0 <= confidence <= 1:
         raise Refused(f'"confidence" is between 0 and 1, not {confidence}')
     facets = Facets(
         author=author,
+        sensitivity=marked,
         scope=_word("scope", entry.get("scope", "permanent")),
         confidence=confidence,
         key=_word("key", entry.get("key")),
@@ -140,13 +145,7 @@ def _item(entry: Mapping[str, Any]) -> Item:
         links=frozenset(entry.get("links", ())),
         triple=_triple(entry),
     )
-    item = item_from_json(entry, now_ms=_time(entry.get("timestamp")), facets=facets)
-    if marked is None:  # what came from a message may have been told in private
-        by_place = item.source != MANUAL
-        marked = sensitivity(
-            item.kind, item.text, learned_privately=by_place, marked="normal", rule="balanced"
-        )
-    return replace(item, facets=replace(facets, sensitivity=marked))
+    return item_from_json(entry, now_ms=_time(entry.get("timestamp")), facets=facets)
 
 
 def _time(timestamp: str | None) -> int:

@@ -9,6 +9,7 @@ All or nothing, and pure. Importing the same twice adds nothing. Independent of 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import Any
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
@@ -16,12 +17,15 @@ from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import MOST_BRANCHES, History
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.order import union
+from discoclaw.core.presumed import PRESUMED, presumed_private
 from discoclaw.core.privacy import stricter
 from discoclaw.core.redact import redact
 from discoclaw.core.text import normalise
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict
+from discoclaw.memory.exchange.collisions import known_and_new
 from discoclaw.memory.exchange.layout import MOST_LIVE, Content, Imported, Items, Records
+from discoclaw.memory.exchange.unmarked import has_unmarked, with_private
 
 MOST_AHEAD_MS = 86_400_000
 """So far in the future a record may be dated: clocks differ, and times only ever rise in a ledger."""
@@ -35,7 +39,8 @@ class Report:
 
     `records` counts the new records, `commits` the new commits among them; `branches` names the new branches.
     `items` counts the memories added from a file without a history, `conflicts` those that contradict an
-    existing one. `known` counts what existed already, `erased` what was left out because it was erased here.
+    existing one. `private` counts the new memories that are private only because the file doesn't say that
+    they are open. `known` counts what existed already, `erased` what was left out because it was erased here.
     `rejected` has a sentence for each memory that was not imported, `redacted` counts texts from which
     secrets were removed, and `notes` are sentences that people should read.
     """
@@ -44,6 +49,7 @@ class Report:
     commits: int = 0
     branches: tuple[str, ...] = ()
     items: int = 0
+    private: int = 0
     conflicts: int = 0
     known: int = 0
     erased: int = 0
@@ -68,16 +74,18 @@ def records_for(
 ) -> tuple[list[Record], Report]:
     """Return the records that an import adds to a history, and a report.
 
-    `origin` is who imports: memories that a file calls stated count as stated only if `origin` is stated.
-    `max_items` is the most items of a branch; more are rejected, and never replace existing ones. Records
-    dated at or before `erased_at` (ms) are left out, and so is what later records repeat of them. An
-    `Imported` has to be about one person; `Imported.content` picks one. Raises Refused with the way out, and
-    then nothing must be written.
+    `origin` is who imports: memories that a file calls stated count as stated only if `origin` is stated, and
+    what may have been said in private is private by its `dm_privacy`. `max_items` is the most items of a
+    branch; more are rejected, and never replace existing ones. Records dated at or before `erased_at` (ms)
+    are left out, and so is what later records repeat of them. An `Imported` has to be about one person;
+    `Imported.content` picks one. Raises Refused with the way out, and then nothing must be written.
     """
     content = imported.content() if isinstance(imported, Imported) else imported
     if isinstance(content, Records):
+        content = with_private(content, origin.dm_privacy)
         records, report = united(content, history, now_ms=now_ms, max_items=max_items, erased_at=erased_at)
-        return records, _with_secrets(report, records)
+        secret = presumed_private(record for record in records if has_unmarked(record, content))
+        return records, replace(_with_secrets(report, records), private=len(secret))
     return _one_commit(content, history, now_ms, max_items, origin, erased_at)
 
 
@@ -108,7 +116,7 @@ def united(
             gone.update(event.id for event in _events(record))
         elif held is None:
             fresh.append(record)
-        elif isinstance(record, Commit) and held.hash != record.hash:
+        elif isinstance(record, Commit) and held.hash != record.hash and not has_unmarked(record, content):
             raise Refused(
                 f"the commit {record.id} is here already with different content; "
                 "one of the two was changed, so nothing is imported: export it again"
@@ -226,15 +234,8 @@ def _one_commit(
     )
     dated = [_dated(item, now_ms, origin) for item in content.items]
     wanted = [item for item in dated if item.updated_at > erased_at]
-    held, new, again = [], [], []
-    places = _Places(draft.items.values())
-    for item in wanted:
-        other = places.of(item)
-        if other is None:
-            places.add(item)
-            new.append(item)
-        else:
-            held.append((other, item))
+    held, new = known_and_new(wanted, draft, content.unmarked, origin.dm_privacy)
+    again: list[Item] = []
     rejected = list(content.rejected)
     if origin.author == "inferred":  # what the person had removed comes back at their own word only
         forgotten = draft.view.forgotten
@@ -264,9 +265,13 @@ def _one_commit(
             again.append(item)
     rejected += [_left_out(item, "another memory of the file takes its place") for item in again]
     conflicts = len(draft.view.conflicts) - before
-    commit = draft.commit("imported", branch=branch, by="import")
+    secret = [item.id for item in new if item.facets.sensitivity == "private"]
+    presumed = sorted(content.unmarked.intersection(secret))
+    told: dict[str, Any] = {PRESUMED: presumed} if presumed else {}
+    commit = draft.commit("imported", branch=branch, by="import", **told)
     report = Report(
         items=len(new),
+        private=len(presumed),
         conflicts=conflicts,
         known=len(held) - conflicts - len(again),
         erased=len(dated) - len(wanted),
@@ -287,29 +292,6 @@ def _dated(item: Item, now_ms: int, origin: Origin) -> Item:
         updated_at=updated,
         facets=replace(item.facets, author=author),
     )
-
-
-class _Places:
-    """Finds the item, existing or just imported, that a new one would collide with."""
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        self._by: dict[tuple[str, str], Item] = {}
-        for item in items:
-            self.add(item)
-
-    def add(self, item: Item) -> None:
-        for place in self._places(item):
-            self._by.setdefault(place, item)
-
-    def of(self, item: Item) -> Item | None:
-        return next((self._by[place] for place in self._places(item) if place in self._by), None)
-
-    @staticmethod
-    def _places(item: Item) -> Sequence[tuple[str, str]]:
-        """By id, by key, and by text."""
-        key = item.facets.key if item.active else None
-        keyed = [("key", key)] if key is not None else []
-        return [("id", item.id), *keyed, (item.kind, normalise(item.text))]
 
 
 def _fitting(items: list[Item], room: int) -> tuple[list[Item], list[Item]]:

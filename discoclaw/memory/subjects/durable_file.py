@@ -4,7 +4,8 @@
 
 `updatedAt` is the time of the last commit, so it tells which commit a file shows. Files of the TypeScript
 DiscoClaw can be read too: version 2 with hit counters, version 1 with version 2's fields, and files with
-duplicate ids, where the newest active item wins.
+duplicate ids, where the newest active item wins. The schema has no sensitivity, so a file that is taken over
+cannot say what is private; what may have been said in private counts as private.
 """
 
 import json
@@ -13,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from discoclaw.core.errors import NewerSchema, Refused
-from discoclaw.core.item import MANUAL, Facets, Item, item_from_json
-from discoclaw.core.privacy import sensitivity
+from discoclaw.core.item import MANUAL, Author, Facets, Item, item_from_json
+from discoclaw.core.privacy import DmPrivacy, said_in_the_open, sensitivity
 from discoclaw.core.times import valid_ms
 from discoclaw.core.view import View
 
@@ -30,12 +31,34 @@ class Unreadable(Refused):
 
 @dataclass(frozen=True, slots=True)
 class DurableFile:
-    """A file's content. `rejected` are items that cannot be adopted, and why."""
+    """A file's content. `rejected` are items that cannot be adopted, and why.
+
+    `unmarked` are the ids of items whose source doesn't say that they were said in the open.
+    """
 
     version: int
     updated_at: int
     items: tuple[Item, ...]
     rejected: tuple[str, ...] = field(default=())
+    unmarked: frozenset[str] = frozenset()
+
+    def marked(self, rule: DmPrivacy, *, by_hand: bool) -> tuple[Item, ...]:
+        """The items, private where they may have been said in private. `rule` is DISCOCLAW_DM_PRIVACY.
+
+        `by_hand`: the file was written here and edited, so what a person added to it is open.
+        """
+        return tuple(self._marked(item, rule, by_hand) for item in self.items)
+
+    def _marked(self, item: Item, rule: DmPrivacy, by_hand: bool) -> Item:
+        typed = by_hand and item.facets.author == "stated"
+        secret = sensitivity(
+            item.kind,
+            item.text,
+            learned_privately=item.id in self.unmarked and not typed,
+            marked="normal",
+            rule=rule,
+        )
+        return replace(item, facets=replace(item.facets, sensitivity=secret))
 
 
 class Renderer:
@@ -110,6 +133,7 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
         raise NewerSchema(f"it has version {version}; this program knows 1 and 2")
     updated_at = value.get("updatedAt")
     items: dict[str, Item] = {}
+    unmarked: set[str] = set()
     rejected: list[str] = []
     for number, entry in enumerate(value["items"], start=1):
         try:
@@ -117,15 +141,18 @@ def parse(content: bytes, *, now_ms: int) -> DurableFile:
         except Refused as refusal:
             rejected.append(f"item {number}: {refusal}")
             continue
-        item = replace(item, facets=_facets(item, entry.get("source")))
+        source = entry.get("source")
+        item = replace(item, facets=Facets(author=_author(item, source)))
         other = items.get(item.id)
         if other is None or (item.active, item.updated_at) > (other.active, other.updated_at):
             items[item.id] = item
+            (unmarked.discard if said_in_the_open(source) else unmarked.add)(item.id)
     return DurableFile(
         version,
         updated_at if valid_ms(updated_at) else 0,
         tuple(items.values()),
         tuple(rejected),
+        frozenset(unmarked),
     )
 
 
@@ -140,15 +167,7 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is not a number")
 
 
-def _facets(item: Item, source: object) -> Facets:
-    """An item's facts beyond the schema: who stated it, and whether it may have been said in a DM.
-
-    The TypeScript bot stored the server's id with everything except what it learned in DMs. Files of this bot
-    do not have it: if the ledger is lost, everything that came from a message counts as learned in private.
-    """
+def _author(item: Item, source: object) -> Author:
+    """Who stated an item: the person, if they typed it, or a model that concluded it."""
     told = source if isinstance(source, Mapping) else {"type": "manual"}
-    if item.source == MANUAL and told.get("type", "manual") == "manual":
-        return Facets(author="stated")
-    in_dm = told.get("type") == "discord" and "guildId" not in told
-    secret = sensitivity(item.kind, item.text, learned_privately=in_dm, marked="normal", rule="balanced")
-    return Facets(sensitivity=secret)
+    return "stated" if item.source == MANUAL and told.get("type", "manual") == "manual" else "inferred"

@@ -5,11 +5,14 @@ The bot adopts what `edit_of` finds, and `verify` reports it, so both judge alik
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import Branches, History
+from discoclaw.core.presumed import PRESUMED
+from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.subjects import durable_file
@@ -54,11 +57,12 @@ def edit_of(
     foreign: bool,
     now_ms: int,
     max_items: int,
+    rule: DmPrivacy = "balanced",
 ) -> Commit | None:
     """What a person changed between `base` and a file, as the next commit of a branch that shows `current`.
 
-    None if nothing: the file is merely an older state. A `foreign` one was not written here. A file with a
-    mistake in it changes and adds, but forgets nothing.
+    None if nothing: the file is merely an older state. A `foreign` one was not written here; `rule` is
+    DISCOCLAW_DM_PRIVACY. A file with a mistake in it changes and adds, but forgets nothing.
     """
     here = {item.id for item in file.items}
     written = {key: item for key, item in base.items.items() if not file.rejected or key in here}
@@ -66,9 +70,14 @@ def edit_of(
         "inferred" if foreign else "stated", evidence="taken over" if foreign else "edited by hand"
     )
     draft = Draft(current, now_ms=now_ms, max_items=max_items)
-    apply_edits(draft, written, file.items, origin)
-    why = "take over the durable file" if foreign else "edited by hand"
-    return draft.commit(why, branch=branch, by="file")
+    items = file.marked(rule, by_hand=not foreign)
+    apply_edits(draft, written, items, origin)
+    if not foreign:
+        return draft.commit("edited by hand", branch=branch, by="file")
+    new = [one for one in items if one.id not in current.items]
+    presumed = sorted(one.id for one in new if one.facets.sensitivity == "private")
+    told: dict[str, Any] = {PRESUMED: presumed} if presumed else {}
+    return draft.commit("take over the durable file", branch=branch, by="file", **told)
 
 
 def file_alone(file: DurableFile, known: View) -> View:

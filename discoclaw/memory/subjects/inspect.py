@@ -210,11 +210,17 @@ def _judged(path: Path, loaded: Loaded) -> tuple[list[str], list[str]]:
         return [f"can't read {name}: {unreadable}; the bot sets it aside and writes it again"], []
     if not history.records:
         what = f"{name} has {len(file.items)} items and no ledger yet"
-        return [f"{what}; the bot takes them over when it next reads it"], []
+        return [f"{what}; the bot takes them over when it next reads it{_unmarked(file)}"], []
     if not _edited(file, content, loaded):
         return [], [f"{name} shows an older state; {renewed}"]
     edited = f"{name} was edited; the bot adopts the edit when it next reads it"
     return [edited, *(f"{name}, {rejected}" for rejected in file.rejected)], []
+
+
+def _unmarked(file: durable_file.DurableFile) -> str:
+    """What is said about items that may become private when a file is taken over."""
+    untold = sum(item.active and item.id in file.unmarked for item in file.items)
+    return f", {untold} of them as learned in private, because they don't say where" if untold else ""
 
 
 def _edited(file: durable_file.DurableFile, content: bytes, loaded: Loaded) -> bool:

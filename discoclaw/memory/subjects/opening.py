@@ -10,6 +10,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.ports import Clock
+from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.subject import user_of
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import in_thread, read_in_thread
@@ -19,16 +20,27 @@ from discoclaw.memory.subjects.subject import SubjectFiles
 
 
 class Opener:
-    """Opens the subjects of a store. A branch has at most `max_items`; `snapshots` is a folder of caches."""
+    """Opens the subjects of a store. A branch has at most `max_items`; `snapshots` is a folder of caches.
+
+    `dm_privacy` decides what becomes private of a durable file that is taken over.
+    """
 
     def __init__(
-        self, disk: Disk, snapshots: Path, tombstones: Tombstones, *, max_items: int, clock: Clock
+        self,
+        disk: Disk,
+        snapshots: Path,
+        tombstones: Tombstones,
+        *,
+        max_items: int,
+        clock: Clock,
+        dm_privacy: DmPrivacy,
     ) -> None:
         self._disk = disk
         self._snapshots = snapshots
         self._tombstones = tombstones
         self._max_items = max_items
         self._clock = clock
+        self._dm_privacy = dm_privacy
 
     async def open(self, subject: str) -> SubjectFiles:
         """A subject's files as they are on disk."""
@@ -57,7 +69,14 @@ class Opener:
         cached, erased_at = self._snapshots / f"{subject}.json", self._tombstones.erased_at(subject)
         lines = self._disk.ledgers.log(subject)
         return SubjectFiles(
-            subject, lines, durable, self._max_items, cached, erased_at=erased_at, records=records
+            subject,
+            lines,
+            durable,
+            self._max_items,
+            cached,
+            erased_at=erased_at,
+            records=records,
+            dm_privacy=self._dm_privacy,
         )
 
     def present(self, *subjects: str) -> int:

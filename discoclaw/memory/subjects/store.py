@@ -20,6 +20,7 @@ from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
+from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.subject import group_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
@@ -46,7 +47,8 @@ class Memory:
 
     `personal` are the parts that an erasing visits: those in the stores are registered here, all others by
     whoever builds them (`join`). `changes` notifies listeners of new records. Idle subjects leave RAM after
-    `idle_ms`. `cursors` are the store's by default.
+    `idle_ms`. `cursors` are the store's by default. `dm_privacy` decides what becomes private of a durable
+    file that is taken over.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Memory:
         max_items: int = 200,
         idle_ms: int = HOUR_MS,
         cursors: Cursors | None = None,
+        dm_privacy: DmPrivacy = "balanced",
     ) -> None:
         disks = disks_at(where)
         self.disk = disks.used
@@ -70,7 +73,9 @@ class Memory:
         self._tombstones = Tombstones(self.disk)
         self._entries = Entries(clock=clock, idle_ms=idle_ms)
         snapshots = disks.root.parent / "cache" / "views"
-        self._opener = Opener(self.disk, snapshots, self._tombstones, max_items=max_items, clock=clock)
+        self._opener = Opener(
+            self.disk, snapshots, self._tombstones, max_items=max_items, clock=clock, dm_privacy=dm_privacy
+        )
         files = (files_of(disk, FileDocuments(snapshots)) for disk in (self.disk, *disks.beside))
         parts = [part for parts in files for part in parts]
         self.personal = Registry([*parts, Leftovers(disks.folders), self._entries])

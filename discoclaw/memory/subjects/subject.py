@@ -18,6 +18,8 @@ from pathlib import Path
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.event import Record
 from discoclaw.core.history import MAIN, Branches, History, as_shown
+from discoclaw.core.presumed import kept_private, presumed_private
+from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import (
@@ -48,6 +50,7 @@ class SubjectFiles:
     `view` is what HEAD's branch says now; `branches` are all of them. `cached` is where a snapshot of a long
     ledger is kept, if anywhere. `erased_at` is when (ms) the memory was erased; -1 when never. `records`, if
     given, are what the ledger is written from first: they are verified, so they are not read again.
+    `dm_privacy` decides what becomes private of a file that is taken over.
     """
 
     def __init__(
@@ -60,9 +63,11 @@ class SubjectFiles:
         *,
         erased_at: int = -1,
         records: Sequence[Record] | None = None,
+        dm_privacy: DmPrivacy = "balanced",
     ) -> None:
         self.subject = subject
         self._erased_at = erased_at
+        self._dm_privacy = dm_privacy
         self.branches = Branches()
         self._views: dict[str, View] = {}
         self._durable = durable
@@ -277,11 +282,17 @@ class SubjectFiles:
             foreign=foreign,
             now_ms=self.branches.next_ms(now_ms),
             max_items=self._max_items,
+            rule=self._dm_privacy,
         )
         if commit is None:
             return False
         self._append([commit], now_ms)
-        log.info("%s: %d changes made by hand were adopted", self.subject, len(commit.events))
+        made = "taken over from a file" if foreign else "made by hand"
+        if secret := len(presumed_private([commit])):  # the command line shows warnings
+            text = kept_private(secret)
+            log.warning("%s: %d changes were %s, %s", self.subject, len(commit.events), made, text)
+        else:
+            log.info("%s: %d changes %s were adopted", self.subject, len(commit.events), made)
         return True
 
     @property
