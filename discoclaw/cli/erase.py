@@ -6,13 +6,23 @@ from typing import Annotated
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import IMPORT_PANEL, SubjectArg, inspect_subject, no_memory_text, run_locked, say
+from discoclaw.cli.common import (
+    IMPORT_PANEL,
+    SubjectArg,
+    inspect_or_fault,
+    inspect_subject,
+    no_memory_text,
+    run_locked,
+    say,
+)
 from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.history import History
 from discoclaw.core.personal import ON_RELAYS
 from discoclaw.memory.erasing.erase import Erased
 from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.show.words import count
+from discoclaw.show.words import count, memories
+from discoclaw.storage import disks_of
 
 commands = typer.Typer()
 
@@ -38,14 +48,16 @@ def erase(
     async def work(memory: Memory) -> Erased:
         return await memory.erase(subject)
 
+    with disks_of(settings_module.load()) as stores:
+        size = _size(inspect_or_fault(stores.used, subject).history)
     done = run_locked(work)
     if done.left:
         raise MemoryFault(
             f"{count(len(done.left), 'file')} of {subject} couldn't be removed; the bot tries again when it "
             "starts, and remembers nothing about them until then"
         )
-    what = f"{count(done.removed, 'file')} removed" if done.removed else "there was nothing to remove"
-    sentences = [f"{subject} is erased: {what}."]
+    removed = f"{size + '; ' if size else ''}{count(done.removed, 'file')} removed"
+    sentences = [f"{subject} is erased: {removed if done.removed else 'there was nothing to remove'}."]
     if done.soul:
         sentences.append("The bot's personality was based on their words, so it is erased too.")
     if ON_RELAYS in done.todo:
@@ -58,15 +70,18 @@ def erase(
     say(" ".join(sentences))
 
 
+def _size(history: History) -> str:
+    """What a ledger holds; "" if there is none."""
+    if not history.records:
+        return ""
+    made, there = count(len(history.commits), "commit"), count(len(history.branches.all), "branch")
+    return f"{memories(history.items().values())}, {made} on {there}"
+
+
 def _confirm(subject: str) -> None:
     """Show what would be erased and ask. Raises Refused if the answer is no, or if nobody can be asked."""
     one = inspect_subject(subject)
-    there = one.history.branches.all
-    items = {key for branch in there.values() for key in one.history.view(branch.head).items}
-    figures = (
-        f"{count(len(items), 'memory')}, {count(len(one.commits), 'commit')} on {count(len(there), 'branch')}"
-    )
-    stored = f"{figures if one.history.records else 'no ledger'}, and the summaries they are part of"
+    stored = f"{_size(one.history) or 'no ledger'}, and the summaries they are part of"
     if not sys.stdin.isatty():
         raise Refused(f"this would erase {subject} for good: {stored}; confirm it with --yes")
     say(f"This erases {subject} for good: {stored}.")

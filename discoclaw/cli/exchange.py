@@ -40,7 +40,7 @@ from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import Inspection, subject_named, unfinished
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.show.words import count, line
+from discoclaw.show.words import count, line, memories
 from discoclaw.storage import Storage, disks_of
 
 commands = typer.Typer()
@@ -104,7 +104,8 @@ def export(
             sys.stdout.buffer.flush()
             return
         save(path, content)
-    say(f"Exported {count(number, 'memory')} of {one.subject} to {path}.")
+    held = count(number, "memory") if format_ == "snapshot" else memories(one.history.items().values())
+    say(f"Exported {held} of {one.subject} to {path}.")
 
 
 def _export_all(folder: Path, format_: Format) -> None:

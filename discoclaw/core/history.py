@@ -25,6 +25,7 @@ from discoclaw.core.branches import branch_name as branch_name
 from discoclaw.core.branches import folded_name
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref
+from discoclaw.core.item import Item
 from discoclaw.core.order import in_order
 from discoclaw.core.text import clip
 from discoclaw.core.times import ms_of_iso
@@ -98,6 +99,15 @@ class History:
     def branch(self, name: str) -> Branch:
         """The branch of this name. Raises Refused if there is none."""
         return self.branches.named(name)
+
+    def items(self) -> dict[str, Item]:
+        """The items of all branches, each once: as the current branch has it, unless only others use it."""
+        found: dict[str, Item] = {}
+        for name in {self.branches.current: None, **self.branches.all}:
+            for item in self.view(self.branches.all[name].head).items.values():
+                if not found.setdefault(item.id, item).active:
+                    found[item.id] = item
+        return found
 
     def parents(self, commit_id: str) -> list[str]:
         """A commit's parents: the one before it and, for a merge, the merged one. Lost ones are left out."""

@@ -1,12 +1,12 @@
 """Branches and statistics: how many items of which kinds, since when, and who made the changes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from discoclaw.core.history import Branches, History
-from discoclaw.core.item import KINDS
+from discoclaw.core.item import KINDS, Item
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.show.events import SIGNS
@@ -29,6 +29,7 @@ def branches(branches: Branches, counts: Mapping[str, int], *, in_private: bool 
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
+    items: Collection[Item]
     view: View
     events: Counter[str]
     by: Counter[str]
@@ -44,25 +45,26 @@ def _figures(history: History) -> _Figures:
         did.update(name for name, _ in acts(commit))
         made_by = commit.metadata.get("by")
         by[word(made_by) if isinstance(made_by, str) else "unknown"] += 1
-    return _Figures(history.view(history.branches.all[history.branches.current].head), events, by, did)
+    shown = history.view(history.branches.all[history.branches.current].head)
+    return _Figures(history.items().values(), shown, events, by, did)
 
 
 def stats(history: History, *, in_private: bool = True, times: Times = UTC_TIMES) -> str:
     """Statistics: how many items of which kinds, since when, and who made the changes.
 
-    Items are those of the current branch.
+    Items are those of all branches, each once; questions are those of the current branch.
     """
     if not history.commits:
         return NOTHING
     found = _figures(history)
-    items = list(found.view.items.values())
-    secret = sum(item.facets.sensitivity != "normal" for item in items)
+    items = found.items
+    secret = sum(item.active and item.facets.sensitivity != "normal" for item in items)
     shown = [item for item in items if is_open(item, in_private=in_private)]
     active = sum(item.active for item in items)
     tags = Counter(word(tag) for item in shown if item.active for tag in item.tags)
     made = [commit.timestamp for commit in history.commits.values()]
     rows = [
-        ("items", f"{active} active, {len(items) - active} forgotten, {secret} private"),
+        ("memories", f"{active}, of these {secret} private; {len(items) - active} forgotten"),
         ("kinds", _counts(Counter(item.kind for item in shown if item.active))),
         ("tags", _counts(tags, 10)),
         ("to settle", count(len(found.view.conflicts), "question")),
@@ -91,7 +93,7 @@ def _with_counts(number: int, counted: Counter[str]) -> str:
 def stats_json(history: History) -> dict[str, Any]:
     """The numbers of `stats` as JSON, complete."""
     found = _figures(history)
-    items = list(found.view.items.values())
+    items = found.items
     times = sorted(ms_of_iso(commit.timestamp) for commit in history.commits.values())
     return {
         "head": history.branches.current,
@@ -104,7 +106,7 @@ def stats_json(history: History) -> dict[str, Any]:
         "items": {
             "active": sum(item.active for item in items),
             "deprecated": sum(not item.active for item in items),
-            "private": sum(item.facets.sensitivity != "normal" for item in items),
+            "private": sum(item.active and item.facets.sensitivity != "normal" for item in items),
             "stated": sum(item.facets.author == "stated" for item in items),
             "kinds": {kind: sum(item.kind == kind and item.active for item in items) for kind in KINDS},
         },

@@ -6,12 +6,13 @@ has no brackets, blanks or quotes at all, so nobody can forge a line or a field.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from discoclaw.core.event import Commit
+from discoclaw.core.item import Item
 from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.times import date_of, iso_ms, ms_of_iso
 
@@ -116,6 +117,13 @@ def count(number: int, thing: str) -> str:
     # Enough for the nouns used here: memory, branch, reply, item.
     many = f"{thing[:-1]}ie" if thing.endswith("y") else f"{thing}e" if thing.endswith("ch") else thing
     return f"{number} {many}s"
+
+
+def memories(items: Collection[Item]) -> str:
+    """How many memories items are, the forgotten ones apart: `2 memories and 1 forgotten`."""
+    active = sum(item.active for item in items)
+    gone = len(items) - active
+    return count(active, "memory") + (f" and {gone} forgotten" if gone else "")
 
 
 def acts(commit: Commit) -> list[tuple[str, str]]:

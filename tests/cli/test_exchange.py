@@ -315,7 +315,10 @@ class TestErase:
 
     def test_with_yes_nothing_of_them_is_left_and_others_stay(self, shell: Shell) -> None:
         others = ledger(shell, "456")
-        assert shell.says("erase", "123", "--yes") == "user-123 is erased: 2 files removed.\n"
+        assert (
+            shell.says("erase", "123", "--yes")
+            == "user-123 is erased: 3 memories, 8 commits on 2 branches; 2 files removed.\n"
+        )
         kept = everything(shell.folder)
         for word in (b"tabs", b"Acme", b"Rust", b"Mondays", b"user-123"):
             assert word not in kept
@@ -347,7 +350,7 @@ class TestErase:
         summary = folder / "discord:dm:123.json"
         summary.write_text(json.dumps({"summary": "Ann is ill.", "updatedAt": 1}))
         told = shell.says("erase", "123", "--yes", DISCOCLAW_SUMMARY_DATA_DIR=str(folder))
-        assert told == "user-123 is erased: 3 files removed.\n"
+        assert told == "user-123 is erased: 3 memories, 8 commits on 2 branches; 3 files removed.\n"
         assert not summary.exists()
 
     def test_somebody_without_a_ledger_can_be_erased_too(self, shell: Shell) -> None:

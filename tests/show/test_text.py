@@ -492,8 +492,8 @@ class TestBranches:
 class TestFigures:
     def test_they_are_told(self) -> None:
         assert text.stats(told().history) == (
-            "items      5 active, 0 forgotten, 0 private\n"
-            "kinds      fact 2, preference 2, project 1\n"
+            "memories   6, of these 0 private; 0 forgotten\n"
+            "kinds      fact 3, preference 2, project 1\n"
             "to settle  0 questions\n"
             "commits    10, of these cherry-pick 1, merge 1, undo 1\n"
             "events     add 9, forget 1\n"

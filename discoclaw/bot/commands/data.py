@@ -15,7 +15,7 @@ from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import personas
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
-from discoclaw.show.words import count
+from discoclaw.show.words import count, memories
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +78,7 @@ def _target(call: Call, wanted: str | None) -> str:
 
 def _size(history: History) -> str:
     branches = history.branches.all
-    items = {item for branch in branches.values() for item in history.view(branch.head).items}
-    parts = [count(len(items), "memory"), count(len(history.commits), "change")]
+    parts = [memories(history.items().values()), count(len(history.commits), "change")]
     if len(branches) > 1:
         parts.append(count(len(branches), "persona"))
     return ", ".join(parts)

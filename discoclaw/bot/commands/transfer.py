@@ -35,7 +35,7 @@ from discoclaw.memory.exchange import (
     export_snapshot,
     load_bytes,
 )
-from discoclaw.show.words import count
+from discoclaw.show.words import count, memories
 
 MOST_BYTES = 8 * 1024 * 1024
 """What every server takes as a file, with room to spare; and what we read of one."""
@@ -74,7 +74,8 @@ async def export(call: Call, format: str, history: bool) -> Answer:
     def file() -> discord.File:
         return discord.File(BytesIO(content), filename=FORMATS[format])
 
-    about = f"Your memory: {count(number, 'memory')} in `{FORMATS[format]}`."
+    held = count(number, "memory") if format == "snapshot" else memories(known.items().values())
+    about = f"Your memory: {held} in `{FORMATS[format]}`."
     if call.place.kind == "dm":
         return [Page(about, files=(file(),))]
     try:
@@ -86,7 +87,7 @@ async def export(call: Call, format: str, history: bool) -> Answer:
         return [Page(about, files=(file(),))]
     except ChatError as error:
         raise Refused(NOT_TAKEN) from error
-    return f"I sent it to you in a DM ({count(number, 'memory')})."
+    return f"I sent it to you in a DM ({held})."
 
 
 def _rendered(

@@ -25,16 +25,18 @@ def personas(branches: Branches, counts: Mapping[str, int], *, in_private: bool)
 
 
 def stats(history: History, *, in_private: bool) -> str:
-    """How much I remember, of what kind and since when; memories are those of the current persona."""
+    """How much I remember, of what kind and since when; memories are those of all personas, each once."""
     if not history.commits:
         return NOTHING
     branches = history.branches
     view = history.view(branches.all[branches.current].head)
-    items = list(view.items.values())
+    items = list(history.items().values())
     active = [item for item in items if item.active]
     open_ = [item for item in active if shown.is_open(item, in_private=in_private)]
     secret = sum(item.facets.sensitivity != "normal" for item in active)
     times = [ms_of_iso(commit.timestamp) for commit in history.commits.values()]
+    several = len(branches.all) > 1
+    here = f", with {count(len(view.active()), 'memory')}" if several else ""
     rows = [
         ("Memories", f"{len(active)}, of these {secret} private; {len(items) - len(active)} forgotten"),
         ("Kinds", _counted(Counter(item.kind for item in open_))),
@@ -42,7 +44,7 @@ def stats(history: History, *, in_private: bool) -> str:
         ("To settle", count(len(view.conflicts), "question")),
         ("Waiting for your yes", f"{len(view.pending)} pending" if view.pending else ""),
         ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
-        ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**"),
+        ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**{here}"),
     ]
     return "\n".join(f"**{title}**: {text}" for title, text in rows if text)
 

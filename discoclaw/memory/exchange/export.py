@@ -1,7 +1,7 @@
 """A person's memory as something they can keep: JSON, a readable document, or a folder of objects.
 
 Exports are complete, private items included. The first three functions are pure and return bytes, and the
-number of memories in them (an item counts once, whatever branches it is on); `write_objects` writes a folder.
+number of memories in them (active ones, each once); `write_objects` writes a folder.
 Independent of who asked.
 """
 
@@ -64,7 +64,7 @@ def _memories(history: History) -> Iterator[tuple[Branch, Item]]:
 
 
 def _count(history: History) -> int:
-    return len({item.id for _, item in _memories(history)})
+    return sum(item.active for item in history.items().values())
 
 
 def _memory(branch: str, item: Item) -> dict[str, Any]:

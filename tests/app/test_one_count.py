@@ -1,0 +1,57 @@
+"""How much there is: statistics, an export and an erasing say the same, in Discord and in a terminal."""
+
+import re
+
+from tests.app.conftest import Start, World
+from tests.cli.shell import Shell
+
+
+async def says(world: World, words: str) -> str:
+    await world.ann.send(world.general, f"!memory {words}")
+    return world.answer(world.general)
+
+
+async def filled(world: World) -> None:
+    """Two memories, a forgotten one, and a persona with one of its own."""
+    for words in (
+        "remember I like tea",
+        "remember I have a cat",
+        "remember I live on a boat",
+        "forget I live on a boat",
+        "persona create coding",
+        "persona switch coding",
+        "remember I write Rust",
+    ):
+        await says(world, words)
+
+
+class TestTheSameMemory:
+    async def test_has_one_size_in_discord(self, start: Start) -> None:
+        async with start() as world:
+            await filled(world)
+            stats = await says(world, "stats")
+            assert "**Memories**: 3, of these 0 private; 1 forgotten" in stats
+            changes = re.search(r"\*\*Changes\*\*: (\d+)", stats)
+            assert changes is not None
+            assert "2; the current one is **coding**, with 3 memories" in stats
+            assert await says(world, "export") == "I sent it to you in a DM (3 memories and 1 forgotten)."
+            question = await says(world, "erase")
+            assert f"That is 3 memories and 1 forgotten, {changes[1]} changes, 2 personas" in question
+
+    async def test_has_that_size_in_a_terminal_too(self, start: Start) -> None:
+        async with start() as world:
+            await filled(world)
+            await world.restart(meanwhile=lambda: self.check(Shell(world.folder), str(world.ann.id)))
+
+    def check(self, shell: Shell, user: str) -> None:
+        stats = shell.says("stats", user)
+        assert "memories   3, of these 0 private; 1 forgotten\n" in stats
+        commits = re.search(r"^commits +(\d+)", stats, re.MULTILINE)
+        assert commits is not None
+        out = shell.folder / "out.json"
+        told = shell.says("export", user, "--output", str(out))
+        assert told == f"Exported 3 memories and 1 forgotten of user-{user} to {out}.\n"
+        size = f"3 memories and 1 forgotten, {commits[1]} commits on 2 branches"
+        assert size in shell.refuses("erase", user)
+        code, erased, _ = shell.process("erase", user, "--yes")
+        assert (code, f"user-{user} is erased: {size}; " in erased.decode()) == (0, True)
