@@ -1,7 +1,10 @@
-"""How much there is: statistics, an export and an erasing say the same, in Discord and in a terminal."""
+"""What different commands tell about the same thing agrees."""
 
 import re
 
+import pytest
+
+from discoclaw.show.words import short
 from tests.app.conftest import Start, World
 from tests.cli.shell import Shell
 
@@ -25,8 +28,8 @@ async def filled(world: World) -> None:
         await says(world, words)
 
 
-class TestTheSameMemory:
-    async def test_has_one_size_in_discord(self, start: Start) -> None:
+class TestHowMuchThereIs:
+    async def test_is_the_same_in_statistics_an_export_and_an_erasing(self, start: Start) -> None:
         async with start() as world:
             await filled(world)
             stats = await says(world, "stats")
@@ -38,7 +41,7 @@ class TestTheSameMemory:
             question = await says(world, "erase")
             assert f"That is 3 memories and 1 forgotten, {changes[1]} changes, 2 personas" in question
 
-    async def test_has_that_size_in_a_terminal_too(self, start: Start) -> None:
+    async def test_is_the_same_in_a_terminal_too(self, start: Start) -> None:
         async with start() as world:
             await filled(world)
             await world.restart(meanwhile=lambda: self.check(Shell(world.folder), str(world.ann.id)))
@@ -55,3 +58,17 @@ class TestTheSameMemory:
         assert size in shell.refuses("erase", user)
         code, erased, _ = shell.process("erase", user, "--yes")
         assert (code, f"user-{user} is erased: {size}; " in erased.decode()) == (0, True)
+
+
+class TestAPrivateMemory:
+    @pytest.mark.parametrize("verb", ["why", "forget", "edit"])
+    async def test_is_not_denied_to_somebody_who_names_it_by_its_id(self, start: Start, verb: str) -> None:
+        async with start() as world:
+            await world.ann.send_dm("!memory remember I live in Oslo")
+            (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
+            number = short(item.id)
+            new = " I live in Bergen" if verb == "edit" else ""
+            told = await says(world, f"{verb} {number}{new}")
+            assert told == f"Only a private memory matches that. Use `/memory {verb}`, or ask me in a DM."
+            assert f"(id {number})" in await says(world, f"share {number}")
+            assert "Oslo" in await says(world, f"why {number}")
