@@ -14,6 +14,7 @@ from discoclaw.cli.common import (
     no_memory_text,
     run_locked,
     say,
+    storage_of,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
@@ -82,6 +83,8 @@ def _confirm(subject: str) -> None:
     """Show what would be erased and ask. Raises Refused if the answer is no, or if nobody can be asked."""
     one = inspect_subject(subject)
     stored = f"{_size(one.history) or 'no ledger'}, and the summaries they are part of"
+    if ON_RELAYS in storage_of(settings_module.load()).memory.personal.outside(subject):
+        stored += "; the bot requests the deletion of the copies on relays, which a relay may ignore"
     if not sys.stdin.isatty():
         raise Refused(f"this would erase {subject} for good: {stored}; confirm it with --yes")
     say(f"This erases {subject} for good: {stored}.")

@@ -143,5 +143,9 @@ class Registry:
         """Register parts behind those that are there."""
         self._parts += parts
 
+    def outside(self, subject: str) -> set[str]:
+        """Names of the steps that an erasing of a subject has to take outside. Blocking. Raises OSError."""
+        return {step for part in self for step in part.outside(subject)}
+
     def __iter__(self) -> Iterator[PersonalData]:
         return iter(tuple(self._parts))

@@ -3,10 +3,13 @@
 import re
 
 import pytest
+from pydantic import SecretStr
 
+from discoclaw.nostr.event import Keys
 from discoclaw.show.words import short
 from tests.app.conftest import Start, World
 from tests.cli.shell import Shell
+from tests.servers.nostr_relay import LyingRelay
 
 
 async def says(world: World, words: str) -> str:
@@ -72,3 +75,29 @@ class TestAPrivateMemory:
             assert told == f"Only a private memory matches that. Use `/memory {verb}`, or ask me in a DM."
             assert f"(id {number})" in await says(world, f"share {number}")
             assert "Oslo" in await says(world, f"why {number}")
+
+
+class TestErasing:
+    async def test_says_before_and_after_that_a_relay_may_ignore_it(self, start: Start) -> None:
+        key = SecretStr(Keys.generate().nsec())
+        async with LyingRelay() as relay, start(nostr_relays=(relay.url,), nostr_key=key) as world:
+            await says(world, "remember I like tea")
+            await world.settle()
+            await world.mirror.flush(10)
+            told = "request their deletion, which a relay may ignore"
+            assert told in await says(world, "erase")
+            await world.restart(meanwhile=lambda: self.check(Shell(world.folder), str(world.ann.id)))
+            assert told in await says(world, "erase --yes")
+
+    def check(self, shell: Shell, user: str) -> None:
+        assert "deletion of the copies on relays, which a relay may ignore" in shell.refuses("erase", user)
+
+    async def test_says_nothing_of_relays_where_there_are_none(self, start: Start) -> None:
+        async with start() as world:
+            await says(world, "remember I like tea")
+            assert "relay" not in await says(world, "erase")
+            await world.restart(meanwhile=lambda: self.none(Shell(world.folder), str(world.ann.id)))
+            assert "relay" not in await says(world, "erase --yes")
+
+    def none(self, shell: Shell, user: str) -> None:
+        assert "relay" not in shell.refuses("erase", user)

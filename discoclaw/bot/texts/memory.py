@@ -18,6 +18,9 @@ NOT_USED = (
 )
 NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
 REBUILDING = "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
+ON_RELAYS_TOO = (
+    "I overwrite my encrypted copies on relays and request their deletion, which a relay may ignore."
+)
 SECRET = "\n(I left out what looks like a secret key.)"
 
 
@@ -133,9 +136,7 @@ def erased(done: Erased, *, own: bool) -> str:
     if done.soul:
         text += f" My personality is gone too, because it was based on what {'you' if own else 'they'} said."
     if done.left:
-        return f"{text} Some files couldn't be removed yet. I keep trying, and remember nothing until then."
+        text += " Some files couldn't be removed yet. I keep trying, and remember nothing until then."
     if ON_RELAYS in done.todo:
-        text += (
-            " I overwrite my encrypted copies on relays and request their deletion, which a relay may ignore."
-        )
+        text += f" {ON_RELAYS_TOO}"
     return text

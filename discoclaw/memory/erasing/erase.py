@@ -134,10 +134,10 @@ class Eraser:
         """Record durably what is to be erased: from here on it will be finished."""
         before = self.pending.get(subject, Intent(subject, None))
         try:
-            sessions, steps = {*before.sessions, *known}, {*before.todo}
+            sessions = {*before.sessions, *known}
             for part in self._personal:
                 sessions.update(part.sessions_on_disk(subject))
-                steps.update(part.outside(subject))
+            steps = {*before.todo, *self._personal.outside(subject)}
             intent = Intent(subject, at, tuple(sorted(sessions)), tuple(sorted(steps)))
             self._intents.keep(intent)
         except OSError as error:
