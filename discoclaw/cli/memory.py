@@ -97,6 +97,8 @@ def view(
         say_json({"subject": one.subject, **_view_json(shown)})
     elif not shown.items and at is None and branch is None:
         say(nothing_text(one))
+    elif not shown.items and at is not None:
+        say(f"Nothing was remembered about {one.subject} then.")
     else:
         say(text.view(shown, times=LOCAL_TIMES))
 

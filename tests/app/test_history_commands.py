@@ -121,7 +121,7 @@ class TestViewAndDiff:
             assert "I like coffee" in await says(world, world.ann, "view")
             assert "I like tea" in await says(world, world.ann, "view --at HEAD~1")
             assert "I like tea" in await says(world, world.ann, "view HEAD~1")
-            assert "I remember nothing yet" in await says(world, world.ann, "view --at 2015-02-01")
+            assert "I remembered nothing then" in await says(world, world.ann, "view --at 2015-02-01")
             assert "I like coffee" in await says(world, world.ann, "view --at 2999-01-01 --branch main")
 
     @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What different commands tell about the same thing agrees."""
 
 import re
+from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
@@ -10,6 +11,9 @@ from discoclaw.show.words import short
 from tests.app.conftest import Start, World
 from tests.cli.shell import Shell
 from tests.servers.nostr_relay import LyingRelay
+
+DOCS = Path(__file__).parents[2] / "docs"
+DAY_S = 86_400
 
 
 async def says(world: World, words: str) -> str:
@@ -101,3 +105,31 @@ class TestErasing:
 
     def none(self, shell: Shell, user: str) -> None:
         assert "relay" not in shell.refuses("erase", user)
+
+
+class TestADayInThePast:
+    def examples(self, page: str) -> set[str]:
+        """The points in time that a page shows `view` with."""
+        return set(re.findall(r"memory view [^|`]*--at ([^ `]+)", (DOCS / page).read_text(encoding="utf-8")))
+
+    async def test_shows_what_held_then_whatever_persona_was_made_since(self, start: Start) -> None:
+        async with start(heartbeat_minutes=0) as world:
+            await says(world, "remember I like tea")
+            await world.env.advance_time(100 * DAY_S)
+            for words in ("persona create coding", "persona switch coding", "remember I write Rust"):
+                await says(world, words)
+            examples = self.examples("personas-and-history.md")
+            assert examples
+            for at in examples:
+                told = await says(world, f"view --at {at}")
+                assert ("I like tea" in told, "Rust" in told) == (True, False)
+                told = await says(world, f"diff {at}")
+                assert ("I write Rust" in told, "tea" in told) == (True, False)
+            assert await says(world, "view --at 2025-12-31") == "I remembered nothing then."
+            await world.restart(meanwhile=lambda: self.check(Shell(world.folder), str(world.ann.id)))
+
+    def check(self, shell: Shell, user: str) -> None:
+        examples = self.examples("command-line.md")
+        assert examples
+        for at in examples:
+            assert shell.says("view", user, "--at", at).endswith("[fact] I like tea\n")

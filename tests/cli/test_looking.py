@@ -150,7 +150,9 @@ class TestPoints:
         assert "8 wide" in shell.says("view", "123", "--at", "2026-02-03")
 
     def test_before_the_beginning_there_was_nothing(self, shell: Shell) -> None:
-        assert shell.says("view", "123", "--at", "2026-02-02") == "nothing is remembered yet\n"
+        assert (
+            shell.says("view", "123", "--at", "2026-02-02") == "Nothing was remembered about user-123 then.\n"
+        )
         assert shell.json("view", "123", "--at", "2026-02-02")["commit"] is None
 
     def test_a_diff_since_a_date(self, shell: Shell) -> None:
@@ -262,12 +264,17 @@ class TestTimesOfTheSystemsZone:
         assert berlin.says("view", "123", "--at", "2026-02-03 17:33") == before
         assert berlin.says("view", "123", "--at", "2026-02-03T17:33") == before
         assert "tabs over spaces" in before
-        assert berlin.says("view", "123", "--at", "2026-02-03T16:33") == "nothing is remembered yet\n"
+        assert (
+            berlin.says("view", "123", "--at", "2026-02-03T16:33")
+            == "Nothing was remembered about user-123 then.\n"
+        )
 
     def test_a_day_ends_at_its_midnight(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TZ", "Pacific/Kiritimati")  # 14 hours ahead: there it is the 4th of February
         time.tzset()
-        assert shell.says("view", "123", "--at", "2026-02-03") == "nothing is remembered yet\n"
+        assert (
+            shell.says("view", "123", "--at", "2026-02-03") == "Nothing was remembered about user-123 then.\n"
+        )
         assert "tabs, 8 wide" in shell.says("view", "123", "--at", "2026-02-04")
         assert "2026-02-04" in shell.says("show", "123")
 

@@ -47,15 +47,18 @@ async def view(call: Call, at: str | None, persona: str | None) -> str:
         found = await call.memory.view(call.subject, call.persona_here)
     else:
         history = await call.history()
-        branch = call.persona(history.branches, persona)
+        # Without a persona, a date shows the one that was current then: today's may be newer than the date.
+        branch = call.persona(history.branches, persona) if persona or call.persona_here else None
         found, hidden = await asyncio.to_thread(_then, history, at or "HEAD", branch)
+        if at is not None and not found.items:
+            return texts.NOTHING_THEN
     return texts.view(found, in_private=call.in_private, hidden=hidden)
 
 
 async def difference(call: Call, start: str | None, end: str | None) -> str:
     history = await call.history()
-    branch = call.persona(history.branches)
-    found, hidden = await asyncio.to_thread(_difference, history, branch, start, end)
+    branch, here = call.persona(history.branches), call.persona_here
+    found, hidden = await asyncio.to_thread(_difference, history, branch, here, start, end)
     return texts.changes(found, in_private=call.in_private, hidden=hidden)
 
 
@@ -81,22 +84,25 @@ async def verify(call: Call) -> str:
     return texts.damaged(found.faults) if found.faults else texts.intact(len(found.commits))
 
 
-def _then(history: History, at: str, branch: str) -> tuple[View, frozenset[str]]:
+def _then(history: History, at: str, branch: str | None) -> tuple[View, frozenset[str]]:
     """What was remembered at a point, and the items that are shown in private only."""
     return view_at(history, at, branch=branch), hidden_of(history)
 
 
 def _difference(
-    history: History, branch: str, start: str | None, end: str | None
+    history: History, branch: str, here: str | None, start: str | None, end: str | None
 ) -> tuple[list[ItemChange], frozenset[str]]:
-    """What differs between two points of a persona; between one and now; or by the last change."""
+    """What differs between two points of a persona; between one and now; or by the last change.
+
+    Where a place has no persona of its own (`here`), a date means the one that was current then.
+    """
     head = history.branch(branch).head
     if start is not None:
-        old = view_at(history, start, branch=branch)
+        old = view_at(history, start, branch=here)
     else:
         chain = history.chain(head)
         old = history.view(chain[-2].id) if len(chain) > 1 else EMPTY
-    new = view_at(history, end, branch=branch) if end is not None else history.view(head)
+    new = view_at(history, end, branch=here) if end is not None else history.view(head)
     return diff(old, new), hidden_of(history)
 
 

@@ -22,6 +22,7 @@ from discoclaw.show.graph import digits
 from discoclaw.show.words import PRIVATE, acts, count, line, short, word
 
 NOTHING = "I remember nothing yet."
+NOTHING_THEN = "I remembered nothing then."
 Link = Callable[[Source], str]
 """The address of a message, or what stands instead of one."""
 
