@@ -104,12 +104,14 @@ class Hatchery:
 
     def takes(self, arrival: Arrival) -> bool:
         """Whether a message belongs to the interview."""
-        one, message = self._interview, arrival.message
-        return (
-            one is not None
-            and (one.human, one.session_key) == (message.author.id, message.session_key)
-            and not one.idle(self._clock())
-        )
+        one, message = self.under_way, arrival.message
+        return one is not None and (one.human, one.session_key) == (message.author.id, message.session_key)
+
+    @property
+    def under_way(self) -> Interview | None:
+        """The interview that goes on now, if there is one."""
+        one = self._interview
+        return one if one is not None and not one.idle(self._clock()) else None
 
     # ------------------------------------------------------------------ requests of owners
 

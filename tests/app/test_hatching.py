@@ -467,6 +467,29 @@ class TestEnding:
             await world.ann.send_dm("hello")
             assert "an assistant in a Discord server" in system(model)
 
+    async def test_show_says_that_an_interview_is_under_way(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model) as world:
+            await owned(world, world.bob)
+
+            async def show(person: Any) -> str:
+                return str((await person.user.slash("hatch show")).response.content)
+
+            begin = "I have no personality yet. `/hatch start` begins"
+            assert begin in await show(world.ann)
+            await world.ann.slash(world.general, "hatch start")
+            here = f"under way in <#{world.general.id}>; `/hatch cancel` ends it"
+            assert here in await show(world.ann)
+            assert "Somebody else is being interviewed" in await show(world.bob)
+            await world.ann.user.slash("hatch cancel")
+            assert begin in await show(world.ann)
+            await hatched(world, model)
+            assert "under way" not in await show(world.ann)
+            await begun(world)
+            shown = await show(world.ann)
+            assert "under way in our DMs" in shown
+            assert "You are Mog, a dry old cat." in shown
+
     @pytest.mark.design(133, 136)
     async def test_a_restart_in_the_middle_goes_on_where_it_was(self, start: Start) -> None:
         model = Scripted("And who are you?", f"{READY}{block()}")

@@ -6,12 +6,15 @@ The interview itself is `session/hatch`; here it is begun and ended.
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts.markup import block, plain
 from discoclaw.core.errors import Refused
+from discoclaw.core.subject import person_of
 from discoclaw.soul.soul import of_view, sections
 
 NOT_HERE = (
     "I don't listen in this channel (DISCORD_CHANNEL_IDS), so I wouldn't hear your answers; ask me in a DM"
 )
-NO_SOUL = "I have no personality yet. `/hatch start` begins an interview that gives me one."
+NO_SOUL = "I have no personality yet."
+BEGIN = "`/hatch start` begins an interview that gives me one."
+INTERVIEWED = "Somebody else is being interviewed about who I am."
 FILES = "\n-# Files in content/soul/ replace these, each by itself."
 PUSHED = "What has changed is on its way. `!nostr status` shows what has arrived."
 
@@ -30,10 +33,22 @@ async def cancel(call: Call) -> str:
 async def show(call: Call) -> str:
     view = await call.context.hatchery.view(call.user_id)
     found = sections(of_view(view, with_whom=call.user_id, in_dm=call.in_private))
+    interview = _under_way(call)
     if not found:
-        return NO_SOUL
-    parts = (f"**{title}**\n" + "\n".join(plain(text) for text in texts) for title, texts in found)
-    return "\n\n".join(parts) + FILES
+        return f"{NO_SOUL} {interview or BEGIN}"
+    parts = [f"**{title}**\n" + "\n".join(plain(text) for text in texts) for title, texts in found]
+    return "\n\n".join([*([interview] if interview else []), *parts]) + FILES
+
+
+def _under_way(call: Call) -> str:
+    """What is said about an interview that goes on now; "" if there is none."""
+    one = call.context.hatchery.under_way
+    if one is None:
+        return ""
+    if one.human != call.user_id:
+        return INTERVIEWED
+    here = "our DMs" if person_of(one.session_key) else f"<#{one.session_key.rpartition(':')[2]}>"
+    return f"Our interview about who I am is under way in {here}; `/hatch cancel` ends it."
 
 
 async def undo(call: Call) -> str:
