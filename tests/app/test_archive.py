@@ -8,7 +8,7 @@ import pytest
 
 from discoclaw.app.archive import Archived
 from discoclaw.app.models import Models
-from discoclaw.bot.texts.search import found
+from discoclaw.bot.texts.search import BESIDE, MATCHING, found
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import utf16_length
 from discoclaw.session.archive_search import ArchiveHit
@@ -87,6 +87,19 @@ class TestSearch:
             assert f"<#{world.general.id}>, **ann**: `what does a zebra look like?`" in mine
             assert mine.endswith(f"<https://discord.com/channels/{GUILD_ID}/{world.general.id}/{said.id}>")
             assert await search(world, world.bob, "giraffe") == NOTHING
+
+    async def test_says_what_matches_and_what_was_only_said_next_to_it(self, start: Start) -> None:
+        async with start(Scripted("They even played my song."), auto_save="all") as world:
+            await world.ann.send(world.general, "how was the concert of the zebras?")
+            for answer in (
+                await search(world, world.bob, "zebra"),
+                (await world.bob.slash(world.general, "memory search", query="zebra")).response.content,
+            ):
+                first, question, second, told = answer.splitlines()
+                assert (first, second) == (MATCHING, BESIDE)
+                assert "concert of the zebras" in question
+                assert "played my song" in told
+            assert BESIDE not in await search(world, world.bob, "zebra song")
 
     async def test_has_a_name_below_memory_and_as_text_answers_where_nobody_else_reads(
         self, start: Start

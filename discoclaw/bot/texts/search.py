@@ -12,6 +12,8 @@ LONGEST_SHOWN = 160
 """UTF-16 units of a message that are shown."""
 LONGEST_ANSWER = 1900
 NOTHING = "I found nothing like that in the messages I kept and you can read."
+MATCHING = "**These match**"
+BESIDE = "**Said right before or after**"
 STILL = "I'm still looking for what you asked before. Please try again in a moment."
 NOT_NOW = "I can't search the archive right now. Please try again in a while."
 
@@ -25,15 +27,24 @@ def off(what: str) -> str:
 
 
 def found(hits: Sequence[ArchiveHit]) -> str:
-    """The messages that were found, best first, in one message of Discord."""
+    """The messages that were found, in one message of Discord: what matches, then what was said next to it.
+
+    Each best first.
+    """
+    beside = [hit for hit in hits if hit.beside]
+    matching = [hit for hit in hits if not hit.beside]
+    parts = [(MATCHING, matching), (BESIDE, beside)] if beside else [("", matching)]
     lines: list[str] = []
-    room = LONGEST_ANSWER
-    for one in map(_line, hits):
-        room -= utf16_length(one) + 1
-        if room < 0:
-            break
-        lines.append(one)
-    if more := len(hits) - len(lines):
+    room, shown = LONGEST_ANSWER, 0
+    for title, some in parts:
+        for number, hit in enumerate(some):
+            new = [title, _line(hit)] if title and not number else [_line(hit)]
+            room -= sum(utf16_length(one) + 1 for one in new)
+            if room < 0:
+                break
+            lines += new
+            shown += 1
+    if more := len(hits) - shown:
         lines.append(f"({count(more, 'more message')}; add words to find fewer)")
     return "\n".join(lines)
 
