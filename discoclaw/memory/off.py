@@ -5,7 +5,7 @@ callers never test whether there is a memory. The folder, erasings and the regis
 the real `Memory`, which exists even where nobody is remembered.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -195,6 +195,15 @@ class NoSummaries(_Nothing, RollingMemory):
 
     async def get(self, session_key: str) -> Rolling:
         return NOTHING
+
+    async def held(self, session_key: str) -> Rolling:
+        return NOTHING
+
+    def pause(self, concerns: Callable[[str, str], bool]) -> set[str]:
+        return set()
+
+    def resume(self, session_keys: Iterable[str]) -> None:
+        """Nothing was paused."""
 
     def in_ram(self, session_key: str) -> Rolling:
         return NOTHING
