@@ -174,7 +174,7 @@ class TestCategories:
             with caplog.at_level("INFO"):
                 assert await left(32) == (Expired(idle=1, lines=3), ["core"])
             (line,) = [one for one in caplog.messages if one.startswith("hygiene: ")]
-            assert "0 things of the day and 1 idle items left, 0 proposals lapsed, and 3 lines of a log" in line
+            assert "1 idle items left, 0 proposals lapsed, and 3 lines of a log" in line
             assert await left(9_000) == (Expired(), ["core"])
 
 
