@@ -305,17 +305,22 @@ class Draft(ProposalDraft):
             return False
         if current is not None and current.active and normalise(current.text) == normalise(text):
             return False
+        taken = self._fold.taken_back.values()
+        if any(one.alone and str(origin.source) in one.messages for one in taken):
+            return True  # the message was deleted; it says nothing any more
         later = [
             one
-            for one in self._fold.taken_back.values()
-            if one.at >= origin.said_at and not (one.open_only and (origin.private or current is not None))
+            for one in taken
+            if not one.alone
+            and one.at >= origin.said_at
+            and not (one.open_only and (origin.private or current is not None))
         ]
         found = withdrawals("", later, self.items)
         return any(one.words.hold(text) or normalise(text) in map(normalise, one.texts) for one in found)
 
     def _too_old(self, current: Item, origin: Origin) -> bool:
         """Whether inferred words are older than those the item is based on, or than the last erasure."""
-        older = origin.said_at <= self._erased_at or is_older(origin.source, current.source)
+        older = origin.said_at <= self._erased_at or is_older(origin, current.source)
         return origin.author == "inferred" and older
 
     def _level(self, kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:

@@ -12,7 +12,7 @@ from discoclaw.core.event import Commit, Event, EventType
 from discoclaw.core.item import MANUAL, Author, Facets, Item, Sensitivity, Source
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.text import scrub
-from discoclaw.core.times import iso_ms
+from discoclaw.core.times import iso_ms, snowflake_at
 from discoclaw.core.view import Conflict, Fold, View
 
 
@@ -35,6 +35,8 @@ class Origin:
     dm_privacy: DmPrivacy = "balanced"
     asked: bool = False
     needs_yes: bool = False
+    edited: bool = False
+    """The message was edited: its words are as old as `said_at`, whenever it was sent."""
 
 
 class EventDraft:
@@ -154,6 +156,7 @@ class EventDraft:
         are `noted` (a conflict, a confirmation, a proposal) and `link` (the other item's id; linked by "add",
         no longer linked by "forget"). `parent` is the event this one continues, by default the last one about
         the item. `taken`: the item is copied from another point of the history, and keeps author and source.
+        `noted` may also say why a field was changed.
         """
         # Only a person's own change of an item makes it stated. A link or an observation claims nothing, and
         # what a model adds to a stated item leaves it stated.
@@ -217,7 +220,9 @@ def _changed_facets(item: Item, current: Item | None) -> dict[str, Any]:
     return changed
 
 
-def is_older(words: Source, than: Source) -> bool:
-    """Whether a message is older than another, by their snowflakes. If either is unknown, it is not older."""
-    ids = words.message_id, than.message_id
-    return all(one.isdigit() for one in ids) and int(ids[0]) < int(ids[1])
+def is_older(words: Origin, than: Source) -> bool:
+    """Whether words are older than a message, by their snowflakes. If either is unknown, they are not."""
+    ids = words.source.message_id, than.message_id
+    if ids[0] == ids[1] or not all(one.isdigit() for one in ids):
+        return False
+    return (snowflake_at(words.said_at) if words.edited else int(ids[0])) < int(ids[1])

@@ -61,11 +61,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """The message that somebody replies to. `by_us`: the bot wrote it."""
+    """The message that somebody replies to, with its author's name. `by_us`: the bot wrote it.
+
+    `said` is that message, by which to find out whether it was taken back; None if that is not known.
+    """
 
     author: str
     text: str
     by_us: bool = False
+    said: "Said | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,13 @@ class Said:
     """Its author is not on the allowlist."""
     to_id: str = ""
     """For the bot's own messages: the user id of the person answered, "" if unknown."""
+    edited_at: int = 0
+    """When (ms) somebody else's message got its present text, if that was not when it was sent."""
+
+    @property
+    def as_of(self) -> int:
+        """When (ms) its present words were said."""
+        return max(self.sent_at, self.edited_at)
 
 
 def with_attachments(text: str, attachments: Sequence[str]) -> str:

@@ -33,7 +33,8 @@ class TakenBack:
     """One text that a person took back at a time (ms), with the messages it rested on.
 
     `messages` are sources as text ("discord:<channel>/<message>"). `open_only`: it is still remembered, but
-    not in the open any more.
+    not in the open any more. `alone`: its messages were deleted or changed; whatever else the person said,
+    before or after that, still counts.
     """
 
     item_id: str
@@ -43,6 +44,7 @@ class TakenBack:
     key: str | None = None
     messages: tuple[str, ...] = ()
     open_only: bool = False
+    alone: bool = False
 
 
 @lru_cache(maxsize=8_192)  # the same messages are compared with everything that was taken back
@@ -72,6 +74,11 @@ class Words:
         return Words(self.terms | other.terms, self.texts | other.texts)
 
 
+def distinctive(text: str) -> frozenset[str]:
+    """The terms by which to recognise what a text says: not those that everybody uses."""
+    return frozenset(term for term in terms_of(text) if not is_common(term)) - _FRAME
+
+
 def words_of(taken: Iterable[TakenBack], held: frozenset[str]) -> Words:
     """The words that only what was taken back has; `held` are the terms of what is still remembered.
 
@@ -79,7 +86,7 @@ def words_of(taken: Iterable[TakenBack], held: frozenset[str]) -> Words:
     """
     own, whole = set[str](), set[str]()
     for one in taken:
-        terms = {term for term in terms_of(one.text) if not is_common(term)} - _FRAME
+        terms = distinctive(one.text)
         own |= terms
         if not terms:
             whole.add(normalise(one.text))
@@ -92,7 +99,8 @@ class Withdrawal:
 
     `at` (ms) is when it was taken back: what was said later stays. `messages` are the messages it rested on:
     channel ids by message id. `texts` are what the items said. `everything`: all that the person said until
-    then, because they want no memory at all.
+    then, because they want no memory at all. `alone`: the messages were deleted, or say something else now
+    (`changed`); other messages of the person stay whatever their words, and answers that repeat it don't.
     """
 
     subject: str
@@ -102,6 +110,9 @@ class Withdrawal:
     texts: tuple[str, ...] = ()
     open_only: bool = False
     everything: bool = False
+    alone: bool = False
+    changed: Mapping[str, str] = field(default_factory=dict)
+    """Messages that were edited, as `messages`. They stay; what was made from their old words doesn't."""
 
     @property
     def user_id(self) -> str:
@@ -115,31 +126,32 @@ class Withdrawal:
         """
         if self.open_only and in_private:
             return False
-        if said.id in self.messages:
+        if said.id in self.messages and said.edited_at <= self.at:
             return True
-        if (asked_at or said.sent_at) > self.at:
+        if (asked_at or said.as_of) > self.at:
             return False
-        theirs = self.user_id in (said.author_id, said.to_id if said.by_us else "")
+        whose = said.to_id if said.by_us else "" if self.alone else said.author_id
+        theirs = whose == self.user_id != ""
         return theirs and (self.everything or self.words.hold(said.text))
 
 
 def withdrawals(subject: str, taken: Iterable[TakenBack], items: Mapping[str, Item]) -> list[Withdrawal]:
-    """The withdrawals that these texts amount to: one for each time, apart for those from the open only.
+    """The withdrawals that these texts amount to: one for each time, apart for each sort.
 
     `items` are what is remembered now: words that other active items have too are no evidence.
     """
-    groups: dict[tuple[int, bool], list[TakenBack]] = {}
+    groups: dict[tuple[int, bool, bool], list[TakenBack]] = {}
     for one in taken:
-        groups.setdefault((one.at, one.open_only), []).append(one)
+        groups.setdefault((one.at, one.open_only, one.alone), []).append(one)
     terms = {item.id: terms_of(item.text) for item in items.values() if item.active} if groups else {}
     everything_held = frozenset[str]().union(*terms.values())
     found = []
-    for (at, open_only), some in groups.items():
+    for (at, open_only, alone), some in groups.items():
         own = {one.item_id for one in some} & terms.keys() if open_only else set[str]()
         held = frozenset[str]().union(*(terms[key] for key in terms.keys() - own)) if own else everything_held
         messages = dict(place_of(source) for one in some for source in one.messages)
         texts = tuple(one.text for one in some)
-        found.append(Withdrawal(subject, at, messages, words_of(some, held), texts, open_only))
+        found.append(Withdrawal(subject, at, messages, words_of(some, held), texts, open_only, alone=alone))
     return found
 
 

@@ -8,6 +8,8 @@ A view holds nothing that is not in the ledger, so it can be thrown away at any 
     ext["link"]      {to, on}: two items are linked (`on`) or no longer linked
     ext["asked"]     true: a person asked for this, although it keeps the author of the item
     ext["confirms"]  true, on `observe`: another message says the same as the item
+    ext["unsays"]    true, on `observe`: this message was deleted or changed, and says it no longer
+    ext["unsaid"]    true: the change was made because no message says it any more
     ext["conflict"]  on `observe`, {text, reason, other}: something contradicts the item, and the person has
                      to settle it; with `settled`, how it was settled
     ext["proposal"]  on `observe`: what ext["item"] says waits for the person's yes; see `pending`
@@ -37,6 +39,7 @@ class Conflict:
 
     `text` is "" if the item is said to be no longer true. `other_id` is the item that has this text, if both
     are remembered. `event_id` is the event that recorded the conflict; questions to the person refer to it.
+    `source` is the message that it rests on, as events name it.
     """
 
     item_id: str
@@ -45,6 +48,7 @@ class Conflict:
     event_id: str
     sensitivity: Sensitivity = "normal"
     other_id: str = ""
+    source: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,8 @@ class Fold:
     def _observe(self, event: Event, target: str) -> None:
         if event.ext.get("confirms") and target in self.items:
             self.sources[target] = sources_with(self.sources.get(target, ()), event.source)
+        if event.ext.get("unsays") and target in self.sources:
+            self.sources[target] = tuple(one for one in self.sources[target] if one != event.source)
         noted = event.ext.get("conflict")
         if not isinstance(noted, Mapping) or target not in self.items:
             return
@@ -165,7 +171,9 @@ class Fold:
         self.conflicts = [c for c in self.conflicts if (c.item_id, c.text) != (target, text)]
         if "settled" not in noted:
             reason, other = str(noted.get("reason", "")), str(noted.get("other", ""))
-            self.conflicts.append(Conflict(target, text, reason, event.id, event.sensitivity, other))
+            self.conflicts.append(
+                Conflict(target, text, reason, event.id, event.sensitivity, other, event.source)
+            )
 
     def _propose(self, event: Event, target: str) -> None:
         wanted = added(event, target)
@@ -238,6 +246,7 @@ class Fold:
             item.facets.key,
             self.sources.get(item.id, ()),
             open_only,
+            alone=bool(event.ext.get("unsaid")),
         )
         if len(self.taken_back) > MOST:
             del self.taken_back[next(iter(self.taken_back))]

@@ -130,7 +130,7 @@ RICH = View(
     sources={"durable-1": ("discord:1/2", "discord:1/3")},
     taken_back={
         ("durable-3", "likes rum"): TakenBack(
-            "durable-3", "fact", "likes rum", 7, "drink", ("discord:1/4",), open_only=True
+            "durable-3", "fact", "likes rum", 7, "drink", ("discord:1/4",), open_only=True, alone=True
         )
     },
     pending=(Pending("event", Item("durable-2", "fact", "likes cake", (), "active", MANUAL, 1, 2, FULL), 3),),
@@ -143,7 +143,7 @@ KNOWN_FIELDS = {
     *("all", "current", "moves", "last_ms", "turned_ms"),
     *("name", "persona", "base", "metadata"),
     *("item_id", "reason", "event_id", "other_id"),
-    *("sources", "taken_back", "at", "messages", "open_only"),
+    *("sources", "taken_back", "at", "messages", "open_only", "alone"),
     *("pending", "item"),
 }
 
