@@ -142,18 +142,21 @@ class SummaryLoop:
 
         await self._cursors.update(_seen(session_key), further)
 
-    async def _took(self, session_key: str, up_to: int, *, added: int, anew: bool) -> None:
+    async def _took(self, session_key: str, up_to: int, *, added: int, anew: bool, again: int) -> None:
         """Note that the messages up to this one are in the summary, unless it was cleared meanwhile.
 
-        `added` of them are new in it, and only they are in it if it was begun `anew`.
+        `added` of them are new in it, and only they are in it if it was begun `anew`. Where it was withdrawn
+        more often than `again` says, it has to be made again, and nothing is noted.
         """
+        if _again(await self._cursors.get(_seen(session_key))) > again:
+            return
         at = (await self._rolling.get(session_key)).updated_at
         if not at:
             await self.saw(session_key, up_to)
             return
 
         def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
-            if up_to <= self._erased_up_to(session_key):
+            if up_to <= self._erased_up_to(session_key) or _again(known) > again:
                 return None
             before, count = message_in(known), added + (0 if anew else _count(known))
             stored = {"count": count, "at": at}
@@ -190,6 +193,8 @@ class SummaryLoop:
             shape=Summary,
             max_tokens=max(2048, self._max_chars),
         )
+        if backlog.changed(batch):
+            return True  # once more, without what was deleted, and with what was edited
         noted = await self._cursors.get(f"people-{session_key}")
         taken = await self._taken_back(_people_in(session_key, batch, noted))
         if covered := [one for one in batch if _covered(one, taken)]:
@@ -203,7 +208,7 @@ class SummaryLoop:
             if not await self._note(session_key, people, previous):
                 return True  # once more, without the words of people erased meanwhile
             stored = await self._rolling.put(session_key, summary, generation=generation)
-            if not stored and not again and (await self._cursors.get(_seen(session_key))).get("again"):
+            if not stored and _again(await self._cursors.get(_seen(session_key))):
                 return False  # it was withdrawn meanwhile, and is made again from the chat's history
             if stored and known is not None:
                 await self._learn(session_key, answer, batch[-1], known, people)
@@ -213,24 +218,25 @@ class SummaryLoop:
             backlog.taken[session_key],
             added=len(batch) if stored else 0,
             anew=stored and not previous.summary,
+            again=again,
         )
         if stored:
             self._rolling.counted(session_key)
         return not waited.isdisjoint(backlog.waiting)
 
-    async def _previous(self, session_key: str, backlog: Backlog) -> tuple[Rolling, bool]:
-        """The summary to go on from, and whether it has to be made again.
+    async def _previous(self, session_key: str, backlog: Backlog) -> tuple[Rolling, int]:
+        """The summary to go on from, and how often it was withdrawn since it was last stored.
 
-        In that case it is what was left of the old one, unless most of its messages can be read again.
+        If it was, it is what was left of the old one, unless most of its messages can be read again.
         """
         previous, cursor = await self._rolling.get(session_key), await self._cursors.get(_seen(session_key))
-        if not cursor.get("again"):
-            return previous, False
+        if not (again := _again(cursor)):
+            return previous, 0
         base, before = cursor.get("base"), message_in(cursor)
         readable = sum(int(message_id) <= before for message_id in backlog.waiting)
         if previous.summary or not isinstance(base, str) or readable * 2 >= _count(cursor):
-            return previous, True
-        return replace(previous, summary=base), True
+            return previous, again
+        return replace(previous, summary=base), again
 
     async def _note(self, session_key: str, people: Mapping[str, int], previous: Rolling) -> bool:
         """Record whose words the next summary has, with the time of their last erasing as the run began.
@@ -353,6 +359,12 @@ def _without(text: str, taken: Sequence[Withdrawal], batch: Sequence[Heard], pre
 
 def _seen(session_key: str) -> str:
     return f"summary-{session_key}"
+
+
+def _again(cursor: Mapping[str, object]) -> int:
+    """How often a summary was withdrawn since it was last stored."""
+    value = cursor.get("again")
+    return value if isinstance(value, int) else 0
 
 
 def _count(cursor: Mapping[str, object]) -> int:

@@ -1,7 +1,7 @@
 """Withdraws summaries: one that took in what a person took back is not used any more, and is made again.
 
 It rests on a message between the first and the last one that it took in (the cursor `summary-<session>`), or
-has the words. The cursor then says that the summary has to be made `again`, with what remains of it as its
+has the words. The cursor then counts that the summary has to be made `again`, with what remains of it as its
 `base`: the sentences without these words, for the case that the messages cannot be read any more. The clear
 that is recorded hides copies elsewhere.
 Independent of how a summary is made.
@@ -34,7 +34,7 @@ class SummaryWithdrawal(PersonalData):
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         """Do not use a summary that may rest on it, until `withdraw` has looked at its cursor."""
-        channels = set(withdrawal.messages.values())
+        channels = {*withdrawal.messages.values(), *withdrawal.changed.values()}
 
         def concerns(key: str, summary: str) -> bool:
             here = key.rpartition(":")[2] in channels or person_of(key) == withdrawal.user_id
@@ -50,6 +50,8 @@ class SummaryWithdrawal(PersonalData):
             if is_open and await self._rests_on(key, withdrawal, sessions):
                 await self._withdraw(key, withdrawal)
                 gone.add(key)
+            elif is_open:
+                await self._strike(key, withdrawal)
         self._rolling.resume(self._paused.pop(withdrawal.subject, ()))
         return Withdrawn(summaries=frozenset(gone))
 
@@ -61,23 +63,38 @@ class SummaryWithdrawal(PersonalData):
         first, last = message_in(cursor, "from"), message_in(cursor)
         said_here = (
             first < int(message) <= last
-            for message, channel in withdrawal.messages.items()
+            for message, channel in (*withdrawal.messages.items(), *withdrawal.changed.items())
             if message.isdigit() and _is_in(channel, key, sessions)
         )
         return withdrawal.everything or any(said_here) or withdrawal.words.hold(summary)
 
     async def _withdraw(self, key: str, withdrawal: Withdrawal) -> None:
         """Take one summary out of use. Raises MemoryFault."""
-        summary = (await self._rolling.held(key)).summary
-        base = "" if withdrawal.everything else struck(summary, withdrawal.words)
+        base = _left_of((await self._rolling.held(key)).summary, withdrawal)
 
         def again(known: Mapping[str, object]) -> Mapping[str, object]:
-            return {**known, "again": 1, "base": base}
+            times = known.get("again")
+            return {**known, "again": (times if isinstance(times, int) else 0) + 1, "base": base}
 
         if not await self._cursors.update(f"summary-{key}", again):
             self._cursors.forget(f"summary-{key}")
             raise MemoryFault(f"that the summary of {key} has to be made again could not be noted")
         await self._rolling.clear(key)
+
+    async def _strike(self, key: str, withdrawal: Withdrawal) -> None:
+        """Withdraw from what was left of a summary that is still to be made again. Raises MemoryFault."""
+        base = (await self._cursors.get(f"summary-{key}")).get("base")
+        if not isinstance(base, str) or (left := _left_of(base, withdrawal)) == base:
+            return
+        if not await self._cursors.update(f"summary-{key}", lambda known: {**known, "base": left}):
+            self._cursors.forget(f"summary-{key}")
+            raise MemoryFault(f"what is left of the summary of {key} could not be changed")
+
+
+def _left_of(text: str, withdrawal: Withdrawal) -> str:
+    """What a withdrawal leaves of a summary."""
+    unknown = withdrawal.alone and not withdrawal.words  # any sentence may be about a deleted message
+    return "" if withdrawal.everything or unknown else struck(text, withdrawal.words)
 
 
 def struck(text: str, words: Words, but: frozenset[str] = frozenset()) -> str:
