@@ -69,6 +69,7 @@ def build(
     hearing = Hearing(basics, disk, models, archive, finding, learning, past)
     talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox)
     client.talk = talk.talk
+    client.retractions = hearing.retractions
     chat = Chat(basics, client, disk, models, learning)
     commanding = Commanding(basics, client, disk, mirror, archive, learning, hearing, catalogue)
     missed = CatchingUp(basics, client, talk)

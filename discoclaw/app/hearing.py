@@ -17,6 +17,7 @@ from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.listen import Listener
 from discoclaw.session.personal import TalkInRam
 from discoclaw.session.refill import Refill
+from discoclaw.session.retracted import Retractions
 from discoclaw.session.rewriting import Rewriting
 from discoclaw.session.window import Windows
 
@@ -66,9 +67,19 @@ class Hearing(Feature):
             self.windows, loops, archiving, self.hatchery, people.profiles, people.groups
         )
         self.inboxes = learning.inboxes
-        self.services = (self.hatchery, self.inboxes, rewriting, storage.withdrawals)
+        self.retractions = Retractions(
+            storage.memory,
+            storage.withdrawals,
+            self.listener,
+            storage.cursors,
+            storage.consent,
+            sessions_of=self.inboxes.sessions_of,
+            clock=clock,
+        )
+        self.services = (self.hatchery, self.inboxes, rewriting, storage.withdrawals, self.retractions)
         self.joins = (
             self.inboxes,
             TalkInRam(self.windows, loops, self.hatchery, self.explained, finding.ranker),
             rewriting,
+            self.retractions,
         )

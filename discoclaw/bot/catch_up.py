@@ -154,7 +154,7 @@ class Absence:
             return
         if self._client.listens(channel):
             await self._restore(channel, key, open_now, messages)
-            self._follow_changes(key, [one for one in handled if one > oldest], messages)
+            self._follow_changes(key, channel_id, [one for one in handled if one > oldest], messages)
             await self._take(key, inbox, open_now, messages)
         else:
             inboxes.end(key, map(str, open_now), True)
@@ -195,16 +195,15 @@ class Absence:
             await self._client.talk.restore(wire.place_of(channel, self._client.redactor), key, first_new)
 
     def _follow_changes(
-        self, key: str, handled: Collection[int], messages: Sequence[discord.Message]
+        self, key: str, channel_id: str, handled: Collection[int], messages: Sequence[discord.Message]
     ) -> None:
         """Follow what was edited or deleted of the messages that were handled before they were read."""
-        listener, client = self._client.talk.listener, self._client
         there = {message.id: message for message in messages}
+        if gone := [str(one) for one in handled if one not in there]:
+            self._client.retractions.deleted(gone, channel_id, key)
         for one in handled:
-            if one not in there:
-                listener.forget(str(one), key)
-            elif there[one].edited_at is not None:
-                client.amend(there[one])
+            if one in there and there[one].edited_at is not None:
+                self._client.amend(there[one])
 
     async def _take(
         self, key: str, inbox: Inbox, open_now: Mapping[int, Open], messages: Sequence[discord.Message]

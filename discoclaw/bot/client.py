@@ -21,8 +21,9 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
 from discoclaw.core.errors import ChatError
-from discoclaw.core.message import Inbound, Me
+from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.session.retracted import Edited, Retractions
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 
@@ -32,9 +33,10 @@ _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 
 
 class DiscoClaw(commands.Bot):
-    """The client. The composition root sets `talk` and `presses` before it starts, since both need it."""
+    """The client. The composition root sets `talk`, `retractions` and `presses` before it starts."""
 
     talk: Talk
+    retractions: Retractions
     presses: Presses
 
     def __init__(self, settings: Settings, redactor: Redactor = PLAIN) -> None:
@@ -143,30 +145,40 @@ class DiscoClaw(commands.Bot):
         if self.user is None or message.author.id == self.user.id or not wire.is_talk(message):
             return
         if self.listens(message.channel):
-            self.amend(message)
+            self.amend(message, payload.cached_message)
 
-    def amend(self, message: discord.Message) -> None:
-        """Take over an edit."""
+    def amend(self, message: discord.Message, before: discord.Message | None = None) -> None:
+        """Take over an edit; `before` is the message as it was, if that is known."""
         if wire.is_webhook(message):
             return  # an edit is found by the message's id alone, and might change somebody's words
+        old = self._said(before).text if before is not None else None
+        if message.edited_at is None and (before is None or old == self._said(message).text):
+            return  # Discord added a preview
+        place = wire.place_of(message.channel, self.redactor)
+        allowed = partial(self.access.may_say, message)
+        self.retractions.edited(Edited(self._said(message), place, wire.session_key(message), allowed), old)
+
+    def _said(self, message: discord.Message) -> Said:
         owners, clean = self.settings.owners, self.redactor
-        said = wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
-        self.talk.listener.amend(said.id, said.author_id, said.text, wire.session_key(message))
+        return wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
-        self._gone(payload.channel_id, {payload.message_id})
+        known = [payload.cached_message] if payload.cached_message is not None else []
+        self._gone(payload.channel_id, {payload.message_id}, known)
 
     async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
-        self._gone(payload.channel_id, payload.message_ids)
+        self._gone(payload.channel_id, payload.message_ids, payload.cached_messages)
 
-    def _gone(self, channel_id: int, message_ids: set[int]) -> None:
-        """Messages were deleted: they leave the window, and no loop sees them."""
+    def _gone(self, channel_id: int, message_ids: set[int], known: Sequence[discord.Message]) -> None:
+        """Messages were deleted: what was learned from them alone is taken back."""
         channel = self.get_channel(channel_id)
         key = None  # a DM is known by its person, and Discord names only the channel
         if isinstance(channel, discord.Thread | discord.abc.GuildChannel):
+            if not self.listens(cast("wire.Channel", channel)):
+                return
             key = wire.place_of(cast("wire.Channel", channel)).session_key("")
-        for message_id in message_ids:
-            self.talk.listener.forget(str(message_id), key)
+        said = [self._said(one) for one in known if wire.is_talk(one)]
+        self.retractions.deleted([str(one) for one in message_ids], str(channel_id), key, said)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Join threads of channels we listen to: without that, Discord tells us little of private ones."""

@@ -23,7 +23,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.subject import user_of
 from discoclaw.memory.changes import Listener
-from discoclaw.show.words import line
+from discoclaw.show.words import count, line
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ MOST_ASKED = 6
 LONGEST = 200
 """Of one item, in UTF-16 units."""
 SECRET = "something private"
+UNSAID = {"deletion": "a message was deleted", "edit": "a message was edited"}
+"""Why something is no longer said, by who made the commit."""
 
 
 class Receipts(Listener):
@@ -45,8 +47,8 @@ class Receipts(Listener):
 
     def committed(self, subject: str, commit: Commit) -> None:
         """A commit was recorded. Never blocks."""
-        user_id, by = user_of(subject), commit.metadata.get("by")
-        if user_id is None or not (by == "extraction" or str(by).startswith("memory_")):
+        user_id, by = user_of(subject), str(commit.metadata.get("by"))
+        if user_id is None or not (by in ("extraction", *UNSAID) or by.startswith("memory_")):
             return
         source = _newest(commit)
         if source is None or (self._only_asks and not any(map(_is_asked, commit.events))):
@@ -100,7 +102,13 @@ class Receipts(Listener):
 
 
 def receipt(commit: Commit, *, in_dm: bool) -> str:
-    """What a commit did, in small print, one line for each item; "" when it changed no item."""
+    """What a commit did, in small print, one line for each item; "" when it changed no item.
+
+    What somebody deleted is not quoted.
+    """
+    if (because := UNSAID.get(str(commit.metadata.get("by")))) is not None:
+        number = sum(_verb(event) is not None for event in commit.events)
+        return f"{NOTE}forgotten, because {because}: {count(number, 'memory')}" if number else ""
     return _small(list(_lines(commit, in_dm=in_dm)), MOST_LINES)
 
 

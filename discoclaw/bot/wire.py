@@ -165,6 +165,7 @@ def said(
         by_us=by_us,
         guest=(guest or is_webhook(message)) and not by_us,
         to_id=_answered(message) if by_us else "",
+        edited_at=int(message.edited_at.timestamp() * 1000) if message.edited_at and not by_us else 0,
     )
 
 
@@ -220,7 +221,10 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
         return None
     name = redactor.clean(scrub(original.author.display_name))
     text = _cleaned(original.clean_content, redactor)
-    return Quoted(name, text, by_us=author_id(original) == str(me.id))
+    itself = said(
+        original, Me(str(me.id), me.display_name), owners=frozenset(), guest=False, redactor=redactor
+    )
+    return Quoted(name, text, by_us=itself.by_us, said=itself)
 
 
 def _answered(message: discord.Message) -> str:

@@ -49,6 +49,17 @@ class Track:
         """Whether it must stay in RAM even if nobody uses it."""
         return self.running or (self.takes_part and bool(self.backlog.waiting))
 
+    def forget(self, message_ids: set[str]) -> dict[str, Said]:
+        """Drop messages that were deleted in the chat. Returns those that were here."""
+        waiting = message_ids & self.backlog.waiting.keys()
+        found = {message_id: self.backlog.waiting[message_id].said for message_id in waiting}
+        for message_id in waiting:
+            self.backlog.forget(message_id)
+        for said in [one for one in self.recent if one.id in message_ids]:
+            self.recent.remove(said)
+            found[said.id] = said
+        return found
+
     def withdraw(self, withdrawal: Withdrawal) -> set[str]:
         """Drop the messages that somebody took back. Returns their ids."""
         gone = {

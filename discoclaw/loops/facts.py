@@ -118,11 +118,14 @@ class FactsLoop:
             shape=Patch,
             max_tokens=MAX_TOKENS,
         )
-        unwanted = partial(self._unwanted_since, user_id, batch, erased_at)
+        changed = partial(backlog.changed, batch)
+        unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
         await self._learn(user_id, branch, patch, batch, unwanted)
         if traits_welcome:
             ids = [heard.said.id for heard in batch]
             await self._traits.learn(user_id, patch, self._origin(batch[-1]), ids, lambda: not unwanted())
+        if changed():
+            return bool(backlog.waiting)  # once more, with what is left and as it is now
         backlog.take(batch)
         await self._save_cursor(user_id, backlog, erased_at)
         return not waited.isdisjoint(backlog.waiting)
@@ -143,10 +146,14 @@ class FactsLoop:
         backlog.take(unwanted)
         return bool(unwanted)
 
-    def _unwanted_since(self, user_id: str, batch: Sequence[Heard], erased_at: int) -> str:
+    def _unwanted_since(
+        self, user_id: str, batch: Sequence[Heard], erased_at: int, changed: Callable[[], bool]
+    ) -> str:
         """Why a batch may no longer be learned from, checked at the last moment; "" if it may."""
         if self._memory.erased_at(user_subject(user_id)) != erased_at:
             return "their memory was erased meanwhile"
+        if changed():
+            return "a message was deleted or edited meanwhile"
         agreed = all(self._consent.may_keep(user_id, heard.said.sent_at) for heard in batch)
         return "" if agreed else "they have opted out meanwhile"
 
@@ -196,7 +203,8 @@ class FactsLoop:
         return Origin(
             "inferred",
             Source("discord", heard.place.channel_id, heard.said.id),
-            said_at=heard.said.sent_at,
+            said_at=heard.said.as_of,
+            edited=heard.said.edited_at > 0,
             private=heard.place.private,
             evidence=clip(collapse(strip_memory_context(heard.said.text)), 200),
             dm_privacy=self._dm_privacy,

@@ -47,8 +47,10 @@ class Backlog:
     """How often in a row the model failed on the oldest batch."""
     group: Callable[[Heard], object] = by_privacy
 
-    def hear(self, heard: Heard) -> None:
-        if int(heard.said.id) <= self.taken.get(heard.session_key, 0) or heard.said.id in self.waiting:
+    def hear(self, heard: Heard, *, again: bool = False) -> None:
+        """Let a message wait, unless it does or was seen; `again`: it says something else since it was."""
+        seen = int(heard.said.id) <= self.taken.get(heard.session_key, 0)
+        if (seen and not again) or heard.said.id in self.waiting:
             return
         late = bool(self.waiting) and int(heard.said.id) < int(next(reversed(self.waiting)))
         self.waiting[heard.said.id] = heard
@@ -106,10 +108,14 @@ class Backlog:
         for key, message_id in up_to.items():
             self.taken[key] = max(self.taken.get(key, 0), message_id)
 
-    def amend(self, message_id: str, text: str) -> None:
-        """Replace the text of a message that was edited in the chat."""
+    def amend(self, message_id: str, text: str, at: int = 0) -> None:
+        """Replace the text of a message that was edited in the chat at a time (ms)."""
         if (heard := self.waiting.get(message_id)) is not None:
-            self.waiting[message_id] = replace(heard, said=replace(heard.said, text=text))
+            self.waiting[message_id] = replace(heard, said=replace(heard.said, text=text, edited_at=at))
+
+    def changed(self, batch: Iterable[Heard]) -> bool:
+        """Whether any of these messages was deleted or edited since it was taken from here."""
+        return any(self.waiting.get(heard.said.id) != heard for heard in batch)
 
     def forget(self, message_id: str) -> None:
         """Remove a message that was deleted in the chat."""

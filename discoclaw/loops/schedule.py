@@ -194,23 +194,36 @@ class Loops:
             track.forced = True
             self._extract(user_id, track)
 
-    def forget(self, message_id: str) -> None:
-        """Remove a message that was deleted in the chat from every backlog."""
+    def forget(self, *message_ids: str) -> dict[str, Said]:
+        """Remove messages that were deleted in the chat from every backlog. Returns those that were there."""
+        gone, found = set(message_ids), dict[str, Said]()
         for tracks in (self._sessions, self._people):
             for key in tracks:
                 if (track := tracks.peek(key)) is not None:
-                    track.backlog.forget(message_id)
-                    for said in [one for one in track.recent if one.id == message_id]:
-                        track.recent.remove(said)
+                    found |= track.forget(gone)
+        return found
 
-    def amend(self, session_key: str, author_id: str, message_id: str, text: str) -> None:
-        """Replace the text of an edited message for the loops that have not seen it."""
+    def amend(self, session_key: str, author_id: str, message_id: str, text: str, at: int = 0) -> None:
+        """Replace the text of a message, edited at a time (ms), for the loops that have not seen it."""
         for track in (self._sessions.peek(session_key), self._people.peek(author_id)):
             if track is not None:
-                track.backlog.amend(message_id, text)
+                track.backlog.amend(message_id, text, at)
                 for place, said in enumerate(track.recent):
                     if said.id == message_id:
                         track.recent[place] = replace(said, text=text)
+
+    def hear_again(self, said: Said, place: Place, session_key: str, *, soon: bool) -> None:
+        """Learn from an edited message as if it had been said anew, at once if it is to be `soon`.
+
+        A person that nobody has talked with since the start is learned from when they next say something.
+        """
+        if not self._facts.hears(said) or not self._may_hear(said):
+            return
+        track = self._people.use(said.author_id, self._clock())
+        track.backlog.hear(Heard(said, place, session_key), again=True)
+        track.takes_part = track.takes_part or soon
+        if soon:
+            self.force(said.author_id)
 
     def sessions_of(self, user_id: str) -> set[str]:
         """The conversations in which a person's words wait for a summary, or are context for others'."""

@@ -13,7 +13,7 @@ Independent of the parts, and of how a person is told.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from discoclaw.core.consent import ALWAYS, Consent
@@ -107,6 +107,14 @@ class Withdrawals(PersonalData, Listener):
             self._follower.touch(subject)
         return self._reports.pop(subject, NOTHING_WITHDRAWN)
 
+    async def unsaid(self, withdrawal: Withdrawal, sessions: Collection[str]) -> None:
+        """Remove what was made in these conversations from messages that were deleted or edited in the chat.
+
+        That is for what no ledger knows. Raises MemoryFault and OSError; it is then to be called again.
+        """
+        async with self._locks.setdefault(withdrawal.subject, asyncio.Lock()):
+            await self._withdraw(withdrawal.subject, [withdrawal], sessions)
+
     async def of(self, user_ids: Iterable[str]) -> list[Withdrawal]:
         """Everything that these people took back, so that talk which is read again goes without it.
 
@@ -150,7 +158,8 @@ class Withdrawals(PersonalData, Listener):
             self._let_go(one)
 
     def _let_go(self, withdrawal: Withdrawal) -> None:
-        self._gone.setdefault(withdrawal.subject, set()).add(withdrawal.at)
+        if withdrawal.texts:  # else no ledger knows it, and what one took back at that time is another thing
+            self._gone.setdefault(withdrawal.subject, set()).add(withdrawal.at)
         for part in self._personal:
             try:
                 self._note(withdrawal.subject, part.let_go(withdrawal))
@@ -175,11 +184,14 @@ class Withdrawals(PersonalData, Listener):
             if (taken, is_out) != (done, was_out):
                 await self._cursors.put(name, {"done": sorted(taken), "out": int(is_out)})
 
-    async def _withdraw(self, subject: str, found: Sequence[Withdrawal]) -> None:
+    async def _withdraw(
+        self, subject: str, found: Sequence[Withdrawal], sessions: Collection[str] | None = None
+    ) -> None:
         """Let every part do its work, also if another one fails. Raises MemoryFault and OSError."""
         if not found:
             return
-        sessions = await in_thread(self._sessions, subject, set(self._in_ram(subject)))
+        if sessions is None:
+            sessions = await in_thread(self._sessions, subject, set(self._in_ram(subject)))
         failures: list[Exception] = []
         for withdrawal in found:
             self._let_go(withdrawal)

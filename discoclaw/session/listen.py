@@ -4,6 +4,9 @@ They receive every message of an allowed channel, whoever wrote it and whether o
 and deletions reach every part that got the message.
 """
 
+from collections.abc import Collection
+
+from discoclaw.core.message import Place, Said
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
@@ -11,6 +14,8 @@ from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.window import Windows
+
+MOST_DELETED = 2_000
 
 
 class Listener:
@@ -31,10 +36,12 @@ class Listener:
         self._hatchery = hatchery
         self._profiles = profiles
         self._groups = groups
+        self._deleted: dict[str, None] = {}
+        """The messages that were deleted last: one may be deleted while it is looked up who wrote it."""
 
     def hear(self, arrival: Arrival) -> None:
-        """Pass a message on, unless its author was erased while it was on its way."""
-        if arrival.permission.erased:
+        """Pass a message on, unless it was deleted or its author erased while it was on its way."""
+        if arrival.permission.erased or arrival.message.id in self._deleted:
             return
         window, said = arrival.window, arrival.said()
         arrival.enter()
@@ -47,22 +54,35 @@ class Listener:
         """After a lost connection: have the missed messages read from the chat's history."""
         self._windows.reopen()
 
-    def amend(self, message_id: str, author_id: str, text: str, session_key: str) -> None:
-        """Take over an edit of a message in the chat."""
-        self._windows.amend(message_id, text, session_key)
-        self._loops.amend(session_key, author_id, message_id, text)
+    def amend(self, message_id: str, author_id: str, text: str, session_key: str, at: int = 0) -> None:
+        """Take over an edit of a message in the chat at a time (ms)."""
+        self._windows.amend(message_id, text, session_key, at)
+        self._loops.amend(session_key, author_id, message_id, text, at)
         self._archive.amend(message_id, author_id, text)
         self._hatchery.amend(message_id, text)
 
-    def forget(self, message_id: str, session_key: str | None) -> None:
-        """Take over a deletion: the message leaves the window, and no loop sees it.
+    def recent(self, session_key: str) -> tuple[Said, ...]:
+        """The messages in the window of a conversation."""
+        return self._windows.recent(session_key)
 
-        The chat does not always name the session; without one all of them are searched.
+    def hear_again(self, said: Said, place: Place, session_key: str, *, soon: bool) -> None:
+        """Have an edited message learned from once more; see `Loops.hear_again`."""
+        self._loops.hear_again(said, place, session_key, soon=soon)
+
+    def forget(self, message_ids: Collection[str], session_key: str | None) -> dict[str, Said]:
+        """Take over a deletion: the messages leave the window, and no loop sees them.
+
+        The chat does not always name the session; without one all of them are searched. Returns the messages
+        that were still known.
         """
-        self._windows.forget(message_id, session_key)
-        self._loops.forget(message_id)
-        self._archive.delete(message_id)
-        self._hatchery.forget(message_id)
+        found = self._windows.forget(message_ids, session_key) | self._loops.forget(*message_ids)
+        for message_id in message_ids:
+            self._deleted[message_id] = None
+            if len(self._deleted) > MOST_DELETED:
+                del self._deleted[next(iter(self._deleted))]
+            self._archive.delete(message_id)
+            self._hatchery.forget(message_id)
+        return found
 
     def _meet(self, arrival: Arrival) -> None:
         """Record who was seen where. Nothing is stored about guests, who cannot ask for it to be erased."""

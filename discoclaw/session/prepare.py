@@ -41,6 +41,7 @@ class Preparation:
 
     async def of(self, arrival: Arrival) -> Prepared:
         """Prepare the answer to a message. What a disk or Discord cannot give in time is left out."""
+        arrival = await self._refill.quote(arrival)
         question = self._items.ask(arrival)
         # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
         gathered = await self._gatherer.gather(arrival)

@@ -7,6 +7,7 @@ wait long for that; late messages are there for the next reply.
 import asyncio
 import logging
 from contextlib import aclosing
+from dataclasses import replace
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError, MemoryFault
@@ -54,6 +55,20 @@ class Refill:
             return
         reading = self.read(arrival.place, arrival.session_key, window, before=arrival.message.id)
         await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
+
+    async def quote(self, arrival: Arrival) -> Arrival:
+        """A message without the one that it replies to, if that was taken back, or nobody can say in time."""
+        quoted = arrival.message.quoted
+        if quoted is None or quoted.said is None:
+            return arrival
+        left = asyncio.create_task(
+            self._withdrawals.left([quoted.said], arrival.session_key, private=arrival.place.private)
+        )
+        await asyncio.wait([left], timeout=HISTORY_WAIT_S)
+        left.add_done_callback(lambda late: late.cancelled() or late.exception())
+        if left.done() and left.exception() is None and left.result():
+            return arrival
+        return replace(arrival, message=replace(arrival.message, quoted=None))
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
         """Read what was said before a message, in a task; the one that runs, if there is one."""

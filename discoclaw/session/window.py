@@ -6,6 +6,7 @@ Independent of what is done with the messages.
 
 import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import replace
 
 from discoclaw.core.idle import HOUR_MS, IdleMap
@@ -55,10 +56,10 @@ class Window:
         self._said.pop(message_id, None)
         self._shown.pop(message_id, None)
 
-    def amend(self, message_id: str, text: str) -> None:
-        """Replace the text of a message that was edited in the chat."""
+    def amend(self, message_id: str, text: str, at: int = 0) -> None:
+        """Replace the text of a message that was edited in the chat at a time (ms)."""
         if message_id in self._said:
-            self._said[message_id] = replace(self._said[message_id], text=text)
+            self._said[message_id] = replace(self._said[message_id], text=text, edited_at=at)
 
     def recent(self) -> tuple[Said, ...]:
         """All messages, oldest first."""
@@ -114,11 +115,23 @@ class Windows:
             if (window := self._windows.peek(key)) is not None:
                 window.refilled = False
 
-    def forget(self, message_id: str, session_key: str | None) -> None:
-        """Remove a message that was deleted in the chat. Without a session, all windows are searched."""
+    def forget(self, message_ids: Collection[str], session_key: str | None) -> dict[str, Said]:
+        """Remove messages that were deleted in the chat. Returns those that were here.
+
+        Without a session, all windows are searched.
+        """
+        gone, found = set(message_ids), dict[str, Said]()
         for key in self._windows if session_key is None else [session_key]:
             if (window := self._windows.peek(key)) is not None:
-                window.forget(message_id)
+                for said in [one for one in window.recent() if one.id in gone]:
+                    window.forget(said.id)
+                    found[said.id] = said
+        return found
+
+    def recent(self, session_key: str) -> tuple[Said, ...]:
+        """What is in the window of a conversation, oldest first; nothing if it has none."""
+        window = self._windows.peek(session_key)
+        return window.recent() if window is not None else ()
 
     def withdraw(self, withdrawal: Withdrawal) -> set[str]:
         """Remove the messages that somebody took back. Returns their ids."""
@@ -141,10 +154,10 @@ class Windows:
             and any(said.author_id == author_id for said in window.recent())
         ]
 
-    def amend(self, message_id: str, text: str, session_key: str) -> None:
-        """Replace the text of a message that was edited in the chat."""
+    def amend(self, message_id: str, text: str, session_key: str, at: int = 0) -> None:
+        """Replace the text of a message that was edited in the chat at a time (ms)."""
         if (window := self._windows.peek(session_key)) is not None:
-            window.amend(message_id, text)
+            window.amend(message_id, text, at)
 
     def use(self, session_key: str) -> Window:
         """The window of a conversation."""

@@ -91,17 +91,25 @@ class TestHearing:
         for number in (1, 2, 3):
             home.hear(inbound(number, f"words {number}", BOB), MENTION)
         home.talk.listener.amend("1", ANN.id, "better words", KEY)
-        home.talk.listener.forget("2", KEY)
+        home.talk.listener.forget({"2"}, KEY)
         await turn(home, 4)
         assert sections(home.model.user_turn(), TURN_TITLES)[RECENT] == [
             "[Bob]: better words",
             "[Bob]: words 3",
         ]
 
+    async def test_what_was_deleted_on_its_way_is_not_heard(self, tmp_path: Path) -> None:
+        """Somebody's filter deletes a message while it is still looked up who wrote it."""
+        home = house(tmp_path)
+        home.talk.listener.forget({"1"}, KEY)
+        home.hear(inbound(1, "a regret", BOB), MENTION)
+        await turn(home, 2)
+        assert count_of([home.model.user_turn()], "a regret") == 0
+
     async def test_loops_do_not_see_what_was_deleted(self, tmp_path: Path) -> None:
         home = house(tmp_path, summary_every=1, facts_every=1)
         home.hear(inbound(1, "a regret"), MENTION)
-        home.talk.listener.forget("1", KEY)
+        home.talk.listener.forget({"1"}, KEY)
         await turn(home, 2)
         await home.loops.settle()
         assert count_of([asked.prompt for asked in home.model.asked], "a regret") == 0

@@ -36,6 +36,8 @@ _BY = {
     "import": "imported",
     "hatching": "in our interview",
     "repair": "while your history was repaired",
+    "deletion": "by itself",
+    "edit": "by itself",
 }
 _ACTS = {"merge": "merges", "cherry-pick": "copies", "undo": "takes back", "restore": "goes back to"}
 _TITLES = {

@@ -103,6 +103,11 @@ class Inboxes(PersonalData):
         """The conversations where something was to be answered that nobody is working on."""
         return {key: inbox for key, inbox in self._inboxes.items() if self.interrupted(key)}
 
+    def sessions_of(self, channel_id: str) -> set[str]:
+        """The conversations (keys) that a channel id may stand for: the one heard there, if that is known."""
+        known = {key for key, inbox in self._inboxes.items() if inbox.channel_id == channel_id}
+        return known or {f"discord:channel:{channel_id}", f"discord:thread:{channel_id}"}
+
     def reach(self, session_key: str, channel_id: str) -> Inbox:
         """The inbox of a conversation. A new one begins where everything else was heard last."""
         inbox = self._inboxes.get(session_key)

@@ -46,7 +46,7 @@ INVENTORY_UNIT: Final = "index"
 """The unit of the events that list what is published."""
 SLICE: Final = 300
 """Events that are signed and stored in one go: about a tenth of a second."""
-_BY_HAND = ("command", "button")
+_BY_HAND = ("command", "button", "deletion", "edit")
 _BY_TOOL = "memory_"
 
 

@@ -1,0 +1,343 @@
+"""Messages that were deleted or edited in the chat: what was learned from them alone is taken back.
+
+They leave windows, backlogs and the archive at once (`listen`). The rest is done by a worker, for all that
+came meanwhile in one pass: the ledgers that name one of them are found, what rests on them alone is taken
+back with one commit for each subject and branch (`core/unsaid`), and everything made from their words is
+withdrawn, also where nothing was learned. After that an edited message is learned from as if it were new.
+
+No ledger says that a message is gone, so the cursor `unsaid` does until the pass is done (`deleted`); if the
+program is killed, the next start does it. It also has what was done last (`done`): after a gap the chat names
+deleted and edited messages again.
+Independent of Discord.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from discoclaw.core.consent import Consent
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.event import Commit
+from discoclaw.core.item import Source
+from discoclaw.core.message import Place, Said
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.taken_back import Withdrawal, Words, distinctive, place_of, terms_of
+from discoclaw.core.unsaid import Unsaid, unsay
+from discoclaw.core.view import View
+from discoclaw.memory.changes import Listener
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.subjects.naming import naming
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.withdrawing import START_S, Withdrawals
+from discoclaw.session.listen import Listener as Ears
+from discoclaw.work import GRACE_S, Worker
+
+log = logging.getLogger(__name__)
+
+CURSOR: Final = "unsaid"
+MOST_DONE: Final = 2_000
+MOST_WAITING: Final = 10_000
+"""The most messages that wait for a pass; beyond that the oldest are given up, with a line in the log."""
+MOST_WORDED: Final = 20
+"""Of so many messages of one person their words are looked for. A purge goes by the ids alone."""
+DELETED, EDITED = "deletion", "edit"
+WHY: Final = {DELETED: "a message was deleted", EDITED: "a message was edited"}
+
+_PASS = "pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """One message that was deleted or edited, and what is known about it.
+
+    `sessions` are the conversations (keys) that it may belong to. `author_id` is "" if nobody knows it; for
+    an answer of the bot it is the person answered. `again`: the edited message as it is now.
+    """
+
+    what: Unsaid
+    sessions: frozenset[str] = frozenset()
+    author_id: str = ""
+    again: "Edited | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A message as it is now. `allowed` finds out whether its author may talk to the bot."""
+
+    said: Said
+    place: Place
+    session_key: str
+    allowed: Callable[[], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class _Theirs:
+    """What one author's messages amount to."""
+
+    gone: list[Gone] = field(default_factory=list)
+
+    def sessions(self) -> frozenset[str]:
+        return frozenset[str]().union(*(one.sessions for one in self.gone))
+
+    def places(self, *, deleted: bool) -> dict[str, str]:
+        return {one.what.message_id: one.what.channel_id for one in self.gone if one.what.deleted == deleted}
+
+
+class Retractions(PersonalData, Listener):
+    """Follows deletions and edits in the chat. It is a `core.service.Service`.
+
+    `sessions_of` returns the conversations (keys) that a channel id may stand for.
+    """
+
+    name = "deleted and edited messages"
+
+    def __init__(
+        self,
+        memory: Memory,
+        withdrawals: Withdrawals,
+        listener: Ears,
+        cursors: Cursors,
+        consent: Consent,
+        *,
+        sessions_of: Callable[[str], Collection[str]],
+        clock: Clock,
+    ) -> None:
+        self._memory = memory
+        self._withdrawals = withdrawals
+        self._listener = listener
+        self._cursors = cursors
+        self._consent = consent
+        self._clock = clock
+        self._sessions_of = sessions_of
+        self._waiting: dict[str, Gone] = {}
+        self._done: dict[str, int] = {}
+        """By message id: when (ms) the edit was that was followed last; 0 for a deletion."""
+        self._worker = Worker("deleted messages", self._run)
+
+    # ------------------------------------------------------------------ the lifecycle
+
+    async def start(self) -> None:
+        """Finish what a killed run left, as far as that is done soon."""
+        cursor = await self._cursors.get(CURSOR)
+        self._done = {key: at for key, at in _pairs(cursor.get("done")) if isinstance(at, int)}
+        for message_id, value in _pairs(cursor.get("deleted")):
+            if isinstance(value, str):
+                what = Unsaid(message_id, value, self._clock())
+                self._waiting[message_id] = Gone(what, frozenset(self._sessions_of(value)))
+        if self._waiting:
+            self._worker.note(_PASS)
+            try:
+                async with asyncio.timeout(START_S):
+                    await self._worker.settle()
+            except TimeoutError:
+                log.warning("deleted messages are still being withdrawn; the talk begins all the same")
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to do for now."""
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Finish what is under way within `grace_s`; the next start does the rest."""
+        await self._worker.close(grace_s)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Drop what an erased person wrote. That a message is gone stays known, by its id."""
+        user_id = user_of(erasure.subject)
+        for key, gone in list(self._waiting.items()):
+            if gone.author_id and gone.author_id == user_id:
+                del self._waiting[key]
+                if gone.what.deleted:
+                    self._waiting[key] = Gone(replace(gone.what, before=None), gone.sessions)
+
+    # ------------------------------------------------------------------ from the chat
+
+    def deleted(
+        self,
+        message_ids: Collection[str],
+        channel_id: str,
+        session_key: str | None,
+        known: Iterable[Said] = (),
+    ) -> None:
+        """Messages of a channel were deleted; `known` are those that the chat's adapter still has.
+
+        It does not always know the conversation. Never blocks.
+        """
+        sessions = frozenset(self._sessions_of(channel_id) if session_key is None else [session_key])
+        new = [one for one in message_ids if self._done.get(one) != 0]
+        said = {one.id: one for one in known}
+        said |= self._listener.forget(message_ids, session_key)
+        for message_id in new:
+            one, before = said.get(message_id), self._waiting.get(message_id)
+            text = before.what.before if before is not None else one.text if one and not one.by_us else None
+            self._note(
+                Gone(
+                    Unsaid(message_id, channel_id, self._clock(), text),
+                    sessions,
+                    (one.to_id if one.by_us else one.author_id) if one else "",
+                )
+            )
+
+    def edited(self, now: Edited, before: str | None) -> None:
+        """A message got another text; `before` is the old one, if the chat's adapter knows. Never blocks."""
+        said, session_key = now.said, now.session_key
+        heard = (one for one in self._listener.recent(session_key) if one.id == said.id)
+        if before is None and (known := next(heard, None)) is not None and known.edited_at < said.edited_at:
+            before = known.text
+        self._listener.amend(said.id, said.author_id, said.text, session_key, said.edited_at)
+        followed = self._done.get(said.id)
+        if before == said.text or followed == 0 or (before is None and followed == said.edited_at):
+            return
+        if (waiting := self._waiting.get(said.id)) is not None:
+            if waiting.what.deleted:
+                return
+            before = waiting.what.before
+        what = Unsaid(said.id, now.place.channel_id, said.edited_at, before, said.text)
+        self._note(Gone(what, frozenset({session_key}), said.author_id, now))
+
+    def committed(self, subject: str, commit: Commit) -> None:
+        """What was being learned from a message while it was deleted is taken back as well. Never blocks."""
+        by = str(commit.metadata.get("by"))
+        if not (by in ("extraction", "summary") or by.startswith("memory_")):
+            return
+        for message_id, channel_id in {place_of(event.source) for event in commit.events}:
+            waiting = self._waiting.get(message_id)
+            if waiting is not None and waiting.what.deleted:
+                self._note(replace(waiting))  # another one, for which a pass under way doesn't count
+            elif self._done.get(message_id) == 0:
+                what = Unsaid(message_id, channel_id, self._clock())
+                self._note(Gone(what, frozenset(self._sessions_of(channel_id))))
+
+    def _note(self, gone: Gone) -> None:
+        self._waiting[gone.what.message_id] = gone
+        if len(self._waiting) > MOST_WAITING:
+            lost = next(iter(self._waiting))
+            del self._waiting[lost]
+            log.error("too many deleted messages: what was learned from %s stays", lost)
+        self._worker.note(_PASS, first=True)
+
+    # ------------------------------------------------------------------ a pass
+
+    async def _run(self, _: str) -> None:
+        """Follow everything that is waiting. Raises MemoryFault and OSError if something is left."""
+        batch = dict(self._waiting)
+        if not batch:
+            return
+        await self._save(batch)
+        subjects = await in_thread(naming, self._memory.ledgers, frozenset(map(str.encode, batch)))
+        failures: list[Exception] = []
+        taken = set[str]()
+        for subject in subjects:
+            try:
+                if await self._unsay(subject, batch):
+                    taken.add(subject)
+            except (MemoryFault, OSError) as error:
+                failures.append(error)
+        for author_id, theirs in _by_author(batch.values()).items():
+            try:
+                await self._withdrawals.unsaid(await self._withdrawal(author_id, theirs), theirs.sessions())
+            except (MemoryFault, OSError) as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        for gone in batch.values():
+            await self._hear_again(gone, soon=user_subject(gone.author_id) in taken)
+        await self._finish(batch)
+
+    async def _unsay(self, subject: str, batch: Mapping[str, Gone]) -> int:
+        """Take back what a subject's branches have from these messages alone. Returns how many items.
+
+        Raises MemoryFault.
+        """
+        count = 0
+        for by in (DELETED, EDITED):
+            some = {key: one.what for key, one in batch.items() if one.what.deleted == (by == DELETED)}
+            for name in (await self._memory.branches(subject)).all if some else ():
+                work = partial(_unsaid, messages=some, now=self._clock(), why=WHY[by])
+                try:
+                    count += await self._memory.change(
+                        subject, WHY[by], work, branch=name, begin=False, by=by
+                    )
+                except Refused as refusal:
+                    log.info("%s: nothing is taken back: %s", subject, refusal)
+        return count
+
+    async def _withdrawal(self, author_id: str, theirs: _Theirs) -> Withdrawal:
+        """What has to leave everything that was made from one author's messages. Raises MemoryFault."""
+        subject = user_subject(author_id) if author_id else ""
+        words = Words()
+        if author_id and len(theirs.gone) <= MOST_WORDED:
+            others = await self._words_of_others(subject, theirs)
+            texts = [(one.what.before or "", one.what.now or "") for one in theirs.gone]
+            own = frozenset[str]().union(*(distinctive(before) - terms_of(now) for before, now in texts))
+            words = Words(own - others)
+        return Withdrawal(
+            subject,
+            self._clock(),
+            theirs.places(deleted=True),
+            words,
+            alone=True,
+            changed=theirs.places(deleted=False),
+        )
+
+    async def _words_of_others(self, subject: str, theirs: _Theirs) -> frozenset[str]:
+        """The words that other messages there have, or what is remembered about the person."""
+        texts = []
+        for key in theirs.sessions():
+            texts += [said.text for said in self._listener.recent(key) if not said.by_us]
+        for name in (await self._memory.branches(subject)).all:
+            view: View = await self._memory.view(subject, name)
+            texts += [item.text for item in view.active()]
+        return frozenset[str]().union(*map(terms_of, texts))
+
+    async def _hear_again(self, gone: Gone, *, soon: bool) -> None:
+        """Let an edited message be learned from, if what it says now may be kept."""
+        now = gone.again
+        if now is None or self._waiting.get(now.said.id) is not gone:
+            return  # it was edited once more, or deleted
+        if self._consent.may_keep(now.said.author_id, now.said.sent_at) and await now.allowed():
+            self._listener.hear_again(now.said, now.place, now.session_key, soon=soon)
+
+    # ------------------------------------------------------------------ the cursor
+
+    async def _save(self, batch: Mapping[str, Gone]) -> None:
+        """Write down which messages were deleted, before anything is done about it. Raises MemoryFault."""
+        deleted = {key: one.what.channel_id for key, one in batch.items() if one.what.deleted}
+        if deleted and not await self._cursors.update(CURSOR, lambda known: {**known, "deleted": deleted}):
+            self._cursors.forget(CURSOR)
+            raise MemoryFault("that messages were deleted could not be noted")
+
+    async def _finish(self, batch: Mapping[str, Gone]) -> None:
+        """Note that these messages were followed."""
+        for key, gone in batch.items():
+            if self._waiting.get(key) is gone:
+                del self._waiting[key]
+            self._done.pop(key, None)  # so that the newest come last
+            self._done[key] = 0 if gone.what.deleted else gone.what.at
+        while len(self._done) > MOST_DONE:
+            del self._done[next(iter(self._done))]
+        done = dict(self._done)
+        await self._cursors.update(CURSOR, lambda known: {"done": done})
+        if self._waiting:
+            self._worker.note(_PASS)
+
+
+def _unsaid(draft: Draft, *, messages: Mapping[str, Unsaid], now: int, why: str) -> int:
+    return unsay(draft, messages, Origin("inferred", Source(), said_at=now, evidence=why))
+
+
+def _by_author(batch: Iterable[Gone]) -> dict[str, _Theirs]:
+    found: dict[str, _Theirs] = {}
+    for one in batch:
+        found.setdefault(one.author_id, _Theirs()).gone.append(one)
+    return found
+
+
+def _pairs(value: object) -> list[tuple[str, object]]:
+    return [(str(key), one) for key, one in value.items()] if isinstance(value, Mapping) else []
