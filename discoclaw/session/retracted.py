@@ -233,7 +233,10 @@ class Retractions(PersonalData, Listener):
         subjects = await in_thread(naming, self._memory.ledgers, frozenset(map(str.encode, batch)))
         failures: list[Exception] = []
         taken = set[str]()
-        for subject in subjects:
+        # What is being learned is in no ledger yet; its subject is in RAM, and is locked until it is.
+        authors = {user_subject(one.author_id) for one in batch.values() if one.author_id}
+        in_use = {one for one in authors if self._memory.branches_in_ram(one) is not None}
+        for subject in sorted({*subjects, *in_use}):
             try:
                 if await self._unsay(subject, batch):
                     taken.add(subject)
