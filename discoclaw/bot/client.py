@@ -23,7 +23,8 @@ from discoclaw.bot.presses import Presses
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.session.retracted import Edited, Retractions
+from discoclaw.session.gone import Edited
+from discoclaw.session.retracted import Retractions
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 

@@ -33,6 +33,10 @@ class Unsaid:
         """Whether it was deleted."""
         return self.now is None
 
+    def lost(self) -> frozenset[str] | None:
+        """The distinctive words that it no longer has; None if nobody knows them."""
+        return None if self.before is None else distinctive(self.before) - terms_of(self.now or "")
+
     def still_says(self, text: str) -> bool:
         """Whether it says what an item says that was learned from it, by their words."""
         if self.now is None:

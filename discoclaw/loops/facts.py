@@ -125,7 +125,7 @@ class FactsLoop:
             ids = [heard.said.id for heard in batch]
             await self._traits.learn(user_id, patch, self._origin(batch[-1]), ids, lambda: not unwanted())
         if changed():
-            return bool(backlog.waiting)  # once more, with what is left and as it is now
+            return backlog.once_more()  # with what is left, as it is now
         backlog.take(batch)
         await self._save_cursor(user_id, backlog, erased_at)
         return not waited.isdisjoint(backlog.waiting)
@@ -143,7 +143,8 @@ class FactsLoop:
             for heard in backlog.waiting.values()
             if heard.said.sent_at <= erased_at or persona(heard) not in known
         ]
-        backlog.take(unwanted)
+        if unwanted:  # else it would count as a run that worked
+            backlog.take(unwanted)
         return bool(unwanted)
 
     def _unwanted_since(

@@ -45,6 +45,8 @@ class Backlog:
     taken: dict[str, int] = field(default_factory=dict)
     spoiled: int = 0
     """How often in a row the model failed on the oldest batch."""
+    disturbed: int = 0
+    """How often in a row messages were deleted or edited while the model was working."""
     group: Callable[[Heard], object] = by_privacy
 
     def hear(self, heard: Heard, *, again: bool = False) -> None:
@@ -98,7 +100,7 @@ class Backlog:
 
     def take(self, batch: Iterable[Heard]) -> None:
         """Remove messages that a loop has seen."""
-        self.spoiled = 0
+        self.spoiled = self.disturbed = 0
         for heard in batch:
             self.waiting.pop(heard.said.id, None)
             self.seen({heard.session_key: int(heard.said.id)})
@@ -116,6 +118,11 @@ class Backlog:
     def changed(self, batch: Iterable[Heard]) -> bool:
         """Whether any of these messages was deleted or edited since it was taken from here."""
         return any(self.waiting.get(heard.said.id) != heard for heard in batch)
+
+    def once_more(self) -> bool:
+        """Whether to try again at once after that. Whoever goes on editing doesn't keep the model busy."""
+        self.disturbed += 1
+        return bool(self.waiting) and self.disturbed < GIVE_UP
 
     def forget(self, message_id: str) -> None:
         """Remove a message that was deleted in the chat."""

@@ -194,7 +194,7 @@ class SummaryLoop:
             max_tokens=max(2048, self._max_chars),
         )
         if backlog.changed(batch):
-            return True  # once more, without what was deleted, and with what was edited
+            return backlog.once_more()  # without what was deleted, and with what was edited
         noted = await self._cursors.get(f"people-{session_key}")
         taken = await self._taken_back(_people_in(session_key, batch, noted))
         if covered := [one for one in batch if _covered(one, taken)]:

@@ -13,8 +13,8 @@ Independent of Discord.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -23,11 +23,11 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Source
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Said
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.core.taken_back import Withdrawal, Words, distinctive, place_of, terms_of
+from discoclaw.core.taken_back import Withdrawal, Words, place_of, terms_of
 from discoclaw.core.unsaid import Unsaid, unsay
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
@@ -36,6 +36,7 @@ from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.naming import naming
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import START_S, Withdrawals
+from discoclaw.session.gone import Edited, Gone, Theirs, by_author
 from discoclaw.session.listen import Listener as Ears
 from discoclaw.work import GRACE_S, Worker
 
@@ -45,49 +46,10 @@ CURSOR: Final = "unsaid"
 MOST_DONE: Final = 2_000
 MOST_WAITING: Final = 10_000
 """The most messages that wait for a pass; beyond that the oldest are given up, with a line in the log."""
-MOST_WORDED: Final = 20
-"""Of so many messages of one person their words are looked for. A purge goes by the ids alone."""
 DELETED, EDITED = "deletion", "edit"
 WHY: Final = {DELETED: "a message was deleted", EDITED: "a message was edited"}
 
 _PASS = "pass"
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """One message that was deleted or edited, and what is known about it.
-
-    `sessions` are the conversations (keys) that it may belong to. `author_id` is "" if nobody knows it; for
-    an answer of the bot it is the person answered. `again`: the edited message as it is now.
-    """
-
-    what: Unsaid
-    sessions: frozenset[str] = frozenset()
-    author_id: str = ""
-    again: "Edited | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """A message as it is now. `allowed` finds out whether its author may talk to the bot."""
-
-    said: Said
-    place: Place
-    session_key: str
-    allowed: Callable[[], Awaitable[bool]]
-
-
-@dataclass(slots=True)
-class _Theirs:
-    """What one author's messages amount to."""
-
-    gone: list[Gone] = field(default_factory=list)
-
-    def sessions(self) -> frozenset[str]:
-        return frozenset[str]().union(*(one.sessions for one in self.gone))
-
-    def places(self, *, deleted: bool) -> dict[str, str]:
-        return {one.what.message_id: one.what.channel_id for one in self.gone if one.what.deleted == deleted}
 
 
 class Retractions(PersonalData, Listener):
@@ -242,9 +204,11 @@ class Retractions(PersonalData, Listener):
                     taken.add(subject)
             except (MemoryFault, OSError) as error:
                 failures.append(error)
-        for author_id, theirs in _by_author(batch.values()).items():
+        for author_id, theirs in by_author(batch.values()).items():
             try:
-                await self._withdrawals.unsaid(await self._withdrawal(author_id, theirs), theirs.sessions())
+                withdrawal = await self._withdrawal(author_id, theirs)
+                if withdrawal.messages or withdrawal.changed:
+                    await self._withdrawals.unsaid(withdrawal, theirs.sessions())
             except (MemoryFault, OSError) as error:
                 failures.append(error)
         if failures:
@@ -271,15 +235,12 @@ class Retractions(PersonalData, Listener):
                     log.info("%s: nothing is taken back: %s", subject, refusal)
         return count
 
-    async def _withdrawal(self, author_id: str, theirs: _Theirs) -> Withdrawal:
+    async def _withdrawal(self, author_id: str, theirs: Theirs) -> Withdrawal:
         """What has to leave everything that was made from one author's messages. Raises MemoryFault."""
         subject = user_subject(author_id) if author_id else ""
         words = Words()
-        if author_id and len(theirs.gone) <= MOST_WORDED:
-            others = await self._words_of_others(subject, theirs)
-            texts = [(one.what.before or "", one.what.now or "") for one in theirs.gone]
-            own = frozenset[str]().union(*(distinctive(before) - terms_of(now) for before, now in texts))
-            words = Words(own - others)
+        if author_id and (own := theirs.words()):
+            words = Words(own - await self._words_of_others(subject, theirs))
         return Withdrawal(
             subject,
             self._clock(),
@@ -289,7 +250,7 @@ class Retractions(PersonalData, Listener):
             changed=theirs.places(deleted=False),
         )
 
-    async def _words_of_others(self, subject: str, theirs: _Theirs) -> frozenset[str]:
+    async def _words_of_others(self, subject: str, theirs: Theirs) -> frozenset[str]:
         """The words that other messages there have, or what is remembered about the person."""
         texts = []
         for key in theirs.sessions():
@@ -333,13 +294,6 @@ class Retractions(PersonalData, Listener):
 
 def _unsaid(draft: Draft, *, messages: Mapping[str, Unsaid], now: int, why: str) -> int:
     return unsay(draft, messages, Origin("inferred", Source(), said_at=now, evidence=why))
-
-
-def _by_author(batch: Iterable[Gone]) -> dict[str, _Theirs]:
-    found: dict[str, _Theirs] = {}
-    for one in batch:
-        found.setdefault(one.author_id, _Theirs()).gone.append(one)
-    return found
 
 
 def _pairs(value: object) -> list[tuple[str, object]]:

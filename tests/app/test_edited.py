@@ -1,5 +1,6 @@
 """Editing a message replaces what was learned from it by what the new words say."""
 
+import asyncio
 from typing import Any
 
 from simcord.backend import serializers
@@ -114,6 +115,27 @@ class TestAnEdit:
             await world.env.settle()
             assert await known(world, world.ann) == ["User likes animal199."]
             assert await commits(world, world.ann, "edit") < 10
+
+    async def test_again_and_again_does_not_keep_the_model_busy(self, start: Start) -> None:
+        model = Repeating()
+        async with start(model) as world:
+            tries = 0
+
+            async def edited() -> None:
+                nonlocal tries
+                tries += 1
+                said = next(one for one in world.general.history() if one.author.id == world.ann.id)
+                heard = world.app.client.wait_for("raw_message_edit")
+                text = f"I like animal{tries}."
+                world.env.backend.edit_message(world.general.id, said.id, {"content": text})
+                await heard
+                await asyncio.sleep(0)
+                model.meanwhile = edited if tries < 50 else None
+
+            model.meanwhile = edited
+            await world.ann.send(world.general, "I like zebras.")
+            await world.settle()
+            assert tries < 10
 
 
 class TestAGap:
