@@ -316,6 +316,20 @@ class TestAConflict:
             assert await known(world, world.ann) == ["User prefers tabs."]
 
 
+class TestAProposal:
+    async def test_that_waits_for_a_yes_is_asked_no_more(self, start: Start) -> None:
+        async with start(Repeating()) as world:
+            await world.ann.send(world.general, "!memory approve on")
+            said = await world.ann.send(world.general, "I like zebras.")
+            await world.settle()
+            subject = user_subject(str(world.ann.id))
+            assert (await world.memory.view(subject)).pending
+            await world.ann.delete(said)
+            await world.settle()
+            view = await world.memory.view(subject)
+            assert (view.pending, view.active()) == ((), [])
+
+
 class TestADisk:
     async def test_that_refuses_is_tried_again_at_the_next_start(self, start: Start) -> None:
         async with start(summary_every=1, extraction_enabled=False) as world:

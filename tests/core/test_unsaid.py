@@ -1,9 +1,12 @@
 """What rests on deleted or edited messages alone is taken back, by rule."""
 
+from dataclasses import replace
+
 import pytest
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
+from discoclaw.core.times import snowflake_at
 from discoclaw.core.unsaid import Unsaid, unsay
 from discoclaw.core.view import EMPTY, View
 
@@ -110,3 +113,13 @@ class TestAnEdit:
     def test_of_which_the_old_words_are_unknown_leaves_what_was_learned_later(self) -> None:
         view = after(learned(("5", "User likes tea.")), edited("nothing", None, at=NOW - 1000))
         assert texts(view) == ["User likes tea."]
+
+    def test_of_an_old_message_counts_as_newer_than_what_was_said_before_it(self) -> None:
+        old, new = (str(snowflake_at(NOW + ms)) for ms in (-5000, 0))
+        view = learned((new, "User likes tea."))
+        (item,) = view.active()
+        draft = Draft(view, now_ms=NOW + 2000)
+        words = Origin("inferred", Source("discord", "1", old), said_at=NOW + 1000)
+        late = replace(words, edited=True)
+        assert draft.upsert("fact", "User likes coffee.", words, given_id=item.id)[1] == "ignored"
+        assert draft.upsert("fact", "User likes coffee.", late, given_id=item.id)[1] == "updated"
