@@ -12,9 +12,9 @@ What a person takes back, or makes private, leaves everything that is derived fr
 Knows nothing about files.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from discoclaw.core.taken_back import Withdrawal
@@ -86,6 +86,22 @@ class Withdrawn:
 
 
 NOTHING_WITHDRAWN: Final = Withdrawn()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of what a person took back, to tell them.
+
+    `waiting`: something could not be removed yet, and that is tried again. `everything`: they want no memory.
+    `brought_back`: something is remembered again because a change was undone. `elsewhere`: the items of other
+    personas that still say the same (ids, by persona).
+    """
+
+    removed: Withdrawn = NOTHING_WITHDRAWN
+    waiting: bool = False
+    everything: bool = False
+    brought_back: bool = False
+    elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class PersonalData:

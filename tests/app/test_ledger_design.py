@@ -110,7 +110,7 @@ class TestTools:
             failed, _ = await call(world, model, ("memory_forget", {**named, "scope": "elsewhere"}))
             assert failed and len(ledger(world)) == 1
             failed, text = await call(world, model, ("memory_forget", named))
-            assert not failed and text.startswith("Forgotten: User prefers backend Python")
+            assert not failed and text.startswith("Forgotten: [durable-")
             assert "(0 memories)" in await says(world, "show")
             ((added,), (gone,)) = [one["events"] for one in ledger(world)]
             assert (added["object"], added["scope"], gone["event_type"]) == ("Python", scope, "forget")
