@@ -69,7 +69,9 @@ class Presses:
             press.user, _place(press), work, in_private=hidden or press.guild_id is None
         )
         small = "".join(f"\n{NOTE}{line}" for line in taken_back.splitlines())
-        return f"{outcome}{small}" if isinstance(outcome, str) else replace(outcome, text=outcome.text + small)
+        return (
+            f"{outcome}{small}" if isinstance(outcome, str) else replace(outcome, text=outcome.text + small)
+        )
 
     def _origin(self, press: Press) -> Origin:
         return Origin(

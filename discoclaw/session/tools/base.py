@@ -51,6 +51,9 @@ MEMORY_LATE = (
 )
 
 
+FORGOTTEN = "(forgotten)"
+
+
 class ToolInput(BaseModel):
     """What a model puts into a call: exactly the declared fields. The docstring is what the model is told."""
 
@@ -160,7 +163,8 @@ class ToolContext:
         if not found:
             raise Refused(f"no item matches {wanted!r}; memory_search shows items with their ids")
         if len(found) > 1:
-            names = "; ".join(f"{item.text} [{item.id}]" for item in found[:10])
+            known = ((item.text if item.active else FORGOTTEN, item.id) for item in found[:10])
+            names = "; ".join(f"{text} [{item_id}]" for text, item_id in known)
             raise Refused(f"{wanted!r} matches {len(found)} items, name one by its id: {names}")
         return found[0]
 
