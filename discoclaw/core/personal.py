@@ -9,6 +9,8 @@ What a person takes back, or makes private, leaves everything that is derived fr
 
     commit → `let_go` (RAM) → `withdraw` (disk), until it has worked
 
+An audit asks every part what it stores (`readable`), and names what should not be there.
+
 Knows nothing about files.
 """
 
@@ -17,6 +19,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.taken_back import Withdrawal
 
 ON_RELAYS: Final = "nostr"
@@ -122,6 +125,13 @@ class PersonalData:
         """Names of the steps that have to follow outside (a message in the chat, copies on relays).
 
         Blocking, in a thread. Raises OSError.
+        """
+        return ()
+
+    def readable(self) -> Iterable[Readable]:
+        """What this part stores on disk in the clear, for an audit. Blocking, in a thread. Raises OSError.
+
+        A person's own history and durable file are theirs, and no part lists them.
         """
         return ()
 

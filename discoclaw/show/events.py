@@ -19,8 +19,8 @@ STATUS = {"deprecated": "forgotten"}
 class Secrets:
     """Which item an event is about, and whether its words may be shown here.
 
-    `own`: the person, or an admin, reads it. They see what waits for the person's yes, and in private what was
-    taken back on `branch`. A model sees neither.
+    `own`: the person, or an admin, reads it. They see what waits for the person's yes, and in private what
+    was taken back on `branch`. A model sees neither.
     """
 
     def __init__(

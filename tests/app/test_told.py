@@ -77,6 +77,8 @@ class TestForgetting:
             folder.write_text("not a folder")
             await world.ann.send(world.general, "!memory forget User uses zsh.")
             assert "Some of it couldn't be removed yet. I keep trying." in world.answer(world.general)
+            await world.ann.send(world.general, "!memory show")
+            assert "zsh" not in world.answer(world.general)
             folder.unlink()
             aside.rename(folder)
 
