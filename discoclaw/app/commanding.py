@@ -16,6 +16,7 @@ from discoclaw.bot.commands.spec import Catalogue, Need
 from discoclaw.bot.deletions import forget_deleted
 from discoclaw.bot.presses import Presses
 from discoclaw.bot.sync import sync_if_changed
+from discoclaw.bot.withdrawn import Telling
 from discoclaw.storage import Storage
 
 
@@ -50,9 +51,11 @@ class Commanding(Feature):
             mirror=mirror.adapter,
             off=_off(storage, mirror),
         )
-        commands = Commands(client, context, catalogue)
+        telling = Telling(client, storage.withdrawals)
+        commands = Commands(client, context, telling, catalogue)
         client.presses = Presses(
             context,
+            telling,
             owners=settings.owners,
             may_talk=client.access.may_talk,
             again=commands.again,

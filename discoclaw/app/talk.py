@@ -72,7 +72,9 @@ class Talking(Feature):
         conversation = Conversation(
             models.chat,
             toolbox if settings.tools_enabled else tools.NONE,
-            ToolParts(storage.used, finding.items, storage.people.choices, consolidation),
+            ToolParts(
+                storage.used, finding.items, storage.people.choices, consolidation, storage.withdrawals
+            ),
             archiving,
             CallLog(storage.used, storage.people.tool_log),
             rules=hearing.answers,

@@ -54,6 +54,13 @@ async def said(text: str) -> Answer:
     return text
 
 
+def below(answer: Answer, lines: str) -> Answer:
+    """An answer with more lines at its end."""
+    if not lines:
+        return answer
+    return f"{answer}\n{lines}" if isinstance(answer, str) else [*answer, Page(lines)]
+
+
 async def told_if_slow(work: Coroutine[Any, Any, T], tell: Callable[[], Awaitable[None]]) -> T:
     """Await something a person waits for. If it takes too long, `tell` says so, once, and it goes on."""
     task = asyncio.ensure_future(work)

@@ -74,7 +74,8 @@ class Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
             return
         try:
             presses.require(*self.needs)
-            outcome = await told_if_slow(self.do(presses, press), lambda: whisper(press, SLOW))
+            work = presses.told(press, self.do(presses, press))
+            outcome = await told_if_slow(work, lambda: whisper(press, SLOW))
         except Refused as refusal:
             await _settle_down(press)
             await whisper(press, sentence(refusal))

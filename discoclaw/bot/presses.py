@@ -4,22 +4,25 @@ Every press returns what the message then says, or raises Refused or MemoryFault
 """
 
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import OPTED_OUT, sentence
+from discoclaw.bot.answers import OPTED_OUT, Page, sentence
 from discoclaw.bot.asked import Asked
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import pending
 from discoclaw.bot.texts.markup import NOTE, name
+from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.approval import AlreadySettled
 from discoclaw.core.draft import Origin, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
+from discoclaw.core.message import Place
 from discoclaw.core.pending import Key, is_proposal, key_of_event
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
@@ -41,6 +44,7 @@ class Presses:
     def __init__(
         self,
         context: CommandContext,
+        telling: Telling,
         *,
         owners: frozenset[str],
         may_talk: Callable[..., Awaitable[bool]],
@@ -49,6 +53,7 @@ class Presses:
     ) -> None:
         self.pending_days = pending_days
         self._context = context
+        self._telling = telling
         self._owners = owners
         self.may_talk = may_talk
         self.again = again
@@ -56,6 +61,17 @@ class Presses:
     def require(self, *needs: Need) -> None:
         """Raise Refused unless every part that a button needs is switched on."""
         self._context.require(*needs)
+
+    async def told(self, press: Press, work: Awaitable[str | Page]) -> str | Page:
+        """What a press comes to, and below it what it took back."""
+        hidden = press.message is not None and press.message.flags.ephemeral
+        outcome, taken_back = await self._telling.told(
+            press.user, _place(press), work, in_private=hidden or press.guild_id is None
+        )
+        small = "".join(f"\n{NOTE}{line}" for line in taken_back.splitlines())
+        return (
+            f"{outcome}{small}" if isinstance(outcome, str) else replace(outcome, text=outcome.text + small)
+        )
 
     def _origin(self, press: Press) -> Origin:
         return Origin(
@@ -144,8 +160,7 @@ class Presses:
     async def hatch(self, press: Press) -> str:
         """An interview about our personality begins where the button stands."""
         assert press.message is not None  # a button stands below one
-        place = wire.place_of(press.message.channel)
-        return await self._context.hatchery.begin(str(press.user.id), place, str(press.message.id))
+        return await self._context.hatchery.begin(str(press.user.id), _place(press), str(press.message.id))
 
     async def erase(self, press: Press, target: str) -> str:
         """All that is remembered about a person is destroyed: about oneself, or by an owner about anybody."""
@@ -157,6 +172,11 @@ class Presses:
         if store.erased_at(subject) >= asked:
             raise Refused(DONE_ALREADY)
         return texts.erased(await store.erase(subject, asked_at=_pressed_at(press)), own=own)
+
+
+def _place(press: Press) -> Place:
+    assert press.message is not None  # a button stands below one
+    return wire.place_of(press.message.channel)
 
 
 def _pressed_at(press: Press) -> int:

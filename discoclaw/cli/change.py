@@ -26,6 +26,7 @@ from discoclaw.cli.common import (
     without_secrets,
 )
 from discoclaw.cli.naming import ITEM, item_named
+from discoclaw.cli.taking_back import run_change
 from discoclaw.core.compare import ItemChange
 from discoclaw.core.draft import RESOLUTIONS
 from discoclaw.core.errors import Refused
@@ -170,11 +171,11 @@ def restore(who: SubjectArg, commit: Commit, branch: OnBranch = None, as_json: A
 
 def _bring(who: str, verb: Callable[[Memory, str], Awaitable[MergeResult]], as_json: bool) -> None:
     subject = existing_subject(who)
-    done = run_locked(lambda memory: verb(memory, subject))
+    done, taken_back = run_change(subject, lambda memory: verb(memory, subject))
     if as_json:
         say_json(_brought_json(done))
     else:
-        say(text.brought(done))
+        say(f"{text.brought(done)}\n{taken_back}".rstrip("\n"))
         if done.commit is not None and any(map(_asks, done.commit.events)):
             say(f"List the open questions with `discoclaw memory settle {subject}`.")
 
@@ -247,8 +248,8 @@ def edit(
             "" if before != after else "nothing changed: ",
         )
 
-    change, nothing = run_locked(work)
-    say(f"{nothing}{change}")
+    (change, nothing), taken_back = run_change(subject, work)
+    say(f"{nothing}{change}\n{taken_back}".rstrip("\n"))
 
 
 Answer = Literal["keep", "new", "both"]
@@ -294,7 +295,8 @@ def settle(
             return "the item was removed in the meantime"
         return f"{short(item.id)} {quoted(item.text)}{'' if item.active else ' is forgotten'}"
 
-    say(f"Settled on {asked.branch}, {answer}: {run_locked(work)}")
+    done, taken_back = run_change(subject, work)
+    say(f"Settled on {asked.branch}, {answer}: {done}\n{taken_back}".rstrip("\n"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """`discoclaw memory`: what is remembered now, or was at an earlier point.
 
 The commands in this module only read, so they work while the bot runs. The other commands of the group are
-in `history`, `verify`, `records`, `change`, `exchange` and `erase`.
+in `history`, `verify`, `records`, `change`, `taking_back`, `exchange` and `erase`.
 """
 
 from dataclasses import asdict
@@ -11,7 +11,7 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from discoclaw.cli import change, erase, exchange, history, listing, records, verify
+from discoclaw.cli import change, erase, exchange, history, listing, records, taking_back, verify
 from discoclaw.cli.common import (
     LOCAL_TIMES,
     AsJson,
@@ -159,5 +159,6 @@ memory.add_typer(history.commands)
 memory.command()(verify.verify)
 memory.add_typer(records.commands)
 memory.add_typer(change.commands)
+memory.add_typer(taking_back.commands)
 memory.add_typer(exchange.commands)
 memory.add_typer(erase.commands)

@@ -9,14 +9,17 @@ What a person takes back, or makes private, leaves everything that is derived fr
 
     commit → `let_go` (RAM) → `withdraw` (disk), until it has worked
 
+An audit asks every part what it stores (`readable`), and names what should not be there.
+
 Knows nothing about files.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.taken_back import Withdrawal
 
 ON_RELAYS: Final = "nostr"
@@ -88,6 +91,22 @@ class Withdrawn:
 NOTHING_WITHDRAWN: Final = Withdrawn()
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of what a person took back, to tell them.
+
+    `waiting`: something could not be removed yet, and that is tried again. `everything`: they want no memory.
+    `brought_back`: something is remembered again because a change was undone. `elsewhere`: the items of other
+    personas that still say the same (ids, by persona).
+    """
+
+    removed: Withdrawn = NOTHING_WITHDRAWN
+    waiting: bool = False
+    everything: bool = False
+    brought_back: bool = False
+    elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 class PersonalData:
     """A part that stores something about people. Each method has a default that does nothing."""
 
@@ -106,6 +125,13 @@ class PersonalData:
         """Names of the steps that have to follow outside (a message in the chat, copies on relays).
 
         Blocking, in a thread. Raises OSError.
+        """
+        return ()
+
+    def readable(self) -> Iterable[Readable]:
+        """What this part stores on disk in the clear, for an audit. Blocking, in a thread. Raises OSError.
+
+        A person's own history and durable file are theirs, and no part lists them.
         """
         return ()
 

@@ -35,6 +35,11 @@ def date_of(ms: int) -> str:
     return (_EPOCH + timedelta(milliseconds=ms)).date().isoformat()
 
 
+def time_of_snowflake(snowflake: int) -> int:
+    """When (ms since 1970) something with a Discord id (snowflake) was created; 0 for the id 0."""
+    return (snowflake >> 22) + _DISCORD_EPOCH_MS if snowflake else 0
+
+
 def snowflake_at(ms: int) -> int:
     """The highest Discord id (snowflake) that something created at `ms` since 1970 can have."""
     return ((max(ms, _DISCORD_EPOCH_MS) - _DISCORD_EPOCH_MS + 1) << 22) - 1

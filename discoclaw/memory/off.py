@@ -5,11 +5,12 @@ callers never test whether there is a memory. The folder, erasings and the regis
 the real `Memory`, which exists even where nobody is remembered.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.consent import NEVER
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
@@ -108,6 +109,9 @@ class _Nothing:
 
     def committed(self, subject: str, commit: Commit) -> None:
         """Nothing is noted."""
+
+    def readable(self) -> Iterator[Readable]:
+        return iter(())
 
     def forget(self, erasure: Erasure) -> None:
         """Nothing is in RAM."""

@@ -13,16 +13,20 @@ Independent of the parts, and of how a person is told.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 from discoclaw.core.consent import ALWAYS, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.message import Said
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Registry, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Registry, Report, Withdrawn
 from discoclaw.core.subject import dm_of, person_of, user_of, user_subject
 from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.text import normalise
+from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
@@ -34,6 +38,19 @@ log = logging.getLogger(__name__)
 
 START_S: Final = 20.0
 """The longest that a start waits for what a killed run left; after that it is done beside the talk."""
+REPORT_S: Final = 2.0
+"""The longest that somebody waits to be told what was removed; a disk may hang."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """What happens to one subject while somebody waits to be told: its commits, its choices, what went."""
+
+    subject: str
+    commits: list[Commit] = field(default_factory=list)
+    removed: Withdrawn = NOTHING_WITHDRAWN
+    changed: bool = False
+    chose: bool = False
 
 
 class Withdrawals(PersonalData, Listener):
@@ -47,8 +64,7 @@ class Withdrawals(PersonalData, Listener):
         self._cursors = cursors
         self._consent = consent
         self._follower = Follower("withdrawals", self._bring, ledgers=memory.ledgers, cursors=cursors)
-        self._reports: dict[str, Withdrawn] = {}
-        """What was removed for each subject since somebody last asked."""
+        self._watches: list[Watch] = []
         self._gone: dict[str, set[int]] = {}
         """The times (ms) of what is gone from RAM, by subject."""
         self._locks: dict[str, asyncio.Lock] = {}
@@ -76,36 +92,82 @@ class Withdrawals(PersonalData, Listener):
 
     def committed(self, subject: str, commit: Commit) -> None:
         """Let go of what a commit took back, before anybody can use it again. Never blocks."""
+        for watch in self._watching(subject):
+            watch.commits.append(commit)
         self._let_go_of(subject, self._memory.view_in_ram(subject, commit.branch))
 
     def recorded(self, subject: str) -> None:
+        for watch in self._watching(subject):
+            watch.changed = True
         view = self._memory.view_in_ram(subject)
         self._let_go_of(subject, view)
         if user_of(subject) is not None and (view is None or view.taken_back):
             self._follower.touch(subject)
 
     def chosen(self, user_id: str) -> None:
+        for watch in self._watching(user_subject(user_id)):
+            watch.changed = watch.chose = True
         if self._consent.opted_out(user_id):
             self._let_go(_everything(user_subject(user_id)))
         self._follower.touch(user_subject(user_id))
 
     def forget(self, erasure: Erasure) -> None:
         self._gone.pop(erasure.subject, None)
-        self._reports.pop(erasure.subject, None)
 
     # ------------------------------------------------------------------ asking
 
-    async def report(self, subject: str) -> Withdrawn:
-        """What was removed for a subject since this was last asked, after everything so far was removed.
+    @contextmanager
+    def watched(self, subject: str) -> Iterator[Watch]:
+        """Note what a change made inside takes back, for `report`."""
+        watch = Watch(subject)
+        self._watches.append(watch)
+        try:
+            yield watch
+        finally:
+            self._watches = [one for one in self._watches if one is not watch]
 
-        What the disk refused is tried again later, and missing here.
+    async def report(self, watch: Watch) -> Report:
+        """What was taken back since the watch began, after it was removed from everywhere.
+
+        What the disk refuses, or keeps waiting for, is removed later. Never raises for that.
         """
+        if not watch.changed:
+            return Report()
+        work = asyncio.create_task(self._told(watch))
+        await asyncio.wait([work], timeout=REPORT_S)
+        if not work.done():
+            work.add_done_callback(lambda late: late.cancelled() or late.exception())
+            return Report(watch.removed, waiting=True)
+        return work.result()
+
+    async def _told(self, watch: Watch) -> Report:
+        subject, out = watch.subject, watch.chose and self._consent.opted_out(user_of(watch.subject) or "")
         try:
             await self._bring(subject)
+            elsewhere = await self._elsewhere(watch)
         except (MemoryFault, OSError) as error:
             log.warning("%s: what was taken back could not be removed everywhere yet: %s", subject, error)
             self._follower.touch(subject)
-        return self._reports.pop(subject, NOTHING_WITHDRAWN)
+            return Report(watch.removed, waiting=True, everything=out)
+        back = any(_brings_back(commit) for commit in watch.commits)
+        return Report(watch.removed, everything=out, brought_back=back, elsewhere=elsewhere)
+
+    async def _elsewhere(self, watch: Watch) -> Mapping[str, tuple[str, ...]]:
+        """The items of other personas that say what was taken back in one. Raises MemoryFault."""
+        taken: dict[str, set[str]] = {}
+        for commit in watch.commits:
+            view = await self._memory.view(watch.subject, commit.branch)
+            times = {ms_of_iso(event.timestamp) for event in commit.events}
+            for one in view.withdrawals(watch.subject, times.__contains__):
+                if not one.open_only:
+                    taken.setdefault(commit.branch, set()).update(map(normalise, one.texts))
+        texts = set[str]().union(*taken.values())
+        found = {}
+        for name in sorted((await self._memory.branches(watch.subject)).all.keys() - taken.keys()):
+            items = (await self._memory.view(watch.subject, name)).active() if texts else []
+            if same := tuple(item.id for item in items if normalise(item.text) in texts):
+                found[name] = same
+        return found
 
     async def unsaid(self, withdrawal: Withdrawal, sessions: Collection[str]) -> None:
         """Remove what was made in these conversations from messages that were deleted or edited in the chat.
@@ -149,6 +211,9 @@ class Withdrawals(PersonalData, Listener):
         return any(one.covers(said, in_private=private, asked_at=asked_at) for one in taken)
 
     # ------------------------------------------------------------------ inside
+
+    def _watching(self, subject: str) -> Iterator[Watch]:
+        return (watch for watch in self._watches if watch.subject == subject)
 
     def _let_go_of(self, subject: str, view: View | None) -> None:
         """Let go of what a view says was taken back, as far as that was not done before."""
@@ -213,13 +278,22 @@ class Withdrawals(PersonalData, Listener):
         return frozenset(known | {dm_of(user_of(subject) or "")})
 
     def _note(self, subject: str, removed: Withdrawn) -> None:
-        if removed:
-            self._reports[subject] = self._reports.get(subject, NOTHING_WITHDRAWN) + removed
+        for watch in self._watching(subject):
+            watch.removed += removed
 
 
 def _everything(subject: str) -> Withdrawal:
     """The withdrawal of all that somebody said, because they want no memory."""
     return Withdrawal(subject, ALWAYS, everything=True)
+
+
+def _brings_back(commit: Commit) -> bool:
+    """Whether a commit undoes another one, and by that something is remembered again."""
+    undoes = not {"reverts", "restores"}.isdisjoint(commit.metadata)
+    return undoes and any(
+        event.event_type == "add" or event.ext.get("item", {}).get("status") == "active"
+        for event in commit.events
+    )
 
 
 def _progress(cursor: Mapping[str, object]) -> tuple[set[int], bool]:

@@ -8,10 +8,11 @@ of ranking, and of who decides what is archived.
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed
@@ -25,6 +26,7 @@ from discoclaw.memory.disk.database import (
     connect,
     is_damage,
     make_tables,
+    rows_of,
     set_aside,
     transaction,
     version_of,
@@ -37,6 +39,7 @@ T = TypeVar("T")
 
 CACHE_KIB = 16_000
 """The cache size for the reading connection."""
+READABLE = "SELECT id, session_key, author_id, text, sent_at, by_us, to_id FROM entries"
 CLOSE_S = 5.0
 """How long closing waits for whoever is using the file."""
 
@@ -54,6 +57,12 @@ class Archive(PersonalData):
         self._reader = Database(self._open_to_read)
         self._files = 0
         """Counts the files so far, so that a reader who finds damage reports it only for the file it read."""
+
+    def readable(self) -> Iterator[Readable]:
+        for row in rows_of(self.path, READABLE):
+            message, session, author, text, sent_at, by_us, to = row
+            author, to = ("-", to) if by_us else (author, "")
+            yield Readable(str(self.path), text, session, "", author, to, str(message), sent_at)
 
     # ------------------------------------------------------------------ writing
 

@@ -17,12 +17,14 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import Item
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.view import View
-from discoclaw.memory.disk.database import remove
+from discoclaw.memory.disk.database import remove, rows_of
 from discoclaw.memory.disk.files import in_thread, safe_id
 from discoclaw.memory.disk.port import FileDocuments
 from discoclaw.search.item_file import SPOT_CHECK, ItemFile, Unusable
@@ -92,6 +94,12 @@ class ItemIndex(PersonalData):
         self._pause_s = pause_s
         self._one_at_a_time = asyncio.Lock()  # otherwise a few large memories would occupy all threads
         self._shelves: IdleMap[_SubjectIndex] = IdleMap(lambda subject: _SubjectIndex(), idle_ms=idle_ms)
+
+    def readable(self) -> Iterator[Readable]:
+        for path in sorted(self._folder.glob("*.items.*.sqlite")):
+            owner = path.name.partition(".items.")[0]
+            for (content,) in rows_of(path, "SELECT content FROM memories"):
+                yield Readable(str(path), content, dm_of(user_of(owner) or ""), owner)
 
     def path(self, subject: str, branch: str) -> Path:
         """The path of a branch's index. Raises MemoryFault for an invalid subject."""

@@ -9,10 +9,11 @@ also works after vectors are switched off. Independent of providers and of ranki
 import hashlib
 import logging
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.disk.database import (
@@ -22,6 +23,7 @@ from discoclaw.memory.disk.database import (
     code_of,
     connect,
     remove,
+    rows_of,
     transaction,
     version_of,
 )
@@ -56,6 +58,11 @@ class VectorCache(PersonalData):
         self._path = path
         self._database = Database(self._opened, discard=self._rebuild, damaged=_broken)
         self._erasings: dict[str, int] = {}
+
+    def readable(self) -> Iterator[Readable]:
+        """The texts' hashes: a vector can be turned back into about what it was made from."""
+        for owner, digest in rows_of(self._path, "SELECT owner, hash FROM vectors") if self._path else ():
+            yield Readable(str(self._path), owner=owner, digest=digest)
 
     def load(self, owner: str, model: str) -> dict[bytes, bytes]:
         """Return an owner's vectors, all of the newest one's length. Raises MemoryFault."""

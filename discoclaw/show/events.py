@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import History
-from discoclaw.core.item import KINDS, Sensitivity, triple_text
+from discoclaw.core.item import KINDS, Item, Sensitivity, triple_text
 from discoclaw.core.pending import is_proposal, settled_as
+from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Fold
+from discoclaw.show.taken import TAKEN_BACK, TakenFrom, taken_from
 from discoclaw.show.words import PRIVATE, quoted, short, word
 
 SIGNS = {"add": "+", "modify": "~", "forget": "-", "observe": "?"}
@@ -17,12 +19,16 @@ STATUS = {"deprecated": "forgotten"}
 class Secrets:
     """Which item an event is about, and whether its words may be shown here.
 
-    Without `proposals`, what waits for the person's yes, or waited for it, is not mentioned at all.
+    `own`: the person, or an admin, reads it. They see what waits for the person's yes, and in private what
+    was taken back on `branch`. A model sees neither.
     """
 
-    def __init__(self, history: History, *, in_private: bool, proposals: bool = True) -> None:
+    def __init__(
+        self, history: History, *, in_private: bool, own: bool = True, branch: str | None = None
+    ) -> None:
         self._in_private = in_private
-        self._proposals = proposals
+        self._own = own
+        self._taken = TakenFrom() if in_private and own else taken_from(history, branch)
         self._bare = _targets_of_bare(history)
         last: dict[tuple[str, str], Sensitivity] = {}
         for commit in history.commits.values():
@@ -41,7 +47,7 @@ class Secrets:
 
     def mentioned(self, commit: Commit) -> Sequence[Event]:
         """The events of a commit that are mentioned."""
-        return [event for event in commit.events if self._proposals or not is_proposal(event)]
+        return [event for event in commit.events if self._own or not is_proposal(event)]
 
     def open(self, event: Event) -> bool:
         """Whether an event's text may be shown."""
@@ -49,9 +55,26 @@ class Secrets:
             return True
         return event.sensitivity == "normal" and self.target(event) not in self.hidden
 
+    def instead(self, event: Event) -> str:
+        """What is shown instead of an event's words: "(private)", "(taken back)", or "" if they may be."""
+        if not self.open(event):
+            return PRIVATE
+        noted = event.ext.get("conflict")
+        text = str(noted.get("text", "")) if isinstance(noted, Mapping) else text_of(event)
+        return TAKEN_BACK if self._taken.of_event(event, self.target(event), text) else ""
+
+    def instead_of_evidence(self, event: Event) -> str:
+        """The same for the words that an event rests on."""
+        held = self._taken.holds(event.evidence, ms_of_iso(event.timestamp))
+        return self.instead(event) or (TAKEN_BACK if held else "")
+
+    def item(self, item: Item) -> Item:
+        """An item, without its words if they were taken back."""
+        return self._taken.item(item)
+
     def words(self, event: Event) -> str:
-        """An event's text, or "(private)"."""
-        return _words(event) if self.open(event) else PRIVATE
+        """An event's text, or what is shown instead."""
+        return self.instead(event) or _words(event)
 
 
 def event_line(event: Event, secrets: Secrets) -> str:

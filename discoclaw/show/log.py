@@ -16,16 +16,16 @@ def log(
     oneline: bool = False,
     limit: int | None = None,
     in_private: bool = True,
-    proposals: bool = True,
+    own: bool = True,
     times: Times = UTC_TIMES,
 ) -> str:
     """The commits of a branch, or of all, newest first, with what happened to branches in between.
 
-    `limit` is the number of commits shown. `proposals`: what waits for the person's yes is mentioned. Raises
+    `limit` is the number of commits shown. `own`: the person reads it, or an admin, and no model. Raises
     Refused if there is no such branch.
     """
     heads = _heads(history.branches)
-    secrets = Secrets(history, in_private=in_private, proposals=proposals)
+    secrets = Secrets(history, in_private=in_private, own=own, branch=branch)
     lines: list[str] = []
     records, earlier = newest(history, branch, limit)
     for record in records:

@@ -18,15 +18,16 @@ def why(
     link: Callable[[Source], str],
     branch: str | None = None,
     in_private: bool = True,
-    proposals: bool = True,
+    own: bool = True,
     times: Times = UTC_TIMES,
 ) -> str:
     """An item's provenance: every event about it, oldest first, with its commit and source.
 
     `link` makes a URL of a Discord message. `branch` limits the events to one branch; by default all count.
-    `proposals`: what waits for the person's yes is mentioned. Raises Refused if there is no such branch.
+    `own`: the person reads it, or an admin, and no model. Raises Refused if there is no such branch.
     """
-    secrets = Secrets(history, in_private=in_private, proposals=proposals)
+    secrets = Secrets(history, in_private=in_private, own=own, branch=branch)
+    item = secrets.item(item)
     words = line(item.text) if is_open(item, in_private=in_private) else PRIVATE
     lines = [f"{short(item.id)} [{', '.join(traits(item))}] {words}"]
     for commit in commits_of(history, branch):
@@ -51,7 +52,7 @@ def _reason(
     by = f", {author}" if author in ("stated", "inferred") and event.event_type != "observe" else ""
     yield f"  source: {_source(event.source, link)}{by}"
     if event.evidence:
-        yield f"  evidence: {quoted(event.evidence) if secrets.open(event) else PRIVATE}"
+        yield f"  evidence: {secrets.instead_of_evidence(event) or quoted(event.evidence)}"
 
 
 def _source(text: str, link: Callable[[Source], str]) -> str:

@@ -3,6 +3,7 @@
 Each thing is one line that starts with structure or has outside text in “quotes”, so nobody can forge a line.
 `in_private` means that only the person reads the answer. Elsewhere, what is not of normal sensitivity is left
 out or shown as "(private)". An item that was marked private later counts as private in its whole past.
+What the person took back is shown as "(taken back)", except to themselves in private.
 Commits are shown with their full id; commands accept its first 8 digits too.
 """
 
@@ -11,6 +12,7 @@ from discoclaw.show.figures import branches, stats, stats_json
 from discoclaw.show.items import brought, brought_lines, changes, conflict, is_open, traits, view
 from discoclaw.show.log import log, newest
 from discoclaw.show.provenance import commits_of, why
+from discoclaw.show.taken import TAKEN_BACK, TakenFrom, taken_from
 
 __all__ = (
     "log",
@@ -30,4 +32,7 @@ __all__ = (
     "Secrets",
     "hidden",
     "text_of",
+    "TAKEN_BACK",
+    "TakenFrom",
+    "taken_from",
 )

@@ -119,8 +119,9 @@ class TestViewAndDiff:
         async with start() as world:
             await tea_then_coffee(world)
             assert "I like coffee" in await says(world, world.ann, "view")
-            assert "I like tea" in await says(world, world.ann, "view --at HEAD~1")
-            assert "I like tea" in await says(world, world.ann, "view HEAD~1")
+            for words in ("view --at HEAD~1", "view HEAD~1"):
+                await world.ann.send_dm(f"!memory {words}")
+                assert "I like tea" in world.answer(world.ann_dm)
             assert "I remembered nothing then" in await says(world, world.ann, "view --at 2015-02-01")
             assert "I like coffee" in await says(world, world.ann, "view --at 2999-01-01 --branch main")
 
@@ -171,8 +172,10 @@ class TestViewAndDiff:
             await tea_then_coffee(world)
             last = await says(world, world.ann, "diff")
             assert last.startswith("```diff\n~ ")
-            assert "“I like tea” → “I like coffee”" in last
+            assert "“(taken back)” → “I like coffee”" in last
             assert await says(world, world.ann, "diff HEAD~1 HEAD") == last
+            await world.ann.send_dm("!memory diff")
+            assert "“I like tea” → “I like coffee”" in world.answer(world.ann_dm)
             assert "There is no difference." in await says(world, world.ann, "diff HEAD HEAD")
 
     async def test_a_text_can_not_break_out_of_its_block(self, start: Start) -> None:
@@ -241,7 +244,8 @@ class TestWhy:
     async def test_of_an_item_says_every_event_that_touched_it(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            why = await says(world, world.ann, "why I like coffee")
+            await world.ann.send_dm("!memory why I like coffee")
+            why = world.answer(world.ann_dm)
             assert why.count("you told me directly, in <https://discord.com/channels/") == 2
             assert "“I like tea”" in why
 

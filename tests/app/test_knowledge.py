@@ -61,7 +61,7 @@ class TestEntries:
             )
             newer = "User has a cat called Max."
             _, again = await call(world, model, ("memory_store", {"text": newer, "key": "pet"}))
-            assert again == f"Updated: {newer} [{first.split('[')[1].split(']')[0]}]."
+            assert again.startswith(f"Updated: {newer} [{first.split('[')[1].split(']')[0]}].\nIt also left ")
             await call(world, model, ("memory_recall", {"query": "cat"}))
             await world.settle()
             await world.restart()  # what was used is written when the bot stops
@@ -110,7 +110,7 @@ class TestEntries:
                 ("memory_store", {"text": CAT, "key": "pet", "links": ["vet"]}),
             )
             failed, text = await call(world, model, ("memory_forget", {"key": "vet"}))
-            assert (failed, text.split(" [")[0]) == (False, f"Forgotten: {VET}")
+            assert (failed, text.split(" [")[0]) == (False, "Forgotten:")
             _, text = await call(world, model, ("memory_recall", {"query": "cat", "depth": 1}))
             assert text.splitlines() == [BLOCK[0], f"- pet: {CAT}", BLOCK[1]]
             assert [(one["key"], one["links"]) for one in snapshot(world)] == [("pet", [])]
@@ -123,7 +123,7 @@ class TestEntries:
             _, text = await call(
                 world, model, ("memory_forget", {"subject": "Lena", "predicate": "works at"})
             )
-            assert text.count("Forgotten: Lena works at ") == 2
+            assert text.count("Forgotten: [durable-") == 2
             assert [one["key"] for one in snapshot(world)] == ["pet"]
 
     @pytest.mark.design(109, 330)

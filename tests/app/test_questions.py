@@ -247,7 +247,8 @@ class TestTheButtons:
             message = world.ann_dm.last_message
             assert labels(message) == ["Still true", "Forget it"]
             await world.ann.user.click(message, label="Forget it")
-            assert world.answer(world.ann_dm) == "-# Settled: I forgot “I use tabs”."
+            told = "-# Settled: I forgot “I use tabs”.\n-# It also left 1 recent message."
+            assert world.answer(world.ann_dm) == told
 
     async def test_others_can_not_press_what_a_text_command_shows(self, start: Start) -> None:
         async with contradicted(start) as world:

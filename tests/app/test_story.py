@@ -39,7 +39,9 @@ class TestTheWholeStory:
             assert "tabs over spaces" not in world.answer(world.dev)
 
             await ann.send(world.dev, "!memory forget User prefers spaces over tabs.")
-            assert world.answer(world.dev) == "Forgotten: User prefers spaces over tabs."
+            assert world.answer(world.dev).startswith(
+                "Forgotten: User prefers spaces over tabs.\nIt also left "
+            )
             assert texts(world, ann) == []
             assert texts(world, ann, "deprecated") == ["User prefers spaces over tabs."]
             await ann.send(world.dev, "What do I prefer?")

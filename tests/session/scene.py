@@ -456,6 +456,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
                 items,
                 choices,
                 given.pop("consolidation", None) or Consolidation(given.pop("tidy", no_tidying)),
+                withdrawals,
             ),
             archive,
             CallLog(use_memory, tool_log),

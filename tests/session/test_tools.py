@@ -182,7 +182,7 @@ class TestForget:
         held = await home.remember(ANN, "User prefers tabs.", "preference")
         names = {"id": held.id, "bare id": held.id.removeprefix("durable-"), "text": "prefers tabs"}
         failed, text = await call(home, "memory_forget", item=names[named])
-        assert (failed, text) == (False, f"Forgotten: User prefers tabs. [{held.id}].")
+        assert (failed, text) == (False, f"Forgotten: [{held.id}].")
         assert await home.texts(ANN) == []
 
     @pytest.mark.parametrize("author", ["stated", "inferred"])

@@ -21,6 +21,7 @@ from discoclaw.bot.answers import (
     SLOW,
     STOPPING,
     Answer,
+    below,
     outcome,
     said,
     told_if_slow,
@@ -38,6 +39,7 @@ from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
+from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.text import clip
 
@@ -49,9 +51,12 @@ Context = ext.Context[DiscoClaw]
 class Commands:
     """All commands of a catalogue, for one client. `register` comes first."""
 
-    def __init__(self, client: DiscoClaw, context: CommandContext, catalogue: Catalogue) -> None:
+    def __init__(
+        self, client: DiscoClaw, context: CommandContext, telling: Telling, catalogue: Catalogue
+    ) -> None:
         self._client = client
         self._context = context
+        self._telling = telling
         self._catalogue = catalogue
         self._aside: set[tuple[str, str]] = set()
 
@@ -151,8 +156,11 @@ class Commands:
 
     async def _done(self, call: Call, command: Command, values: Values) -> Answer:
         self._check(call, command)
-        answer: Answer = await command.run(call, **values)
-        return answer
+        answer: Answer
+        answer, taken_back = await self._telling.told(
+            call.author, call.place, command.run(call, **values), in_private=call.in_private
+        )
+        return below(answer, taken_back)
 
     def _check(self, call: Call, command: Command) -> None:
         """Whether somebody may use a command here, and whether it can be used. Raises Refused."""

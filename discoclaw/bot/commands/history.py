@@ -23,6 +23,7 @@ from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import held, view_at
 from discoclaw.show import graph, picture
+from discoclaw.show import text as shown
 from discoclaw.show.text import hidden as hidden_of
 from discoclaw.show.words import PEOPLE, count
 
@@ -45,6 +46,7 @@ async def view(call: Call, at: str | None, persona: str | None) -> str:
     hidden: frozenset[str] = frozenset()
     if at is None and persona is None:
         found = await call.memory.view(call.subject, call.persona_here)
+        taken = shown.TakenFrom([found])
     else:
         history = await call.history()
         # Without a persona, a date shows the one that was current then: today's may be newer than the date.
@@ -52,6 +54,8 @@ async def view(call: Call, at: str | None, persona: str | None) -> str:
         found, hidden = await asyncio.to_thread(_then, history, at or "HEAD", branch)
         if at is not None and not found.items:
             return texts.NOTHING_THEN
+        taken = await asyncio.to_thread(shown.taken_from, history, branch)
+    found = found if call.in_private else taken.view(found)
     return texts.view(found, in_private=call.in_private, hidden=hidden)
 
 
@@ -59,6 +63,8 @@ async def difference(call: Call, start: str | None, end: str | None) -> str:
     history = await call.history()
     branch, here = call.persona(history.branches), call.persona_here
     found, hidden = await asyncio.to_thread(_difference, history, branch, here, start, end)
+    if not call.in_private:
+        found = (await asyncio.to_thread(shown.taken_from, history, None)).changes(found)
     return texts.changes(found, in_private=call.in_private, hidden=hidden)
 
 

@@ -8,6 +8,7 @@ from discoclaw.bot.links import message_link, source_link
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.view import EMPTY, View
+from discoclaw.show import text as shown
 from discoclaw.show.words import count, short
 
 UNKNOWN_ANSWER = (
@@ -22,7 +23,8 @@ async def why(call: Call, memory: str | None) -> str:
     history = await call.history()
     branch = call.persona(history.branches) if history.records else None
     view = history.view(history.branch(branch).head) if branch is not None else EMPTY
-    item = await the_one(call, view.items.values(), memory, "why", gone=True)
+    items = view.items.values() if call.in_private else shown.TakenFrom([view]).items(view.items.values())
+    item = await the_one(call, items, memory, "why", gone=True)
     return await asyncio.to_thread(
         texts.why,
         history,

@@ -73,7 +73,7 @@ _ANSWERED = {
 def log(history: History, *, branch: str | None, oneline: bool, limit: int | None, in_private: bool) -> str:
     """What changed in a persona, newest first; `limit` is the most changes shown."""
     records, earlier = shown.newest(history, branch, limit)
-    secrets = shown.Secrets(history, in_private=in_private)
+    secrets = shown.Secrets(history, in_private=in_private, branch=branch)
     size, several = digits(history.commits), len(history.branches.all) > 1
     lines: list[str] = []
     for record in records:
@@ -137,8 +137,8 @@ def _turn(ref: Ref, *, in_private: bool) -> str:
 def _event(event: Event, secrets: shown.Secrets) -> str:
     marks = "" if event.sensitivity == "normal" else f" ({event.sensitivity})"
     verb = _verb(event)
-    words = f" {_words(event)}" if secrets.open(event) else f" {PRIVATE}"
-    return f"{verb} {short(secrets.target(event))}{marks}:{words}"
+    words = secrets.instead(event) or _words(event)
+    return f"{verb} {short(secrets.target(event))}{marks}: {words}"
 
 
 def _verb(event: Event) -> str:
@@ -239,7 +239,8 @@ def why(history: History, item: Item, *, link: Link, branch: str | None, in_priv
 
     `branch` leaves out what other personas did. Raises Refused when there is no such branch.
     """
-    secrets = shown.Secrets(history, in_private=in_private)
+    secrets = shown.Secrets(history, in_private=in_private, branch=branch)
+    item = secrets.item(item)
     visible = shown.is_open(item, in_private=in_private)
     traits = ", ".join(shown.traits(item))
     lines = [f"[{traits}] {plain(line(item.text)) if visible else PRIVATE} (id {short(item.id)})"]
@@ -253,7 +254,7 @@ def why(history: History, item: Item, *, link: Link, branch: str | None, in_priv
 def _reason(commit: Commit, event: Event, secrets: shown.Secrets, link: Link) -> Iterator[str]:
     yield f"- {_when(commit)} {_event(event, secrets)} – {_origin(commit, event, link)}"
     if event.evidence and not _is_place(event.evidence):
-        yield f"  - because: {said(event.evidence) if secrets.open(event) else PRIVATE}"
+        yield f"  - because: {secrets.instead_of_evidence(event) or said(event.evidence)}"
 
 
 def _origin(commit: Commit, event: Event, link: Link) -> str:

@@ -12,11 +12,12 @@ of what a key is made of.
 import json
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import Erasure, PersonalData, Removed
@@ -108,6 +109,11 @@ class Responses(PersonalData):
             created=lambda subject: log.debug("%s: answers into memory", subject),
             evicted=lambda subject, shelf: log.debug("%s: answers out of memory", subject),
         )
+
+    def readable(self) -> Iterator[Readable]:
+        for path in sorted(self.folder.glob("*.json")):
+            for one in _read(path):
+                yield Readable(str(path), one.response, owner=path.stem, at=one.created)
 
     def get(self, subject: str, key: str, sha256: str) -> str | None:
         """Return the answer stored under a key, if it is for exactly this question; otherwise None.

@@ -7,16 +7,19 @@ that is recorded hides copies elsewhere.
 Independent of how a summary is made.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import regex
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import person_of
 from discoclaw.core.taken_back import Withdrawal, Words
+from discoclaw.core.times import time_of_snowflake, valid_ms
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.cursors import Cursors, read
+from discoclaw.memory.erasing.files import JSON, json_names
 
 _SENTENCE_END = regex.compile(r"(?<=[.!?…。！？।؟][\"'”’)\]]*)\s+|\n+|(?<=[。！？।])")
 
@@ -42,6 +45,27 @@ class SummaryWithdrawal(PersonalData):
 
         self._paused.setdefault(withdrawal.subject, set()).update(self._rolling.pause(concerns))
         return NOTHING_WITHDRAWN
+
+    def readable(self) -> Iterator[Readable]:
+        """The summaries, and what stands in for those that have to be made again.
+
+        A summary is from when the newest message was said that it took in.
+        """
+        documents = self._rolling.documents
+        for name in json_names(documents):
+            key = name.removesuffix(JSON)
+            cursor = read(self._cursors.documents, f"summary-{name}")
+            newest = time_of_snowflake(message_in(cursor))
+            value = read(documents, name)
+            at = newest or value.get("updatedAt")
+            at = at if valid_ms(at) else 0
+            yield Readable(f"{documents.folder / name}", str(value.get("summary", "")), key, at=at)
+        folder = self._cursors.documents
+        for name in json_names(folder):
+            if name.startswith("summary-"):
+                base, key = read(folder, name).get("base"), name.removeprefix("summary-").removesuffix(JSON)
+                if isinstance(base, str) and base:
+                    yield Readable(f"{folder.folder / name}", base, key)
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         gone = set[str]()

@@ -8,9 +8,9 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from discoclaw.core.errors import NewerSchema
@@ -39,6 +39,17 @@ _REASONS = {
 
 
 # ---------------------------------------------------------------------- connections
+
+
+def rows_of(path: Path, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a database that only reads; none if there is no file. Raises OSError."""
+    if not path.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
+            return db.execute(query).fetchall()
+    except sqlite3.Error as error:
+        raise OSError(f"{path} cannot be read: {error}") from error
 
 
 def connect(

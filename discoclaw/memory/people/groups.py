@@ -9,12 +9,13 @@ their words leaves the ledger (see `erasing/groups`). Independent of Discord and
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from discoclaw.core.attribution import contributors_by_item
+from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
@@ -35,8 +36,10 @@ from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
+from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id
 from discoclaw.memory.disk.port import Documents, documents_at
+from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.people import records
 from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
 from discoclaw.memory.subjects.store import Memory
@@ -96,6 +99,13 @@ class Groups(PersonalData, Listener):
         self._worker = Worker("groups", self._bring)
         self._writing = asyncio.Lock()
         self._erasings = 0
+
+    def readable(self) -> Iterator[Readable]:
+        for name in json_names(self.documents):
+            group = Group.from_json(read(self.documents, name))
+            place, channel = str(self.documents.folder / name), f"discord:channel:{name.removesuffix(JSON)}"
+            yield from (Readable(place, text, channel) for text in group.themes)
+            yield from (Readable(place, text, channel, at=at * 1000) for text, at in group.decisions)
 
     # ------------------------------------------------------------------ members
 

@@ -9,23 +9,26 @@ A file that cannot be parsed is kept aside and treated as missing. Independent o
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
+from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id
 from discoclaw.memory.disk.port import Documents, documents_at
+from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.people import records
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.work import GRACE_S, Worker
@@ -75,6 +78,15 @@ class Profiles(PersonalData, Listener):
         self._entries: IdleMap[_Entry] = IdleMap(lambda user_id: _Entry(), idle_ms=idle_ms)
         self._worker = Worker("profiles", self._bring)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def readable(self) -> Iterator[Readable]:
+        for name in json_names(self.documents):
+            user_id = name.removesuffix(JSON)
+            place, owner, dm = str(self.documents.folder / name), user_subject(user_id), dm_of(user_id)
+            profile = Profile.from_json(read(self.documents, name))
+            yield Readable(place, owner=owner, at=profile.first_seen * 1000)
+            for text in (*profile.notes, *profile.preferences.values()):
+                yield Readable(place, text, dm, owner)
 
     def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
         """Record that somebody spoke at a time (ms) under a name; `where` is the server. Never blocks."""

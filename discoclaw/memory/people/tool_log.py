@@ -14,17 +14,18 @@ import asyncio
 import re
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import user_of
+from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
@@ -124,6 +125,15 @@ class ToolLog(PersonalData):
         self._worker = Worker("tool log", self._write, retry_s=REST_S, longest_s=REST_S)
         self._closed = False
         self._purged: int | None = None
+
+    def readable(self) -> Iterator[Readable]:
+        folder = self._disk.documents(TOOLS)
+        for name in folder.names():
+            if (subject := subject_of(name)) is not None:
+                dm = dm_of(user_of(subject) or "")
+                for one in read(log_of(self._disk, subject)):
+                    session = dm if one.private else one.session
+                    yield Readable(str(folder.folder / name), one.content, session, subject, at=one.at)
 
     def note(
         self,

@@ -23,9 +23,11 @@ from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.tools.consolidation import Consolidation
+from discoclaw.show.withdrawn import withdrawn
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,9 @@ MEMORY_LATE = (
     "memory does not answer in time. If this was to change something, that may still happen: "
     "tell the person to look at it later, and do without memory now"
 )
+
+
+FORGOTTEN = "(forgotten)"
 
 
 class ToolInput(BaseModel):
@@ -87,6 +92,7 @@ class ToolParts:
     search: ItemSearch
     choices: Choices
     consolidation: Consolidation
+    withdrawals: Withdrawals
 
 
 class ToolContext:
@@ -104,6 +110,7 @@ class ToolContext:
         self.items = parts.search
         self.choices = parts.choices
         self.consolidation = parts.consolidation
+        self.withdrawals = parts.withdrawals
         self.talk = talk
         self.branch = speaker.branch or speaker.answered_as
 
@@ -156,7 +163,8 @@ class ToolContext:
         if not found:
             raise Refused(f"no item matches {wanted!r}; memory_search shows items with their ids")
         if len(found) > 1:
-            names = "; ".join(f"{item.text} [{item.id}]" for item in found[:10])
+            known = ((item.text if item.active else FORGOTTEN, item.id) for item in found[:10])
+            names = "; ".join(f"{text} [{item_id}]" for text, item_id in known)
             raise Refused(f"{wanted!r} matches {len(found)} items, name one by its id: {names}")
         return found[0]
 
@@ -202,8 +210,7 @@ class Toolbox:
             wanted = tool.shape.model_validate(dict(call.input))
             if context.late:
                 return ToolResult(call.id, MEMORY_LATE, failed=True)
-            work = tool.run(context, wanted)
-            return ToolResult(call.id, await (work if tool.waits else in_time(work)))
+            return ToolResult(call.id, await _told(context, tool, wanted))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg'].removeprefix('Value error, ')}"
@@ -219,6 +226,15 @@ class Toolbox:
         except MemoryFault as fault:
             log.warning("%s for %s failed: %s", call.name, context.speaker.subject, fault)
             return ToolResult(call.id, MEMORY_FAILED, failed=True)
+
+
+async def _told(context: ToolContext, tool: Tool, wanted: ToolInput) -> str:
+    """What a tool returns, and below it from where what the person took back was removed."""
+    with context.withdrawals.watched(context.speaker.subject) as watch:
+        work = tool.run(context, wanted)
+        text = await (work if tool.waits else in_time(work))
+        report = await context.withdrawals.report(watch)
+    return f"{text}\n{withdrawn(report)}".rstrip("\n")
 
 
 def _no_object(call: ToolCall) -> str:

@@ -176,7 +176,8 @@ async def forget(context: ToolContext, wanted: Forget) -> str:
             raise Refused(f"nothing matches {_name_of(wanted)}; memory_search shows what there is")
         for item in found:
             draft.remove(item, replace(context.speaker.origin, author="stated"))
-        return "\n".join(f"Forgotten: {item.text} [{item.id}]." for item in found)
+        # Without its words: what the model reads again here, it might say again.
+        return "\n".join(f"Forgotten: [{item.id}]." for item in found)
 
     return await context.change("memory_forget", edit)
 

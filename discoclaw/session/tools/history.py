@@ -22,25 +22,15 @@ class Consolidate(ToolInput):
 
 async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
     history = await context.memory.history(context.speaker.subject)
-    branch = await context.branch_name()
+    branch, in_dm = await context.branch_name(), context.speaker.in_dm
     if wanted.item is None:
         return await asyncio.to_thread(
-            shown.log,
-            history,
-            branch=branch,
-            limit=wanted.limit,
-            in_private=context.speaker.in_dm,
-            proposals=False,
+            shown.log, history, branch=branch, limit=wanted.limit, in_private=in_dm, own=False
         )
-    item = context.the_one((await context.view()).items.values(), wanted.item)
+    view = await context.view()
+    item = context.the_one(shown.TakenFrom([view]).items(view.items.values()), wanted.item)
     return await asyncio.to_thread(
-        shown.why,
-        history,
-        item,
-        link=str,
-        branch=branch,
-        in_private=context.speaker.in_dm,
-        proposals=False,
+        shown.why, history, item, link=str, branch=branch, in_private=in_dm, own=False
     )
 
 

@@ -1,0 +1,138 @@
+"""Looks through everything on disk for what should not be there any more, without changing anything.
+
+What people took back, made private or never wanted kept is known from their histories and choices. Each part
+lists what it stores (`PersonalData.readable`). Files that belong to no part are looked at too: copies that
+were kept aside, what killed writers left, exports. Blocking.
+"""
+
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from discoclaw.core.audit import Finding, Known, Why, findings
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Registry
+from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.taken_back import terms_of
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
+from discoclaw.memory.erasing.files import JSON
+from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.people import choices
+from discoclaw.memory.subjects.inspect import held, subjects
+
+BESIDE = "other files"
+"""What findings in files of no part are listed under."""
+MOST_BYTES = 50_000_000
+"""Larger files are not read: no copy of ours is as large."""
+_USER = re.compile(r"(?<![0-9A-Za-z])\d{15,20}(?![0-9A-Za-z])")
+_OURS = re.compile(
+    r"memory/(ledger|durable|erasing)/.*|memory/\.?[a-z]+(\.jsonl|\.key|\.sqlite(-wal|-shm)?)?|memory/choices\.json"
+    r"|memory/outbox/outbox\.sqlite(-wal|-shm)?|memory/(cursors|profiles|groups|rolling)/[^.][^/]*\.json"
+    r"|memory/tools/[^.][^/]*\.jsonl|cache/views/.*|cache/responses/[^.][^/]*\.json"
+    r"|cache/vectors\.sqlite(-wal|-shm)?|cache/items/[^/]*\.sqlite(-wal|-shm)?|nostr/.*|live\.json"
+)
+"""Files that a part lists, a person's own history with its copies, and what has nobody's words."""
+_MAY_NAME = {"transparency.json"}
+"""Cursors that name people until a step elsewhere is done."""
+
+
+class Audit:
+    """What should not be readable, known at one moment. Building it raises MemoryFault."""
+
+    def __init__(self, disk: Disk, registry: Registry) -> None:
+        self._disk = disk
+        self._registry = registry
+        self._tombs = Tombstones(disk)
+        self._tombs.load()
+        try:
+            self._known = list(self._people())
+            self._back = {subject for subject, _ in disk.ledgers.by_age()} | set(self._profiled())
+        except OSError as error:
+            raise MemoryFault(f"not everybody's memory could be looked at: {error}") from error
+
+    def on_disk(self, data: Path) -> list[Finding]:
+        """Everything below the data folder that should not be there. Raises MemoryFault."""
+        try:
+            found = []
+            for part in self._registry:
+                name = part.name.removesuffix(" in RAM")  # what it has on disk was asked for
+                found += findings(name, part.readable(), self._known)
+            return [*found, *self._names(), *self._beside(data)]
+        except OSError as error:
+            raise MemoryFault(f"not everything could be looked at: {error}") from error
+
+    def in_text(self, part: str, place: str, text: str) -> Iterator[Finding]:
+        """What should not be in a text that belongs to nobody and has no time, such as a copy."""
+        for person in self._known:
+            for one in person.withdrawals:
+                if one.words.hold(text):
+                    why: Why = "private" if one.open_only else "taken back"
+                    yield Finding(part, place, person.subject, why)
+                    break
+        yield from self._erased(part, place, f"{Path(place).name}\n{text}")
+
+    # ------------------------------------------------------------------ people
+
+    def _people(self) -> Iterator[Known]:
+        """Everybody about whom something should not be readable."""
+        chosen = choices.read(self._disk.documents("")) or {}
+        out = {user_subject(user_id) for user_id, one in chosen.items() if one.get("opted_out")}
+        for subject in sorted({*subjects(self._disk), *out, *self._profiled()}):
+            if user_of(subject) is None:
+                continue
+            history = held(self._disk, subject).history
+            views = [history.view(branch.head) for branch in history.branches.all.values()]
+            taken = tuple(one for view in views for one in view.withdrawals(subject))
+            erased_at = self._tombs.erased_at(subject)
+            if taken or subject in out or erased_at >= 0:
+                sessions = {one for part in self._registry for one in part.sessions_on_disk(subject)}
+                texts = frozenset(item.text for view in views for item in view.active())
+                terms = frozenset[str]().union(*map(terms_of, texts))
+                yield Known(
+                    subject, taken, frozenset(sessions), subject in out, erased_at, texts=texts, terms=terms
+                )
+
+    def _profiled(self) -> Iterator[str]:
+        names = self._disk.documents(PROFILES).names()
+        return (user_subject(name.removesuffix(JSON)) for name in names if name.endswith(JSON))
+
+    def _erased(self, part: str, place: str, text: str) -> Iterator[Finding]:
+        """The people a text names who were erased, and of whom nothing was learned since."""
+        for subject in sorted({user_subject(one) for one in _USER.findall(text)} - self._back):
+            if self._tombs.erased_at(subject) >= 0:
+                yield Finding(part, place, subject, "erased")
+
+    # ------------------------------------------------------------------ files
+
+    def _names(self) -> Iterator[Finding]:
+        """The names of files in the store, and cursors and channels' files as a whole: they have ids."""
+        for part in (CURSORS, GROUPS, ROLLING, TOOLS):
+            folder = self._disk.documents(part)
+            for name in set(folder.names()) - _MAY_NAME:
+                content = folder.read(name) if part in (CURSORS, GROUPS) else b""
+                text = f"{name}\n{content.decode('utf-8', 'replace')}"
+                yield from self._erased(part, str(folder.folder / name), text)
+
+    def _beside(self, data: Path) -> Iterator[Finding]:
+        """Copies kept aside, leftovers of killed writes, exports."""
+        for path in sorted(data.rglob("*")):
+            if path.is_file() and not path.is_symlink() and not _OURS.fullmatch(_below(data, path)):
+                for text in _texts(path):
+                    yield from self.in_text(BESIDE, str(path), text)
+
+
+def _below(data: Path, path: Path) -> str:
+    return path.relative_to(data).as_posix()
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """What is written in a file, or in the files of an archive."""
+    if path.stat().st_size > MOST_BYTES:
+        return
+    if path.suffix == ".zip" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                yield archive.read(name).decode("utf-8", "replace")
+    else:
+        yield path.read_bytes().decode("utf-8", "replace")

@@ -1,0 +1,95 @@
+"""What of a history may not be shown any more, because the person took it back.
+
+A person sees all of their own history in private. A model, and whoever reads along in the open, sees that
+something was there and what became of it, but not the words: of older texts, of what they were based on, and
+of what contradicted them.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from discoclaw.core.compare import ItemChange
+from discoclaw.core.event import Event
+from discoclaw.core.history import History
+from discoclaw.core.item import Item
+from discoclaw.core.taken_back import TakenBack, Words
+from discoclaw.core.text import normalise
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import View
+
+TAKEN_BACK = "(taken back)"
+ANY_TIME = -1
+
+
+class TakenFrom:
+    """What was taken back in some views; with none, nothing was."""
+
+    def __init__(self, views: Iterable[View] = ()) -> None:
+        self._by_item: dict[str, list[TakenBack]] = {}
+        self._texts: dict[str, int] = {}
+        self._words: list[tuple[int, Words]] = []
+        self._now: set[tuple[str, str]] = set()
+        for view in views:
+            taken = [one for one in view.taken_back.values() if not one.open_only]
+            for one in taken:
+                self._by_item.setdefault(one.item_id, []).append(one)
+                self._texts[normalise(one.text)] = max(one.at, self._texts.get(normalise(one.text), ANY_TIME))
+            self._now |= {(item.id, normalise(item.text)) for item in view.active()} if taken else set()
+            self._words += [(one.at, one.words) for one in view.withdrawals("") if not one.open_only]
+
+    def covers(self, item_id: str, text: str, at: int) -> bool:
+        """Whether a text that an item had at a time (ms) was taken back, or came before one that was."""
+        if (item_id, normalise(text)) in self._now:
+            return False
+        known = self._by_item.get(item_id, ())
+        return any(at <= one.at for one in known) or at <= self._texts.get(normalise(text), ANY_TIME)
+
+    def holds(self, text: str, at: int) -> bool:
+        """Whether something that was written at a time (ms) has words that were taken back later."""
+        return any(at <= then and words.hold(text) for then, words in self._words)
+
+    def of_event(self, event: Event, item_id: str, text: str) -> bool:
+        """Whether the words of an event about an item were taken back."""
+        at = ms_of_iso(event.timestamp)
+        if "link" in event.ext:
+            return False  # it names items by their ids
+        if "conflict" not in event.ext:
+            return self.covers(item_id, text, at)
+        gone = item_id in self._by_item and not any(one == item_id for one, _ in self._now)
+        return gone or at <= self._texts.get(normalise(text), ANY_TIME) or self.holds(text, at)
+
+    def item(self, item: Item) -> Item:
+        """An item, without its words if they were taken back."""
+        if not self.covers(item.id, item.text, item.updated_at):
+            return item
+        return replace(item, text=TAKEN_BACK, tags=())
+
+    def items(self, items: Collection[Item]) -> list[Item]:
+        return [self.item(item) for item in items]
+
+    def view(self, view: View) -> View:
+        """A view of some point, without the words that were taken back since."""
+        items = {item.id: self.item(item) for item in view.items.values()}
+        conflicts = tuple(
+            replace(one, text=TAKEN_BACK, reason="") if self.holds(one.text, view.updated_at) else one
+            for one in view.conflicts
+        )
+        return replace(view, items=items, conflicts=conflicts)
+
+    def changes(self, changes: Sequence[ItemChange]) -> list[ItemChange]:
+        """A difference, without the words that were taken back."""
+        return [
+            replace(
+                one,
+                before=self.item(one.before) if one.before is not None else None,
+                after=self.item(one.after) if one.after is not None else None,
+            )
+            for one in changes
+        ]
+
+
+def taken_from(history: History, branch: str | None) -> TakenFrom:
+    """What was taken back on a branch, or on any. Raises Refused if there is no such branch."""
+    there = history.branches.all.values()
+    branches = there if branch is None else [history.branch(branch)]
+    return TakenFrom(history.view(one.head) for one in branches)
