@@ -8,16 +8,18 @@ of ranking, and of who decides what is archived.
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.personal import Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.database import (
     FAULTS,
     Database,
@@ -31,8 +33,18 @@ from discoclaw.memory.disk.database import (
     transaction,
     version_of,
 )
-from discoclaw.memory.disk.files import stamp_of
-from discoclaw.search.archive_rows import SCHEMA, VERSION, Change, Words, forget_words, make, remove
+from discoclaw.memory.disk.files import in_thread, stamp_of
+from discoclaw.search import archive_withdrawing
+from discoclaw.search.archive_rows import (
+    FORGET_WORDS,
+    SCHEMA,
+    VERSION,
+    Change,
+    Words,
+    forget_words,
+    make,
+    remove,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -149,6 +161,42 @@ class Archive(PersonalData):
         except MemoryFault as fault:
             return Removed(left=(str(fault),))
 
+    def take_out(self, withdrawal: Withdrawal) -> int:
+        """Destroy every byte of what a person took back.
+
+        Returns how many entries there were. Raises MemoryFault if bytes may be left; it can then be repeated.
+        """
+        if not self._there():
+            self._remove_copies()
+            return 0
+
+        def work(connection: sqlite3.Connection) -> int:
+            if withdrawal.everything:
+                with transaction(connection):
+                    gone = remove(connection, withdrawal.user_id, withdrawal.at)
+                if gone:
+                    _destroy(connection)
+                return gone
+            with transaction(connection):  # with the index, so that a kill leaves nothing half done
+                texts = archive_withdrawing.withdraw(connection, withdrawal)
+                if texts:
+                    connection.execute(FORGET_WORDS)
+            if (
+                texts
+                and checkpoint(connection)
+                and self._has(archive_withdrawing.remains_of(texts, withdrawal))
+            ):
+                _destroy(connection)
+            return len(texts)
+
+        gone = self._alone(work)
+        if not withdrawal.open_only:
+            self._remove_copies()  # nobody can tell whose words a damaged file contains
+        return gone
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        return Withdrawn(archived=await in_thread(self.take_out, withdrawal))
+
     # ------------------------------------------------------------------ reading
 
     def read(self, look: Callable[[sqlite3.Connection], T], nothing: T) -> T:
@@ -212,6 +260,11 @@ class Archive(PersonalData):
         log.error(
             "%s is damaged (%s); it is kept as %s, and a new one is begun", self.path, error, aside.name
         )
+
+    def _has(self, remains: Iterable[bytes]) -> bool:
+        """Whether the file has any of these bytes. It mostly has not, and `VACUUM` costs far more."""
+        with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            return any(content.find(one) >= 0 for one in remains)
 
     def _remove_copies(self, before_ms: int | None = None) -> None:
         """Remove damaged files that were kept; with a time (ms), only those from before it."""

@@ -62,6 +62,8 @@ _PUT = f"""{_INSERT} ON CONFLICT (id) DO UPDATE SET name = excluded.name, text =
         terms = excluded.terms, length = excluded.length, own = excluded.own, marks = excluded.marks
     WHERE author_id = excluded.author_id AND (text <> excluded.text OR name <> excluded.name)"""
 _PUT_NEW = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
+FORGET_WORDS = "INSERT INTO words (words) VALUES ('optimize')"
+"""Merges the index into one part, in which nothing of deleted rows is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,5 +202,5 @@ def remove(connection: sqlite3.Connection, person: str, until_ms: int | None = N
 
 def forget_words(connection: sqlite3.Connection) -> None:
     """Remove deleted words from the index, and from the WAL too if nobody is reading."""
-    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    connection.execute(FORGET_WORDS)
     checkpoint(connection)

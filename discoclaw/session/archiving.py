@@ -9,21 +9,31 @@ Discord and of how talk is ranked.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.threads import Threads
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible, present
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
-from discoclaw.session.archive_rules import Rules, entry_of, id_of, joined, people_of, words_of
+from discoclaw.session.archive_rules import (
+    Rules,
+    entry_of,
+    id_of,
+    is_private,
+    joined,
+    people_of,
+    said_of,
+    words_of,
+)
 from discoclaw.session.archive_search import ArchiveHit, find
 from discoclaw.work import GRACE_S, Worker
 
@@ -58,6 +68,8 @@ class Archiving(PersonalData):
         self._clock = clock
         self._waiting: dict[str, Change] = {}
         self._gone: dict[str, None] = {}
+        self._taken_back: list[Withdrawal] | None = None
+        """What was taken back during the write under way; None if there is none."""
         self._asking = 0
         self._swept = False
         self._purged = 0
@@ -130,6 +142,21 @@ class Archiving(PersonalData):
             for key, change in self._waiting.items()
             if not (isinstance(change, Put) and user_id in people_of(change.entry))
         }
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        if self._taken_back is not None:
+            self._taken_back.append(withdrawal)
+        kept = _without(self._waiting, withdrawal)
+        gone = sum(kept[key] is not change for key, change in self._waiting.items())
+        self._waiting = kept
+        return Withdrawn(archived=gone)
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Remove what a write under way may have stored after the archive was cleaned."""
+        if self._taken_back is None:
+            return NOTHING_WITHDRAWN
+        gone = await self._in(self._writer, partial(self._archive.take_out, withdrawal))
+        return self.let_go(withdrawal) + Withdrawn(archived=gone)
 
     # ------------------------------------------------------------------ removing
 
@@ -253,15 +280,20 @@ class Archiving(PersonalData):
         batch, self._waiting = self._waiting, {}
         if not batch:
             return
+        taken = self._taken_back = []
         changes, consent = list(batch.values()), self._rules.consent
         work = partial(self._archive.write, changes, words=words_of, consent=consent)
         try:
             await self._in(self._writer, work)
         except MemoryFault:
+            for withdrawal in taken:
+                batch = _without(batch, withdrawal)
             for key, change in self._waiting.items():
                 batch[key] = joined(batch.pop(key), change) if key in batch else change
             self._waiting = batch
             raise
+        finally:
+            self._taken_back = None
 
     @staticmethod
     async def _in(executor: Executor, work: Callable[[], T]) -> T:
@@ -269,3 +301,20 @@ class Archiving(PersonalData):
             return await asyncio.get_running_loop().run_in_executor(executor, work)
         except RuntimeError as error:  # it was shut down
             raise MemoryFault(f"the archive is closed: {error}") from error
+
+
+def _without(waiting: Mapping[str, Change], withdrawal: Withdrawal) -> dict[str, Change]:
+    """The changes that wait, without what a person took back."""
+    return {key: _amended(change, withdrawal) for key, change in waiting.items()}
+
+
+def _amended(change: Change, withdrawal: Withdrawal) -> Change:
+    """A change, or the deletion of its message if a person took back what it would store."""
+    if isinstance(change, Put):
+        entry = change.entry
+        covered = withdrawal.covers(said_of(entry), in_private=is_private(entry))
+        return Drop(entry.id) if covered else change
+    if isinstance(change, Amend) and change.author_id == withdrawal.user_id:
+        covered = withdrawal.everything or withdrawal.words.hold(change.text)
+        return Drop(change.id) if covered else change
+    return change
