@@ -10,14 +10,15 @@ on this machine, and nothing is sent about people who want no memory. Uses a pro
 
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Embedder
 from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
@@ -220,10 +221,30 @@ class Embedding(PersonalData, Listener):
 
     def forget(self, erasure: Erasure) -> None:
         """Drop a subject, including the result of a request under way."""
-        subject = erasure.subject
         self._cache.forget(erasure)
+        self._touched.pop(erasure.subject, None)
+        self._drop(erasure.subject)
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Drop a person's vectors from RAM, and what waits; `recorded` finds what is still missing."""
+        self._cache.let_go(withdrawal)
+        self._drop(withdrawal.subject)
+        return NOTHING_WITHDRAWN
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Remove all vectors but those of texts that a persona still remembers."""
+        subject, held = withdrawal.subject, set[bytes]()
+        if not withdrawal.everything:
+            for name in (await self._memory.branches(subject)).all:
+                held |= {hash_of(item.text) for item in (await self._memory.view(subject, name)).active()}
+        await in_thread(self._cache.keep_only, subject, held)
+        self._drop(subject)
+        self.touch(subject)
+        return NOTHING_WITHDRAWN
+
+    def _drop(self, subject: str) -> None:
+        """Drop a subject's vectors and texts from RAM."""
         self._known.pop(subject, None)
-        self._touched.pop(subject, None)
         self._waiting.pop(subject, None)
         for one in [one for one in self._refused if one[0] == subject]:
             del self._refused[one]

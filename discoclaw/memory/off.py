@@ -5,7 +5,7 @@ callers never test whether there is a memory. The folder, erasings and the regis
 the real `Memory`, which exists even where nobody is remembered.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,8 +16,9 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.history import Branches, History
 from discoclaw.core.message import Place
-from discoclaw.core.personal import Erasure, Removed
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Removed, Withdrawn
 from discoclaw.core.profile import Group, Profile
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
 from discoclaw.memory.people.group_notes import Known
@@ -90,7 +91,7 @@ class NoMemory(Memory):
 
 
 class _Nothing:
-    """What an empty part does when it is started, notified of a change, or visited by an erasing."""
+    """What an empty part does when it is started, notified of a change, or told what has to go."""
 
     def __init__(self) -> None:
         """There is nothing to set up."""
@@ -115,6 +116,12 @@ class _Nothing:
 
     def forget(self, erasure: Erasure) -> None:
         """Nothing is in RAM."""
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        return NOTHING_WITHDRAWN
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        return NOTHING_WITHDRAWN
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:

@@ -16,8 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discoclaw.core.text import scrub
+from discoclaw.core.words import fold
 from discoclaw.memory.disk.database import (
     FAULTS,
+    checkpoint,
     code_of,
     connect,
     make_tables,
@@ -153,6 +155,18 @@ class ItemFile:
             self._connection.execute("UPDATE state SET head = NULL")
             self._connection.executemany("DELETE FROM memories WHERE id = ?", ((one,) for one in gone))
             self._connection.executemany(_UPSERT, map(values_of, rows))
+
+    def without(self, texts: Iterable[str]) -> None:
+        """Remove items by their texts, with their words in the index; the file then counts as incomplete."""
+        plain = [scrub(fold(text)) for text in texts]  # see `values_of`
+        with _faults():
+            sql = "SELECT id FROM memories WHERE substr(content, 1, length(:text)) = :text"
+            gone = [one for text in plain for (one,) in self._connection.execute(sql, {"text": text})]
+        if gone:
+            self.write((), gone)
+            with _faults():
+                self._connection.execute("INSERT INTO memories_fts(memories_fts) VALUES ('optimize')")
+                checkpoint(self._connection)
 
     def complete(self, links: Collection[tuple[str, str]], head: str | None, *, merge: bool = False) -> None:
         """Store exactly these links, and record that the file is complete for the commit `head`.

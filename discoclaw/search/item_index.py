@@ -10,7 +10,16 @@ ranking, and of who may see an item.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -20,9 +29,10 @@ from pathlib import Path
 from discoclaw.core.audit import Readable
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import Item
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import dm_of, user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.memory.disk.database import remove, rows_of
 from discoclaw.memory.disk.files import in_thread, safe_id
@@ -220,6 +230,33 @@ class ItemIndex(PersonalData):
             return Removed(count, tuple(left))
         except OSError as error:
             return Removed(left=(f"{self._folder}: {error}",))
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Remove items that a person took back from all their files; the next use brings these up to date.
+
+        What is only private now stays: the index is asked only for items that may be seen.
+        """
+        if withdrawal.open_only:
+            return NOTHING_WITHDRAWN
+        shelf = self._use(withdrawal.subject)
+        shelf.epoch += 1
+        async with shelf.writing, shelf.reading:
+            shelf.known.clear()
+            await in_thread(self._withdraw, withdrawal)
+        return NOTHING_WITHDRAWN
+
+    def _withdraw(self, withdrawal: Withdrawal) -> None:
+        """Raises OSError."""
+        for path in sorted(self._folder.glob(f"{_prefix(withdrawal.subject)}*.sqlite")):
+            try:
+                if withdrawal.everything:
+                    remove(path)
+                else:
+                    with ItemFile(path) as file:
+                        file.without(withdrawal.texts)
+            except Unusable as why:
+                log.warning("%s is removed: %s", path, why)
+                remove(path)
 
     def stop(self) -> None:
         """Make writers end soon: the files stay sound, and are continued at the next use."""

@@ -9,13 +9,14 @@ also works after vectors are switched off. Independent of providers and of ranki
 import hashlib
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.database import (
     FAULTS,
     Database,
@@ -27,6 +28,7 @@ from discoclaw.memory.disk.database import (
     transaction,
     version_of,
 )
+from discoclaw.memory.disk.files import in_thread
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -80,18 +82,45 @@ class VectorCache(PersonalData):
         }
 
     def erasings(self, owner: str) -> int:
-        """How often an owner was erased here: a token for `put`. Never blocks."""
+        """How often an owner was erased here, or took something back: a token for `put`. Never blocks."""
         return self._erasings.get(owner, 0)
 
     def forget(self, erasure: Erasure) -> None:
         """Make later `put` calls for earlier requests fail; `erase` follows."""
-        self._erasings[erasure.subject] = self.erasings(erasure.subject) + 1
+        self._outdate(erasure.subject)
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Make later `put` calls for earlier requests fail; `withdraw` follows."""
+        self._outdate(withdrawal.subject)
+        return NOTHING_WITHDRAWN
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Remove the vectors of texts that a person took back.
+
+        What is only private now stays: who may see an item is asked before its vector is used.
+        """
+        if not withdrawal.open_only:
+            await in_thread(self._withdraw, withdrawal)
+        return NOTHING_WITHDRAWN
+
+    def keep_only(self, owner: str, hashes: Collection[bytes]) -> None:
+        """Remove an owner's vectors of all other texts. Raises MemoryFault."""
+        if not self._is_there():
+            return
+
+        def work(db: sqlite3.Connection) -> None:
+            known = db.execute("SELECT DISTINCT hash FROM vectors WHERE owner = ?", (owner,)).fetchall()
+            gone = [(owner, key) for (key,) in known if key not in hashes]
+            db.executemany("DELETE FROM vectors WHERE owner = ? AND hash = ?", gone)
+            checkpoint(db, wait=False)
+
+        self._do(work)
 
     def put(self, owner: str, model: str, vectors: Mapping[bytes, bytes], *, erasings: int) -> bool:
         """Store vectors, all of one length. Those of other models, or of another length, are removed.
 
-        Returns False, storing nothing, if the owner was erased since `erasings` was called. Raises
-        MemoryFault.
+        Returns False, storing nothing, if the owner was erased, or took something back, since `erasings` was
+        called. Raises MemoryFault.
         """
         if not vectors:
             return True
@@ -137,8 +166,23 @@ class VectorCache(PersonalData):
 
     # ------------------------------------------------------------------ inside
 
+    def _outdate(self, owner: str) -> None:
+        self._erasings[owner] = self.erasings(owner) + 1
+
+    def _withdraw(self, withdrawal: Withdrawal) -> None:
+        """Destroy the vectors of texts that were taken back. Raises MemoryFault."""
+        if withdrawal.everything:
+            self.keep_only(withdrawal.subject, ())
+        elif self._is_there():
+            rows = [(withdrawal.subject, hash_of(text)) for text in withdrawal.texts]
+            sql = "DELETE FROM vectors WHERE owner = ? AND hash = ?"
+            self._do(lambda db: (db.executemany(sql, rows), checkpoint(db, wait=False)))
+
+    def _is_there(self) -> bool:
+        return self._database.is_open or (self._path is not None and self._path.exists())
+
     def _destroy(self, owner: str) -> int:
-        if not self._database.is_open and not (self._path is not None and self._path.exists()):
+        if not self._is_there():
             self._discard()  # of a cache that is not there, nothing may lie beside it either
             return 0
         try:

@@ -5,14 +5,15 @@ stored for the person who got it and never served to anybody else. Always safe t
 counts as empty. Expired entries are removed first, then those used longest ago.
 
 An erasing removes the file while nobody writes; an answer to a question from before it is neither stored nor
-served later. Everything here blocks, and may be called by several threads at once. Independent of models, and
+served later. What somebody takes back goes with all their answers, and with others' answers that have its
+words. Everything here blocks, and may be called by several threads at once. Independent of models, and
 of what a key is made of.
 """
 
 import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +21,13 @@ from pathlib import Path
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.files import render_json, safe_id, write_atomic
+from discoclaw.memory.disk.files import in_thread, render_json, safe_id, write_atomic
 from discoclaw.memory.disk.port import FileDocuments
 from discoclaw.memory.erasing.files import remove_named
 
@@ -101,6 +103,8 @@ class Responses(PersonalData):
         self._most = most
         self._consent = consent
         self._swept: int | None = None
+        self._taken_back: list[Withdrawal] = []
+        """What was taken back so lately that an answer from before it could still arrive."""
         self._disk = threading.Lock()  # for all work on files; taken before the other lock
         self._ram = threading.Lock()  # never held during disk access
         self._shelves: IdleMap[_SubjectAnswers] = IdleMap(
@@ -164,6 +168,36 @@ class Responses(PersonalData):
                 self._shelves.drop(erasure.subject)
             return remove_named(FileDocuments(self.folder), {path.name})
 
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Serve no answer from before that rests on what was taken back, and store none later."""
+        since = self._clock() - self._ttl_ms
+        if not withdrawal.everything:  # the consent knows that
+            lately = [one for one in self._taken_back if one.at > since and one != withdrawal]
+            self._taken_back = [*lately, withdrawal]
+        with self._ram:
+            self._shelves.drop(withdrawal.subject)
+        return NOTHING_WITHDRAWN
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        return Withdrawn(answers=await in_thread(self._withdraw, withdrawal))
+
+    def _withdraw(self, withdrawal: Withdrawal) -> int:
+        """Remove answers from disk. Returns how many. Raises OSError."""
+        own, gone = self._path(withdrawal.subject), 0
+        with self._disk:
+            for path in sorted(self.folder.glob("*.json")):
+                entries = _read(path)
+                stay = [one for one in entries if path != own and not withdrawal.words.hold(one.response)]
+                gone += len(entries) - len(stay)
+                if len(stay) < len(entries) or path == own:
+                    with self._ram:
+                        self._shelves.drop(path.stem)
+                    if stay:
+                        write_atomic(path, render_json([one.to_json() for one in stay]))
+                    else:
+                        path.unlink(missing_ok=True)
+        return gone
+
     def in_ram(self) -> int:
         """How many subjects are in RAM."""
         with self._ram:
@@ -174,7 +208,12 @@ class Responses(PersonalData):
 
     def _valid(self, subject: str, entry: Response, now_ms: int) -> bool:
         allowed = self._consent.may_keep(user_of(subject) or "", entry.created)
-        return allowed and _alive(entry, now_ms, self._ttl_ms)
+        return allowed and _alive(entry, now_ms, self._ttl_ms) and not self._was_taken_back(subject, entry)
+
+    def _was_taken_back(self, subject: str, entry: Response) -> bool:
+        """Whether an answer was asked for before somebody took back what it rests on or says."""
+        later = [one for one in self._taken_back if entry.created <= one.at]
+        return any(one.subject == subject or one.words.hold(entry.response) for one in later)
 
     def _shelf(self, subject: str, now_ms: int) -> _SubjectAnswers:
         """The subject's entry in RAM. The caller holds `_ram`."""

@@ -14,7 +14,7 @@ import asyncio
 import re
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -22,10 +22,11 @@ from typing import Any
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import dm_of, user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
@@ -207,7 +208,26 @@ class ToolLog(PersonalData):
             self._waiting = deque(one for one in self._waiting if one.subject != erasure.subject)
             yield
 
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        kept = [
+            one for one in self._waiting if one.subject != withdrawal.subject or _stays(one.call, withdrawal)
+        ]
+        gone, self._waiting = len(self._waiting) - len(kept), deque(kept)
+        return Withdrawn(answers=gone)
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        async with self._alone:
+            gone = await in_thread(self._withdraw, withdrawal)
+        if gone:
+            self._changes.written(withdrawal.subject)
+        return self.let_go(withdrawal) + Withdrawn(answers=gone)  # a write that failed meanwhile waits again
+
     # ------------------------------------------------------------------ inside
+
+    def _withdraw(self, withdrawal: Withdrawal) -> int:
+        """Remove what a person took back. Returns how many lines. Raises OSError."""
+        lines, folder = log_of(self._disk, withdrawal.subject), self._disk.documents(TOOLS)
+        return _keep(folder, lines, lambda one: _stays(one, withdrawal)) if lines.size() else 0
 
     async def _write(self, _: str) -> None:
         """Write what is waiting. Raises OSError and MemoryFault; unwritten lines keep waiting."""
@@ -241,7 +261,7 @@ class ToolLog(PersonalData):
             if (subject := subject_of(name)) is None:
                 continue
             try:
-                if number := _without_old(folder, name, log_of(self._disk, subject), until):
+                if number := _keep(folder, log_of(self._disk, subject), lambda one: one.at >= until):
                     gone[subject] = number
             except OSError as error:  # one file's failure must not stop the others
                 failed = error
@@ -291,13 +311,20 @@ def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
         append(lines, content, before=before)
 
 
-def _without_old(folder: Documents, name: str, lines: Log, until: int) -> int:
-    """Remove lines from before a time (ms), and unreadable ones, from a log. Returns how many."""
+def _stays(call: Call, withdrawal: Withdrawal) -> bool:
+    """Whether a call may still be known after its person took something back."""
+    if call.at > withdrawal.at or (withdrawal.open_only and call.private):
+        return True
+    return not (withdrawal.everything or withdrawal.words.hold(call.content))
+
+
+def _keep(folder: Documents, lines: Log, stays: Callable[[Call], bool]) -> int:
+    """Remove the lines that do not stay, and unreadable ones, from a log. Returns how many."""
     before = lines.read()
-    kept = [one for one in _calls(before) if one.at >= until]
+    kept = [one for one in _calls(before) if stays(one)]
     number = len(before.splitlines()) - len(kept)
     if not kept:
-        drop(folder, name)
+        drop(folder, lines.path.name)
     elif number:
         lines.replace(b"".join(map(_line, kept)))
     return number
