@@ -21,6 +21,7 @@ from discoclaw.memory.off import STORE_OFF, NoGroups, NoLastUsed, NoMemory, NoPr
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.consent import KnownConsent
 from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.groups_withdrawn import GroupWithdrawal
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
@@ -213,6 +214,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
     memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
+    memory.join(GroupWithdrawal(memory))
     memory.join(people.tool_log, people.profiles, people.groups, people.last_used)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
     if settings.outbox_path.exists():  # earlier copies have to be erased on relays even if mirroring is off

@@ -34,10 +34,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Additions to a group's memory, as texts that a model proposes."""
+    """Additions to a group's memory, as texts that a model proposes, and the ids of the messages it read."""
 
     themes: Sequence[str] = ()
     decisions: Sequence[str] = ()
+    messages: Sequence[str] = ()
 
 
 def tidied(learned: Learned, redactor: Redactor) -> Texts:

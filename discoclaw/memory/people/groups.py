@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from discoclaw.core.attribution import contributors_by_item
+from discoclaw.core.attribution import PEOPLE, contributors_by_item
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
@@ -42,6 +42,7 @@ from discoclaw.memory.disk.port import Documents, documents_at
 from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.people import records
 from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
+from discoclaw.memory.people.groups_withdrawn import MESSAGES
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.work import GRACE_S, Worker
 
@@ -214,9 +215,8 @@ class Groups(PersonalData, Listener):
                 propose(draft, texts, origin)
 
             try:
-                await self._memory.change(
-                    group_subject(group_id), "learned from talk", wish, by="summary", people=sorted(named)
-                )
+                about = {"by": "summary", PEOPLE: sorted(named), MESSAGES: sorted(learned.messages)}
+                await self._memory.change(group_subject(group_id), "learned from talk", wish, **about)
                 return
             except _Moved:
                 continue

@@ -1,0 +1,78 @@
+"""Withdraws what channels remember: a theme or a decision that rests on what a person took back is removed.
+
+It rests on their words if its commits name the person, or one of the messages taken back, and has the words.
+The commit that removes it names nobody and says nothing. Independent of how a group learns.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from discoclaw.core.attribution import contributors_by_item
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.event import Commit
+from discoclaw.core.item import Item
+from discoclaw.core.personal import PersonalData, Withdrawn
+from discoclaw.core.subject import group_of
+from discoclaw.core.taken_back import Withdrawal
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.subjects.store import Memory
+
+MESSAGES: Final = "messages"
+"""Key in the metadata of a group's commit: the ids of the messages that it was learned from."""
+WHY: Final = "somebody took back what it rests on"
+
+
+class GroupWithdrawal(PersonalData):
+    """Removes what groups remember from `memory`."""
+
+    name = "what channels remember"
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        notes = 0
+        for subject in await read_in_thread(lambda: list(self._naming(withdrawal))):
+            notes += await self._remove(subject, withdrawal)
+        return Withdrawn(notes=notes)
+
+    def _naming(self, withdrawal: Withdrawal) -> Iterator[str]:
+        """The groups whose ledgers name the person or their messages. Blocking. Raises OSError."""
+        named = [f'"{one}"'.encode() for one in (withdrawal.user_id, *withdrawal.messages) if one]
+        for subject, _ in self._memory.ledgers.by_age():
+            if group_of(subject) is not None:
+                content = self._memory.ledgers.log(subject).read()
+                if any(one in content for one in named):
+                    yield subject
+
+    async def _remove(self, subject: str, withdrawal: Withdrawal) -> int:
+        """Remove items of one group. Returns how many. Raises MemoryFault."""
+        view = await self._memory.view(subject)
+        if view.head is None or not view.items:
+            return 0
+        theirs = _theirs((await self._memory.history(subject)).chain(view.head), withdrawal)
+
+        def wish(draft: Draft) -> int:
+            gone = [item for key, item in draft.items.items() if key in theirs and _goes(item, withdrawal)]
+            for item in gone:
+                draft.remove(item, Origin("stated"))  # so that older words don't bring it back
+            return len(gone)
+
+        return await self._memory.change(subject, WHY, wish, by="withdrawal")
+
+
+def _theirs(chain: Iterable[Commit], withdrawal: Withdrawal) -> set[str]:
+    """The ids of the items that rest on a person's words."""
+    commits = list(chain)
+    found = {key for key, people in contributors_by_item(commits).items() if withdrawal.user_id in people}
+    for commit in commits:
+        messages = commit.metadata.get(MESSAGES)
+        if isinstance(messages, list) and not withdrawal.messages.keys().isdisjoint(map(str, messages)):
+            found |= {str(event.ext.get("item", {}).get("id")) for event in commit.events}
+    return found
+
+
+def _goes(item: Item, withdrawal: Withdrawal) -> bool:
+    if withdrawal.open_only and item.facets.sensitivity != "normal":
+        return False
+    return withdrawal.everything or withdrawal.words.hold(item.text)
