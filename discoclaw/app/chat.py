@@ -14,6 +14,7 @@ from discoclaw.bot.questions import Questions
 from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.transparency import CURSOR as TRANSPARENCY
 from discoclaw.bot.transparency import Transparency
+from discoclaw.core.bot_memory import BOT
 from discoclaw.loops.consolidate import suggest
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.storage import Storage
@@ -72,7 +73,11 @@ def _transparency(client: DiscoClaw, mirror: Transparency, storage: Storage) -> 
     async def catch_up() -> None:
         for subject in memory.pending_erasures(TRANSPARENCY):
             follower.touch(subject)  # its message still has to be deleted
+        if await mirror.has_renewals():
+            follower.touch(BOT)
         await follower.catch_up()
+
+    mirror.touch = follower.touch
 
     client.heard_hooks.append(mirror.heard)
     client.ready_hooks.append(catch_up)

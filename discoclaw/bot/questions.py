@@ -22,7 +22,7 @@ from discoclaw.bot.texts.markup import NOTE, plain, said
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
 from discoclaw.core.patch import Suggestion
-from discoclaw.core.subject import user_of
+from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import clip
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.disk.cursors import Cursors
@@ -36,6 +36,7 @@ MOST_OPEN = 3
 NOT_SENT = ""
 """Stands in the cursor for the message of a question that could not be asked."""
 MEANWHILE = f"\n{NOTE}settled meanwhile"
+TAKEN_BACK = f"{NOTE}a question about something that you took back"
 
 Suggest = Callable[[View, Conflict], Awaitable[Suggestion | None]]
 """How a small model would settle a conflict of the view; None when it does not say."""
@@ -115,7 +116,9 @@ class Questions:
             return
         history = await self._memory.history(subject)
         for one in new:
-            await noted.add(one.conflict.event_id, await self._send(user, user_id, one, history))
+            text = await self._text(one, history)
+            if one.conflict.event_id in await self._open(subject):  # a suggestion takes its time
+                await noted.add(one.conflict.event_id, await self._send(user, user_id, one, text))
 
     async def _open(self, subject: str) -> Mapping[str, _Open]:
         """What is open, by the event that noted it; on HEAD's branch where it is on several."""
@@ -139,9 +142,8 @@ class Questions:
             return None
         return user if await self._access.may_talk(user) else None
 
-    async def _send(self, user: discord.User, user_id: str, one: _Open, history: History) -> str:
+    async def _send(self, user: discord.User, user_id: str, one: _Open, text: str) -> str:
         """Ask one question. Returns the message's id, or NOT_SENT when the person takes no DMs."""
-        text = await self._text(one, history)
         try:
             with discord_errors():
                 message = await user.send(
@@ -183,6 +185,16 @@ class Questions:
                 dm = user.dm_channel or await user.create_dm()
                 message = await dm.fetch_message(int(message_id))
                 if message.components:  # else a button was pressed, and the message says the outcome
-                    await message.edit(content=clip(message.content + MEANWHILE, 2000), view=None)
+                    gone = await self._was_taken_back(user_subject(user_id), message.content)
+                    content = (TAKEN_BACK if gone else message.content) + MEANWHILE
+                    await message.edit(content=clip(content, 2000), view=None)
         except ChatError as error:
             log.info("an answered question could not be closed: %s", error)
+
+    async def _was_taken_back(self, subject: str, text: str) -> bool:
+        """Whether a question says what the person took back, in any persona. Raises MemoryFault."""
+        for name in (await self._memory.branches(subject)).all:
+            taken = (await self._memory.view(subject, name)).withdrawals(subject)
+            if any(one.words.hold(text) for one in taken if not one.open_only):
+                return True
+        return False

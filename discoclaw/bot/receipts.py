@@ -2,7 +2,8 @@
 What waits for the person's yes is asked about in the same way, whether receipts are on or not.
 
 Told of each commit; sends from tasks of its own, so that neither the writer nor a reply waits. What fails is
-a line in the log and nothing more. What is private is not quoted outside the person's DMs.
+a line in the log and nothing more. What is private, or was just forgotten, is not quoted outside the
+person's DMs; a receipt that is not out yet quotes nothing that they took back.
 """
 
 import asyncio
@@ -21,7 +22,9 @@ from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.pending import is_proposal, settled_as
+from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.changes import Listener
 from discoclaw.show.words import count, line
 
@@ -35,15 +38,18 @@ LONGEST = 200
 SECRET = "something private"
 UNSAID = {"deletion": "a message was deleted", "edit": "a message was edited"}
 """Why something is no longer said, by who made the commit."""
+GONE = "one memory"
 
 
-class Receipts(Listener):
+class Receipts(PersonalData, Listener):
     """Sends receipts with `client`, or (`only_asks`) only questions. It is to be a listener of the memory."""
+
+    name = "receipts that are not out"
 
     def __init__(self, client: discord.Client, *, only_asks: bool = False) -> None:
         self._client = client
         self._only_asks = only_asks
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], tuple[str, Commit]] = {}
 
     def committed(self, subject: str, commit: Commit) -> None:
         """A commit was recorded. Never blocks."""
@@ -54,8 +60,14 @@ class Receipts(Listener):
         if source is None or (self._only_asks and not any(map(_is_asked, commit.events))):
             return
         task = asyncio.create_task(self._send(user_id, commit, source), name="receipt")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = subject, commit
+        task.add_done_callback(self._tasks.pop)
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        for task, (subject, commit) in self._tasks.items():
+            if subject == withdrawal.subject and withdrawal.words.hold(receipt(commit, in_dm=True)):
+                task.cancel()
+        return NOTHING_WITHDRAWN
 
     async def start(self) -> None:
         """Nothing to start: the first commit starts the sending."""
@@ -123,7 +135,8 @@ def _lines(commit: Commit, *, in_dm: bool) -> Iterator[str]:
     for event in commit.events:
         verb = _verb(event)
         if verb is not None:
-            yield f"{verb}: {_quoted(event, in_dm=in_dm)}"
+            gone = verb == "forgotten" and not in_dm and _is_open(event, in_dm=in_dm)
+            yield f"{verb}: {GONE if gone else _quoted(event, in_dm=in_dm)}"
 
 
 def _quoted(event: Event, *, in_dm: bool) -> str:

@@ -2,12 +2,13 @@
 
 A mirror that follows the ledger; it may lag or fail, and nothing else notices. Private items and the
 summaries of private places are not shown. Of somebody whose memory was erased the message is deleted, which
-is a step of the erasing: it is done again until it succeeds.
+is a step of the erasing: it is done again until it succeeds. When a summary is withdrawn, every message that
+shows one is renewed; the cursor `transparency-renewals` says how often that was `wanted` and `done`.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
 import discord
 
@@ -15,10 +16,12 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import plain
 from discoclaw.bot.texts.snapshot import about, has_summary, snapshot
+from discoclaw.core.bot_memory import BOT
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.message import Inbound
-from discoclaw.core.personal import PersonalData
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.subject import person_of, user_of, user_subject
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import speaker
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
@@ -28,6 +31,7 @@ log = logging.getLogger(__name__)
 
 CURSOR = "transparency"
 """The cursor that notes which message is about whom; also the name of this step of an erasing."""
+RENEWALS = "transparency-renewals"
 MOST_MESSAGES = 5_000
 """So many messages of the channel are looked through for what an erased person left."""
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
@@ -54,6 +58,8 @@ class Transparency(PersonalData):
         self._talked_in: dict[str, tuple[str, str]] = {}
         self._names: dict[str, str] = {}
         self._one = asyncio.Lock()
+        self.touch: Callable[[str], None] = lambda subject: None
+        """Has `mirror` called for a subject, soon and until it succeeds."""
 
     def heard(self, message: Inbound) -> None:
         """Note where a person last talked with us in public: the summary of that place is shown with them."""
@@ -64,7 +70,36 @@ class Transparency(PersonalData):
     def outside(self, subject: str) -> Collection[str]:
         return (CURSOR,)
 
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Have the messages with summaries renewed if the summary of an open conversation is withdrawn."""
+        for key in sorted(sessions):
+            if person_of(key) is None and (await self._cursors.get(f"summary-{key}")).get("again"):
+                await self._cursors.update(RENEWALS, lambda now: {**now, "wanted": _times(now, "wanted") + 1})
+                self.touch(BOT)  # nobody's own message: what is due is done with whatever comes next
+                break
+        return NOTHING_WITHDRAWN
+
+    async def has_renewals(self) -> bool:
+        """Whether messages have to be renewed."""
+        known = await self._cursors.get(RENEWALS)
+        return _times(known, "wanted") > _times(known, "done")
+
     async def mirror(self, subject: str) -> None:
+        """Bring one person's message up to date, and what is due for renewal.
+
+        Raises ChatError or MemoryFault when that fails.
+        """
+        await self._mirror(subject)
+        if await self.has_renewals():
+            wanted = _times(await self._cursors.get(RENEWALS), "wanted")
+            with discord_errors():
+                shown = [message async for message in self._ours(await self._channel())]
+            for message, person in shown:
+                if has_summary(message.content):
+                    await self._mirror(user_subject(person))
+            await self._cursors.update(RENEWALS, lambda now: {**now, "done": wanted})
+
+    async def _mirror(self, subject: str) -> None:
         """Bring one person's message up to date. Raises ChatError or MemoryFault when that fails."""
         user_id = user_of(subject)
         if user_id is None:
@@ -174,6 +209,11 @@ async def _delete(message: discord.PartialMessage | discord.Message) -> None:
         await message.delete()
     except discord.NotFound:
         log.info("a message of the transparency channel is gone already")
+
+
+def _times(notes: Mapping[str, object], name: str) -> int:
+    value = notes.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _without(notes: Mapping[str, object], user_id: str) -> dict[str, object]:

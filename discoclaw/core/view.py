@@ -208,10 +208,9 @@ class Fold:
         self._rest(before, item, event)
         self.last_event[target] = event.id
         self.forgotten.pop(target, None)
-        claimed = author_of(event) == "stated" and bool(
-            {"text", "status"} & set(event.ext.get("item", ["text"]))
-        )
-        if claimed:
+        changes = bool({"text", "status"} & set(event.ext.get("item", ["text"])))
+        claimed = author_of(event) == "stated" and changes
+        if changes and _wanted(event):
             self._settle(target)  # the person stated it anew, which settles what contradicted the old text
         if self.pending:
             self.pending = after_change(self.pending, self.items[target], stated=claimed)

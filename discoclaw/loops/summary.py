@@ -19,8 +19,6 @@ somebody else said them.
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 from typing import TypeAlias
 
 from discoclaw.core import titles
@@ -32,12 +30,13 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Model
 from discoclaw.core.subject import person_of
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import clip
 from discoclaw.core.times import snowflake_at, valid_ms
 from discoclaw.loops.heard import Backlog, Heard
+from discoclaw.loops.withdrawn import covered, people_in, without
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
-from discoclaw.memory.conversations.withdrawn import message_in, struck
+from discoclaw.memory.conversations.withdrawn import message_in
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.off import NO_GROUPS
@@ -196,13 +195,13 @@ class SummaryLoop:
         if backlog.changed(batch):
             return backlog.once_more()  # without what was deleted, and with what was edited
         noted = await self._cursors.get(f"people-{session_key}")
-        taken = await self._taken_back(_people_in(session_key, batch, noted))
-        if covered := [one for one in batch if _covered(one, taken)]:
-            for heard in covered:
+        taken = await self._taken_back(people_in(session_key, batch, noted))
+        if gone := [one for one in batch if covered(one, taken)]:
+            for heard in gone:
                 backlog.forget(heard.said.id)
             return True  # once more, without what was taken back meanwhile
-        text = _without(answer.summary.strip(), taken, batch, previous)
-        summary = clip(text, self._max_chars)
+        answer = without(answer, taken, batch, previous)
+        summary = clip(answer.summary, self._max_chars)
         stored = False
         if summary:
             if not await self._note(session_key, people, previous):
@@ -211,7 +210,7 @@ class SummaryLoop:
             if not stored and _again(await self._cursors.get(_seen(session_key))):
                 return False  # it was withdrawn meanwhile, and is made again from the chat's history
             if stored and known is not None:
-                await self._learn(session_key, answer, batch[-1], known, people)
+                await self._learn(session_key, answer, batch, known, people)
         backlog.take(batch)
         await self._took(
             session_key,
@@ -275,17 +274,22 @@ class SummaryLoop:
             return None
 
     async def _learn(
-        self, session_key: str, answer: Summary, newest: Heard, known: Known, people: Mapping[str, int]
+        self,
+        session_key: str,
+        answer: Summary,
+        batch: Sequence[Heard],
+        known: Known,
+        people: Mapping[str, int],
     ) -> None:
         """Add what is new to the group's memory; a failure leaves the summary as it is.
 
         It may rest on the words of everybody in the summary, because the model was shown that.
         """
-        talked = people_of(await self._cursors.get(f"people-{session_key}"))
+        talked, newest = people_of(await self._cursors.get(f"people-{session_key}")), batch[-1]
         source = Source("discord", newest.place.channel_id, newest.said.id)
         origin = Origin("inferred", source, newest.said.sent_at, newest.place.private)
         heard = {**{user_id: self._consent.erased_at(user_id) for user_id in talked}, **people}
-        learned = Learned(answer.themes, answer.decisions)
+        learned = Learned(answer.themes, answer.decisions, [one.said.id for one in batch])
         try:
             await self._groups.learn(newest.place, learned, known, heard, origin)
         except MemoryFault as fault:
@@ -335,26 +339,6 @@ class NoSummary(SummaryLoop):
 def _listed(title: str, texts: Sequence[str]) -> list[str]:
     """A section of entries; empty if there is nothing to list."""
     return ["\n".join([title, *(f"- {quote_entry(text)}" for text in texts)])] if texts else []
-
-
-def _people_in(session_key: str, batch: Sequence[Heard], noted: Mapping[str, object]) -> set[str]:
-    """The people (user ids) whose words a summary may have, or who were answered in it."""
-    heard = {one.said.to_id if one.said.by_us else one.said.author_id for one in batch if not one.said.guest}
-    return {*heard, *people_of(noted), person_of(session_key) or ""} - {""}
-
-
-def _covered(heard: Heard, taken: Sequence[Withdrawal]) -> bool:
-    return any(one.covers(heard.said, in_private=heard.place.private) for one in taken)
-
-
-def _without(text: str, taken: Sequence[Withdrawal], batch: Sequence[Heard], previous: Rolling) -> str:
-    """A new summary without what people took back, unless the words it was made from have that too."""
-    apply = [one for one in taken if not (one.open_only and batch[0].place.private)]
-    words = reduce(or_, (one.words for one in apply), Words())
-    if not words:
-        return text
-    made_from = terms_of("\n".join([previous.summary, *(one.said.text for one in batch)]))
-    return struck(text, words, made_from) if words.hold(text, made_from) else text
 
 
 def _seen(session_key: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from discoclaw.core.attribution import PEOPLE, contributors_by_item
 from discoclaw.core.audit import Readable
@@ -51,6 +52,7 @@ log = logging.getLogger(__name__)
 PAUSE_MS = 60_000
 """The shortest time between two writes that only update who spoke last in a crowded channel."""
 MOST_TRIES = 3
+WHY = "learned from talk"
 
 
 @dataclass(slots=True)
@@ -162,8 +164,7 @@ class Groups(PersonalData, Listener):
 
     def _notes(self, place: Place, view: View) -> str:
         """The notes of a view, cached for as long as the view is the same."""
-        entry = self._entries.peek(str(place.group_id))
-        of = (view.head, view.updated_at, place.private)
+        entry, of = self._entries.peek(str(place.group_id)), (view.head, view.updated_at, place.private)
         if entry is not None and entry.told is not None and entry.told[0] == of:
             return entry.told[1]
         text = notes_of(view, private=place.private)
@@ -201,8 +202,7 @@ class Groups(PersonalData, Listener):
         MemoryFault.
         """
         group_id = str(place.group_id)
-        texts = tidied(learned, self._redactor)
-        for _ in range(MOST_TRIES if texts else 0):
+        for _ in range(MOST_TRIES if (texts := tidied(learned, self._redactor)) else 0):
             view = await self._memory.view(group_subject(group_id))
             named = {*people, *known.people, *await self._people_of(group_id, view)}
 
@@ -215,8 +215,10 @@ class Groups(PersonalData, Listener):
                 propose(draft, texts, origin)
 
             try:
-                about = {"by": "summary", PEOPLE: sorted(named), MESSAGES: sorted(learned.messages)}
-                await self._memory.change(group_subject(group_id), "learned from talk", wish, **about)
+                about: dict[str, Any] = {PEOPLE: sorted(named), MESSAGES: sorted(learned.messages)}
+                await self._memory.change(
+                    group_subject(group_id), "learned from talk", wish, by="summary", **about
+                )
                 return
             except _Moved:
                 continue
@@ -234,8 +236,7 @@ class Groups(PersonalData, Listener):
             if erasings != self._erasings or not chain:
                 raise MemoryFault(f"the memory of {group_subject(group_id)} has changed meanwhile")
             entry.people = (view.head, contributors_by_item(chain))
-        by_item = entry.people[1]
-        return frozenset().union(*(by_item.get(key, ()) for key in view.items))
+        return frozenset().union(*(entry.people[1].get(key, ()) for key in view.items))
 
     # ------------------------------------------------------------------ the files
 
@@ -319,8 +320,8 @@ class Groups(PersonalData, Listener):
         members = tuple((user_id, tidy_name(name)) for user_id, name in entry.members.items())
         if sorted(members) == sorted(group.members):
             members = group.members  # a new last speaker alone is no reason to write
-        seen = replace(group, purpose=purpose, members=members)
-        return seen.with_view(view) if view is not None else seen
+        group = replace(group, purpose=purpose, members=members)
+        return group.with_view(view) if view is not None else group
 
     async def _view(self, subject: str) -> View | None:
         """The view of the group's memory; None if it cannot be read, and the file then stays as it is."""
