@@ -36,6 +36,10 @@ from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 
+WITHDRAWN: Final = "withdrawn-"
+"""How the names of the cursors begin that say what is done."""
+FOLLOWER: Final = "follow-withdrawals"
+"""The cursor of the follower."""
 START_S: Final = 20.0
 """The longest that a start waits for what a killed run left; after that it is done beside the talk."""
 REPORT_S: Final = 2.0
@@ -237,7 +241,7 @@ class Withdrawals(PersonalData, Listener):
         Raises MemoryFault and OSError.
         """
         async with self._locks.setdefault(subject, asyncio.Lock()):
-            name = f"withdrawn-{subject}"
+            name = f"{WITHDRAWN}{subject}"
             done, was_out = _progress(await self._cursors.get(name))
             is_out = self._consent.opted_out(user_of(subject) or "")
             found, taken = [_everything(subject)] if is_out and not was_out else [], set[int]()

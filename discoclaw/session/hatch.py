@@ -22,6 +22,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Place, Said, with_attachments
 from discoclaw.core.ports import Clock, HatchOffer, Reply
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.disk.cursors import Cursors
@@ -127,8 +128,8 @@ class Hatchery:
         if self._interview is not None and self._interview.idle(now):
             await self._end("idle")
         self._state = step(self._state, "start")
-        first = Line(message_id, interviews.OPENING, ours=True)
-        self._interview = Interview(user_id, place.session_key(user_id), now, now, (first,))
+        lines = (Line(message_id, interviews.OPENING, ours=True),)
+        self._interview = Interview(user_id, place.session_key(user_id), now, now, lines)
         await self._save(user_id)
         await self._note_offer()  # an owner who has begun needs no offer
         return interviews.OPENING
@@ -243,8 +244,7 @@ class Hatchery:
         if answer_id:
             ours = Said(answer_id, me.id, me.name, text.strip(), self._clock(), by_us=True)
             arrival.window.remember(ours)
-            capacity = arrival.window.capacity
-            self._loops.hear(ours, arrival.place, arrival.session_key, window=capacity)
+            self._loops.hear(ours, arrival.place, arrival.session_key, window=arrival.window.capacity)
         self._loops.nudge(arrival.session_key, author.id)
         await self._save(author.id)
 
@@ -316,6 +316,11 @@ class Hatchery:
         if self._interview is not None and self._interview.human == user_id:
             self._state = step(self._state, "cancel")
             self._interview = None
+
+    def withdraw(self, withdrawal: Withdrawal) -> None:
+        """Empty the lines of a person's interview that have what they took back."""
+        if self._interview is not None:
+            self._put(self._interview.emptied(withdrawal))
 
     def _goes_on(self, asked: Interview) -> bool:
         """Whether this interview is still the current one."""

@@ -53,5 +53,6 @@ class TalkInRam(PersonalData):
         """Drop the messages that somebody took back, from what is shown and from what is to be learned."""
         self._explained.forget(withdrawal.user_id)
         self._ranker.forget()
+        self._hatchery.withdraw(withdrawal)
         gone = self._windows.withdraw(withdrawal) | self._loops.withdraw(withdrawal)
         return Withdrawn(messages=frozenset(gone))

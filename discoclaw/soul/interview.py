@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from discoclaw.core import titles
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.model import AssistantTurn, SystemBlock, Turn, UserTurn
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import clip, scrub, speaker
 from discoclaw.core.times import valid_ms
 from discoclaw.soul.block import MAX_PART, MOST_TRAITS
@@ -102,6 +103,19 @@ class Interview:
         """The interview without a message that the person deleted in the chat."""
         kept = tuple(line for line in self.lines if line.ours or line.id != message_id)
         return self if len(kept) == len(self.lines) else replace(self, lines=kept)
+
+    def emptied(self, withdrawal: Withdrawal) -> "Interview":
+        """The interview without what its person took back: the lines that have it are empty."""
+        if withdrawal.user_id != self.human or withdrawal.open_only:
+            return self
+        holds, messages = withdrawal.words.hold, withdrawal.messages
+        lines = tuple(
+            replace(one, text="") if one.text and (one.id in messages or holds(one.text)) else one
+            for one in self.lines
+        )
+        unsaved = "" if holds(self.unsaved) else self.unsaved
+        changed = lines != self.lines or unsaved != self.unsaved
+        return replace(self, lines=lines, unsaved=unsaved) if changed else self
 
     def amended(self, message_id: str, text: str) -> "Interview":
         """The interview after the person edited a message in the chat."""

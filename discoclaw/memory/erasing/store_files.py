@@ -4,13 +4,15 @@ An erasing visits them in this order, so that after being killed it finds again 
 destroys what a database still stores of removed rows.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.subject import dm_of, group_of, user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.conversations import clears
-from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.files import in_thread, session_name
 from discoclaw.memory.disk.port import (
     CURSORS,
     GROUPS,
@@ -27,6 +29,9 @@ from discoclaw.memory.erasing.cursor_files import CursorFiles
 from discoclaw.memory.erasing.files import JSON, NamedFiles, called
 from discoclaw.memory.erasing.groups import GroupRecords
 
+_ASIDE = re.compile(r"\.json\.corrupt-")
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+
 
 def files_of(disk: Disk, snapshots: Documents) -> list[PersonalData]:
     """The parts of one store; `snapshots` lie beside all stores."""
@@ -42,6 +47,7 @@ def files_of(disk: Disk, snapshots: Documents) -> list[PersonalData]:
         NamedFiles("group files", disk.documents(GROUPS), _group),
         CursorFiles(disk.documents(CURSORS)),
         ClearLines(disk),
+        CopiesAside(disk),
         FreedSpace(disk),
     ]
 
@@ -84,6 +90,36 @@ class ClearLines(PersonalData):
             return Removed(left=tuple(self._folder.remove(copies)[1]))
         except OSError as error:
             return Removed(left=(str(error),))
+
+
+class CopiesAside(PersonalData):
+    """Damaged summaries and files of groups and profiles that were kept beside the good ones."""
+
+    name = "damaged copies"
+
+    def __init__(self, disk: Disk) -> None:
+        self._folders = [disk.documents(name) for name in (ROLLING, GROUPS, PROFILES)]
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Remove the copies that have the words; of somebody who wants no memory, all of them."""
+        if not withdrawal.open_only:
+            await in_thread(self._withdraw, withdrawal)
+        return NOTHING_WITHDRAWN
+
+    def _withdraw(self, withdrawal: Withdrawal) -> None:
+        """Raises OSError."""
+        for folder in self._folders:
+            copies = [name for name in folder.names() if _ASIDE.search(name)]
+            gone = [one for one in copies if withdrawal.everything or _holds(folder.read(one), withdrawal)]
+            if left := folder.remove(gone)[1]:
+                raise OSError("; ".join(left))
+
+
+def _holds(content: bytes, withdrawal: Withdrawal) -> bool:
+    """Whether a damaged file has the words, as text or as JSON writes it."""
+    text = content.decode("utf-8", "ignore")
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    return withdrawal.words.hold(text) or withdrawal.words.hold(plain)
 
 
 class Leftovers(PersonalData):

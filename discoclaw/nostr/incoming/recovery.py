@@ -29,11 +29,12 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
-from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json
-from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
+from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json, session_name
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.withdrawing import FOLLOWER, WITHDRAWN
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.gather import Gathered, OnProgress, ReadableRelay, Stage, gather
 from discoclaw.nostr.incoming.report import RecoveryReport
@@ -82,6 +83,7 @@ async def recover(
     found = await _gathered(relays, codec, names, disk, progress, tombstones)
     elsewhere = await read_in_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
+    await _apply_withdrawals_anew(disk)  # first, so that a kill in between changes nothing
     files = await _put_views(found, to)
     shown = await read_in_thread(_subjects_with_views, disk)
     await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
@@ -191,6 +193,24 @@ async def _mark_applied(found: Gathered, disk: Disk, live: LiveConfig | None, cl
         raise MemoryFault(
             "cannot store which events of the owner were applied; check the disk and recover again"
         )
+
+
+async def _apply_withdrawals_anew(disk: Disk) -> None:
+    """Forget what was withdrawn already: relays may return a view of before.
+
+    Raises MemoryFault.
+    """
+
+    def forget() -> None:
+        folder = disk.documents(CURSORS)
+        names = [one for one in folder.names() if one.startswith(WITHDRAWN) or one == session_name(FOLLOWER)]
+        if left := folder.remove(names)[1]:
+            raise OSError("; ".join(left))
+
+    try:
+        await in_thread(forget)
+    except OSError as error:
+        raise MemoryFault(f"what people took back cannot be kept out: {error}") from error
 
 
 async def _put_views(found: Gathered, to: Destination) -> list[str]:
