@@ -42,6 +42,7 @@ class People:
     choices: Choices
     profiles: Profiles
     groups: Groups
+    group_withdrawal: GroupWithdrawal
     last_used: LastUsed
     tool_log: ToolLog
 
@@ -176,8 +177,9 @@ def _people(
     tool_log: ToolLog = NoToolLog()
     if disk.remembers:
         tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=memory.changes)
+    withdrawal = GroupWithdrawal(memory)
     if not remembers:
-        return People(choices, NoProfiles(), NoGroups(), NoLastUsed(), tool_log)
+        return People(choices, NoProfiles(), NoGroups(), withdrawal, NoLastUsed(), tool_log)
     profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=basis.idle_ms)
     groups = Groups(
         disk.documents(GROUPS),
@@ -186,8 +188,9 @@ def _people(
         consent=consent,
         idle_ms=basis.idle_ms,
         redactor=redactor,
+        withdrawal=withdrawal,
     )
-    return People(choices, profiles, groups, LastUsed(memory, cursors, clock=clock), tool_log)
+    return People(choices, profiles, groups, withdrawal, LastUsed(memory, cursors, clock=clock), tool_log)
 
 
 def _conversations(basis: _Basis, settings: Settings) -> Conversations:
@@ -214,7 +217,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
     memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
-    memory.join(GroupWithdrawal(memory))
+    memory.join(people.group_withdrawal)
     memory.join(people.tool_log, people.profiles, people.groups, people.last_used)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
     if settings.outbox_path.exists():  # earlier copies have to be erased on relays even if mirroring is off

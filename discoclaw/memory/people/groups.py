@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import (
     LONGEST_PURPOSE,
-    MOST_MEMBERS,
     Group,
     items_of,
     notes_of,
@@ -42,8 +41,9 @@ from discoclaw.memory.disk.files import in_thread, render_json, safe_id
 from discoclaw.memory.disk.port import Documents, documents_at
 from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.people import records
+from discoclaw.memory.people.group_entry import Entry, trimmed
 from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
-from discoclaw.memory.people.groups_withdrawn import MESSAGES
+from discoclaw.memory.people.groups_withdrawn import MESSAGES, GroupWithdrawal
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.work import GRACE_S, Worker
 
@@ -53,25 +53,6 @@ PAUSE_MS = 60_000
 """The shortest time between two writes that only update who spoke last in a crowded channel."""
 MOST_TRIES = 3
 WHY = "learned from talk"
-
-
-@dataclass(slots=True)
-class _Entry:
-    """One group in RAM. Until it is `read`, it has only what was seen since the start."""
-
-    group: Group = field(default=Group())
-    members: dict[str, str] = field(default_factory=dict)
-    """Names by id; the last speaker comes last."""
-    topic: str | None = None
-    content: bytes = b""
-    read: bool = False
-    unsaved: bool = False
-    written: int = 0
-    """When (ms) the file was last written."""
-    told: tuple[tuple[object, ...], str] | None = None
-    """The notes for prompts, and the view they were made from."""
-    people: tuple[str, Mapping[str, frozenset[str]]] | None = None
-    """The people whose words the items rest on, by item, and the commit that this is true of."""
 
 
 class _Moved(Exception):
@@ -92,13 +73,15 @@ class Groups(PersonalData, Listener):
         consent: Consent,
         idle_ms: int = HOUR_MS,
         redactor: Redactor = PLAIN,
+        withdrawal: GroupWithdrawal | None = None,
     ) -> None:
+        self._withdrawal = withdrawal or GroupWithdrawal(memory)
         self.documents = documents_at(where)
         self._memory = memory
         self._clock = clock
         self._consent = consent
         self._redactor = redactor
-        self._entries: IdleMap[_Entry] = IdleMap(lambda group_id: _Entry(), idle_ms=idle_ms)
+        self._entries: IdleMap[Entry] = IdleMap(lambda group_id: Entry(), idle_ms=idle_ms)
         self._worker = Worker("groups", self._bring)
         self._writing = asyncio.Lock()
         self._erasings = 0
@@ -127,7 +110,7 @@ class Groups(PersonalData, Listener):
             if known is None and not self._consent.may_keep(user_id, at):
                 return
             entry.members[user_id] = name
-            crowded = known is None and _trimmed(entry.members) and now - entry.written < PAUSE_MS
+            crowded = known is None and trimmed(entry.members) and now - entry.written < PAUSE_MS
             entry.unsaved |= known != name and not crowded
         if entry.topic != place.topic:
             if at <= self._memory.erased_at(group_subject(place.group_id)):
@@ -164,6 +147,8 @@ class Groups(PersonalData, Listener):
 
     def _notes(self, place: Place, view: View) -> str:
         """The notes of a view, cached for as long as the view is the same."""
+        if (left := self._withdrawal.left(view)) is not view:
+            return notes_of(left, private=place.private)
         entry, of = self._entries.peek(str(place.group_id)), (view.head, view.updated_at, place.private)
         if entry is not None and entry.told is not None and entry.told[0] == of:
             return entry.told[1]
@@ -184,9 +169,10 @@ class Groups(PersonalData, Listener):
             return None
         erasings = self._erasings
         view = await self._memory.view(group_subject(place.group_id))
+        left = self._withdrawal.left(view)
         return Known(
-            tuple(item.text for item in items_of(view, "theme", private=place.private)),
-            tuple(item.text for item in items_of(view, "decision", private=place.private)),
+            tuple(item.text for item in items_of(left, "theme", private=place.private)),
+            tuple(item.text for item in items_of(left, "decision", private=place.private)),
             await self._people_of(place.group_id, view),
             erasings,
         )
@@ -311,9 +297,9 @@ class Groups(PersonalData, Listener):
             entry.group, entry.content, entry.written = after, content, self._clock()
         self._memory.changes.written(subject)
 
-    def _as_seen(self, entry: _Entry, view: View | None) -> Group:
+    def _as_seen(self, entry: Entry, view: View | None) -> Group:
         """The current content for the file."""
-        _trimmed(entry.members)
+        trimmed(entry.members)
         group, purpose = entry.group, entry.group.purpose
         if entry.topic is not None:
             purpose = self._redactor.clean(scrub(entry.topic).strip())[:LONGEST_PURPOSE] or None
@@ -331,7 +317,7 @@ class Groups(PersonalData, Listener):
             log.warning("the file of %s shows what its memory said before: %s", subject, fault)
             return None
 
-    async def _read(self, group_id: str, entry: _Entry) -> None:
+    async def _read(self, group_id: str, entry: Entry) -> None:
         """Read a file, once. The caller must be the only writer."""
         if entry.read:
             return
@@ -346,14 +332,6 @@ class Groups(PersonalData, Listener):
         before = {user_id: name for user_id, name in entry.group.members if user_id not in entry.members}
         entry.members = {**before, **entry.members}
         entry.read = True
-
-
-def _trimmed(members: dict[str, str]) -> bool:
-    """Drop the members who have been silent longest. Returns whether there were too many."""
-    crowded = len(members) > MOST_MEMBERS
-    while len(members) > MOST_MEMBERS:
-        del members[next(iter(members))]
-    return crowded
 
 
 def _file(group_id: str) -> str:

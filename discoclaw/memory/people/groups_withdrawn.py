@@ -5,15 +5,17 @@ The commit that removes it names nobody and says nothing. Independent of how a g
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from discoclaw.core.attribution import contributors_by_item
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Item
-from discoclaw.core.personal import PersonalData, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import group_of
 from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.view import View
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects.store import Memory
 
@@ -29,11 +31,27 @@ class GroupWithdrawal(PersonalData):
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self._taken_back: list[Withdrawal] = []
+        """What was taken back and is not removed yet."""
+
+    def left(self, view: View) -> View:
+        """A group's view without what is about to be removed from it."""
+        gone = {key for key, item in view.items.items() if any(_goes(item, one) for one in self._taken_back)}
+        if not gone:
+            return view
+        return replace(view, items={key: item for key, item in view.items.items() if key not in gone})
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Show nothing that has the words, until `withdraw` has looked at whose they are."""
+        if not withdrawal.everything and withdrawal not in self._taken_back:
+            self._taken_back.append(withdrawal)
+        return NOTHING_WITHDRAWN
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         notes = 0
         for subject in await read_in_thread(lambda: list(self._naming(withdrawal))):
             notes += await self._remove(subject, withdrawal)
+        self._taken_back = [one for one in self._taken_back if one != withdrawal]
         return Withdrawn(notes=notes)
 
     def _naming(self, withdrawal: Withdrawal) -> Iterator[str]:
