@@ -50,7 +50,12 @@ class Chat(Feature):
         self._show(receipts, receipts)
         if settings.memory_channel is not None:
             mirror = Transparency(
-                client, settings.memory_channel, storage.memory, storage.summaries, storage.cursors
+                client,
+                settings.memory_channel,
+                storage.memory,
+                storage.summaries,
+                storage.cursors,
+                storage.consent,
             )
             follower = _transparency(client, mirror, storage)
             self._show(follower, mirror, follower)

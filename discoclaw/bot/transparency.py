@@ -1,9 +1,10 @@
 """The transparency channel: one pinned message a person, edited in place, showing what is remembered.
 
 A mirror that follows the ledger; it may lag or fail, and nothing else notices. Private items and the
-summaries of private places are not shown. Of somebody whose memory was erased the message is deleted, which
-is a step of the erasing: it is done again until it succeeds. When a summary is withdrawn, every message that
-shows one is renewed; the cursor `transparency-renewals` says how often that was `wanted` and `done`.
+summaries of private places are not shown, and of people who want no memory nothing is. Of somebody whose
+memory was erased the message is deleted, which is a step of the erasing: it is done again until it succeeds.
+When a summary is withdrawn, every message that shows one is renewed; the cursor `transparency-renewals` says
+how often that was `wanted` and `done`.
 """
 
 import asyncio
@@ -15,14 +16,16 @@ import discord
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import plain
-from discoclaw.bot.texts.snapshot import about, has_summary, snapshot
+from discoclaw.bot.texts.snapshot import about, has_summary, nothing_of, snapshot
 from discoclaw.core.bot_memory import BOT
+from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.message import Inbound
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import speaker
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.store import Memory
@@ -37,7 +40,7 @@ MOST_MESSAGES = 5_000
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
 
-class Transparency(PersonalData):
+class Transparency(PersonalData, Listener):
     """Mirrors subjects into the channel `channel_id`; which message is about whom is kept in `cursors`."""
 
     name = "transparency messages"
@@ -49,7 +52,9 @@ class Transparency(PersonalData):
         memory: Memory,
         rolling: RollingMemory,
         cursors: Cursors,
+        consent: Consent = UNLIMITED,
     ) -> None:
+        self._consent = consent
         self._client = client
         self._channel_id = int(channel_id)
         self._memory = memory
@@ -69,6 +74,9 @@ class Transparency(PersonalData):
 
     def outside(self, subject: str) -> Collection[str]:
         return (CURSOR,)
+
+    def chosen(self, user_id: str) -> None:
+        self.touch(user_subject(user_id))
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         """Have the messages with summaries renewed if the summary of an open conversation is withdrawn."""
@@ -113,7 +121,12 @@ class Transparency(PersonalData):
             known = await self._cursors.get(CURSOR)
             if not view.commits and user_id not in known and self._memory.erased_at(subject) >= 0:
                 return  # who was erased is not shown again before there is something to show
-            text = snapshot(await self._name(user_id), user_id, view, rolling, place)
+            name = await self._name(user_id)
+            text = snapshot(name, user_id, view, rolling, place)
+            if self._consent.opted_out(user_id):
+                text = nothing_of(name, user_id)
+                if user_id not in known:
+                    return
             with discord_errors():
                 channel = await self._channel()
                 message_id = await self._show(channel, user_id, known.get(user_id), text)

@@ -196,12 +196,24 @@ class Withdrawals(PersonalData, Listener):
     async def left(self, said: Iterable[Said], session_key: str, *, private: bool) -> list[Said]:
         """The messages of a conversation that may be used, without what somebody took back.
 
+        Of people who want no memory nothing is read again.
         Raises MemoryFault: without knowing, nothing may be used.
         """
         messages = list(said)
-        people = {one.to_id if one.by_us else one.author_id for one in messages if not one.guest}
+        people = {_person_in(one) for one in messages if not one.guest}
         taken = await self.of({*people, person_of(session_key) or ""} - {""})
-        return [one for one in messages if not any(back.covers(one, in_private=private) for back in taken)]
+        asked: dict[str, int] = {}
+        """When (ms) each person last said something, which is what an answer to them is about."""
+        kept = []
+        for one in messages:
+            person = _person_in(one)
+            if not one.by_us:
+                asked[person] = one.sent_at
+            at = asked.get(person)
+            covered = any(back.covers(one, in_private=private, asked_at=at) for back in taken)
+            if not covered and not self._consent.opted_out(person):
+                kept.append(one)
+        return kept
 
     def has(self, said: Said, asked_at: int, *, private: bool) -> bool:
         """Whether an answer has what the person took back while it was made.
@@ -284,6 +296,11 @@ class Withdrawals(PersonalData, Listener):
     def _note(self, subject: str, removed: Withdrawn) -> None:
         for watch in self._watching(subject):
             watch.removed += removed
+
+
+def _person_in(said: Said) -> str:
+    """The user id of whose talk a message is: its author, or the person it answers."""
+    return said.to_id if said.by_us else said.author_id
 
 
 def _everything(subject: str) -> Withdrawal:

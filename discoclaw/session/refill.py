@@ -100,7 +100,7 @@ class Refill:
 
         What somebody took back is left out. Raises ChatError and MemoryFault.
         """
-        # In a DM the bot's answers were addressed to the person too, so they count as theirs.
+        # What the bot answered somebody counts as theirs.
         dm_of = person_of(session_key)
         past: list[Said] = []
         async with aclosing(self._history.pages(place, before)) as pages:
@@ -113,6 +113,6 @@ class Refill:
         kept = [
             said
             for said in past[-BACKLOG:]
-            if not self._consent.ask(dm_of or said.author_id, said.sent_at).erased
+            if not self._consent.ask(dm_of or said.to_id or said.author_id, said.sent_at).erased
         ]
         return await self._withdrawals.left(kept, session_key, private=place.private)

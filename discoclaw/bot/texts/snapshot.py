@@ -40,6 +40,11 @@ def snapshot(name: str, user_id: str, view: View, rolling: Rolling, place: str, 
     return "\n".join([*head, *(lines[:kept] if lines else ["nothing yet"]), *tail, *more])
 
 
+def nothing_of(name: str, user_id: str) -> str:
+    """What the channel shows of somebody who wants no memory."""
+    return f"**Memory of {name}** ({user_id})\nwants no memory: I learn and use nothing"
+
+
 def about(content: str) -> str | None:
     """The user id of whom a message of the channel is about; None for any other message."""
     found = _ABOUT.fullmatch(content.partition("\n")[0])
