@@ -1,9 +1,9 @@
 """Finds the archived messages that a person took back. Blocking; raises sqlite3.Error.
 
 These are the messages that it rested on, and what the person wrote, or was answered, until then that has the
-words. A word that the person uses all the time identifies nothing: it counts only in a message that has at
-least half of the words, and two of them. The index names the messages that may have a word; their text
-decides, since it is compared in more forms than the index has.
+words. A word that the person uses all the time identifies little: it counts only in a message that has at
+least half of the words. The index names the messages that may have a word; their text decides, since it is
+compared in more forms than the index has.
 """
 
 import re
@@ -84,7 +84,7 @@ class _Theirs:
             counted.update(rows)
             if len(rows) > OFTEN:
                 often.add(term)
-        need = max(2, (len(terms) + 1) // 2)
+        need = (len(terms) + 1) // 2
         yield from (row for row, count in counted.items() if count >= need)
         yield from self._with_any(terms - often)
         if self._words.texts:
