@@ -33,6 +33,7 @@ NAMES = (
     "dead_relay",
     "recovery",
     "pauses",
+    "taking_back",
 )
 
 

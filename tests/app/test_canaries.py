@@ -1,6 +1,7 @@
 """A word that exists nowhere else is in nothing that is used after its person took it back, however."""
 
 import json
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -157,11 +158,16 @@ class Scene:
     async def mirrored(self) -> list[str]:
         """The events on the relay that have the word, without the records of histories."""
         await self.world.mirror.flush(10)
-        events = [
-            Event(**{**one, "tags": tuple(tuple(tag) for tag in one["tags"])}) for one in self.relay.events
-        ]
-        views = [one for one in events if one.kind != DELETE and not one.d.startswith(LEDGER)]
-        return [one.d for one in views if holds(json.dumps(CODEC.decode(one), ensure_ascii=False))]
+        said = {one.d: json.dumps(CODEC.decode(one), ensure_ascii=False) for one in self.views()}
+        return [name for name, text in said.items() if holds(text)]
+
+    def views(self) -> list[Event]:
+        """What the relay has beside the records of histories."""
+        return [one for one in self.events() if one.kind != DELETE and not one.d.startswith(LEDGER)]
+
+    def events(self) -> list[Event]:
+        given = self.relay.events
+        return [Event(**{**one, "tags": tuple(tuple(tag) for tag in one["tags"])}) for one in given]
 
 
 @asynccontextmanager
@@ -273,9 +279,23 @@ class TestEverythingOn:
         async with scene(start, "mirror") as it:
             await it.live()
             assert await it.mirrored()
+            before = it.views()
             await it.command(f"forget {ITEM}")
             await it.settle()
             assert await it.mirrored() == []
+            await self.come_back(it, before)
+
+    async def come_back(self, it: Scene, before: list[Event]) -> None:
+        """Recover from a relay that has the views of before, and the histories of now."""
+        now = [one for one in it.events() if one.d.startswith(LEDGER)]
+        async with LyingRelay() as other:
+            other.put(*(one.to_json() for one in (*before, *now)))
+            await it.world.end()
+            shutil.rmtree(it.world.folder / "data")
+            await it.world.restart(it.model, nostr_relays=(other.url,), nostr_mode="canonical")
+            await it.settle()
+            assert it.derived() == []
+            assert any(name.startswith("memory/ledger/") for name in it.on_disk())
 
 
 class TestMadePrivate:

@@ -1,0 +1,261 @@
+"""Each part lets go of what its person took back, in RAM and on disk, and of nothing else."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.entry import Entry
+from discoclaw.core.item import item_id
+from discoclaw.core.message import Place
+from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.memory.conversations.responses import Response, Responses
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import GROUPS, ROLLING, TOOLS
+from discoclaw.memory.people.group_notes import Learned
+from discoclaw.memory.subjects import verbs
+from discoclaw.search.archive_rows import Put
+from discoclaw.search.item_file import ItemFile
+from discoclaw.search.item_rows import Row
+from discoclaw.search.vectors import VectorCache, hash_of
+from discoclaw.session.archive_rules import words_of as archived_words
+from discoclaw.session.finding import words_of
+from discoclaw.settings import Settings
+from discoclaw.soul.interview import Interview, Line
+from discoclaw.storage import Storage, build
+from tests.memory.kit import ANN, BOB, NOW, Clock, remember
+from tests.memory.test_item_index import item
+
+ANN_ID = ANN.removeprefix("user-")
+GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
+
+
+def taken_back(text: str, **given: Any) -> Withdrawal:
+    words = Words(frozenset(terms_of(text)))
+    return Withdrawal(ANN, **{"at": NOW + 10, "words": words, "texts": (text,), **given})
+
+
+def storage_in(folder: Path, clock: Clock) -> Storage:
+    opened = build(Settings(_env_file=None, data_dir=folder / "data"), clock=clock)
+    opened.open()
+    opened.load()
+    return opened
+
+
+class TestCachedAnswers:
+    def stored(self, folder: Path, clock: Clock) -> Responses:
+        responses = Responses(folder, clock=clock)
+        for subject, text in ((ANN, "tea"), (BOB, "Ann drinks espresso"), (BOB, "milk")):
+            responses.put(subject, Response(text, "0" * 64, "m", text, NOW, NOW))
+        return responses
+
+    async def test_of_the_person_go_and_of_others_those_with_the_words(
+        self, tmp_path: Path, clock: Clock
+    ) -> None:
+        responses = self.stored(tmp_path, clock)
+        gone = await responses.withdraw(taken_back("espresso"), ())
+        assert gone.answers == 2
+        assert not (tmp_path / f"{ANN}.json").exists()
+        assert [one["key"] for one in json.loads((tmp_path / f"{BOB}.json").read_bytes())] == ["milk"]
+        assert (await responses.withdraw(taken_back("espresso"), ())).answers == 0
+
+    async def test_are_not_served_between_the_commit_and_the_disk(self, tmp_path: Path, clock: Clock) -> None:
+        responses = self.stored(tmp_path, clock)
+        responses.let_go(taken_back("espresso"))
+        assert responses.get(ANN, "tea", "0" * 64) is None
+        assert responses.get(BOB, "Ann drinks espresso", "0" * 64) is None
+        assert responses.get(BOB, "milk", "0" * 64) == "milk"
+
+    async def test_that_were_asked_for_before_are_not_stored(self, tmp_path: Path, clock: Clock) -> None:
+        responses = self.stored(tmp_path, clock)
+        responses.let_go(taken_back("espresso"))
+        await responses.withdraw(taken_back("espresso"), ())
+        responses.put(ANN, Response("late", "0" * 64, "m", "whatever", NOW + 5, NOW))
+        assert responses.get(ANN, "late", "0" * 64) is None
+        clock.now += 20
+        responses.put(ANN, Response("new", "0" * 64, "m", "whatever", NOW + 20, NOW + 20))
+        assert responses.get(ANN, "new", "0" * 64) == "whatever"
+
+
+class TestVectors:
+    async def test_stay_only_of_what_a_persona_remembers(self, tmp_path: Path) -> None:
+        cache = VectorCache(tmp_path / "vectors.sqlite")
+        rows = {hash_of(text): bytes(16) for text in ("espresso", "tea", "old")}
+        began = cache.erasings(ANN)
+        assert cache.put(ANN, "m", rows, erasings=began)
+        cache.let_go(taken_back("espresso"))
+        assert not cache.put(ANN, "m", {hash_of("late"): bytes(16)}, erasings=began)
+        await cache.withdraw(taken_back("espresso"), ())
+        assert set(cache.load(ANN, "m")) == {hash_of("tea"), hash_of("old")}
+        cache.keep_only(ANN, {hash_of("tea")})
+        assert set(cache.load(ANN, "m")) == {hash_of("tea")}
+        cache.close()
+
+
+class TestTheItemIndex:
+    def test_forgets_an_item_and_its_words(self, tmp_path: Path) -> None:
+        path = tmp_path / "one.sqlite"
+        with ItemFile(path) as file:
+            file.write([Row(one, *words_of(one)) for one in (item("Zanzibarkanarie"), item("tea"))])
+            file.without(["Zanzibarkanarie"])
+            assert len(file.stamps()) == 1
+        content = b"".join(one.read_bytes() for one in tmp_path.iterdir())
+        assert b"anzibarkanari" not in content
+
+
+class TestToolCalls:
+    async def test_that_have_the_words_go_from_disk_and_from_the_queue(
+        self, tmp_path: Path, clock: Clock
+    ) -> None:
+        house = storage_in(tmp_path, clock)
+        log = house.people.tool_log
+        about = {"tool": "memory_search", "ok": True, "channel": "55", "private": False, "said_at": NOW}
+        for content in ("found espresso", "found tea"):
+            log.note(ANN, content=content, session="discord:channel:55", **about)  # type: ignore[arg-type]
+        await log.settle()
+        log.note(ANN, content="more espresso", session="discord:channel:55", **about)  # type: ignore[arg-type]
+        assert log.let_go(taken_back("espresso")).answers == 1
+        assert (await log.withdraw(taken_back("espresso"), ())).answers == 1
+        await log.settle()
+        content = house.memory.disk.log(f"{TOOLS}/{ANN}.jsonl").read()
+        assert b"espresso" not in content
+        assert b"tea" in content
+        await log.close()
+        house.close()
+
+
+class TestWhatAChannelRemembers:
+    async def test_goes_only_if_it_rests_on_the_persons_words(self, tmp_path: Path, clock: Clock) -> None:
+        house = storage_in(tmp_path, clock)
+        groups = house.people.groups
+        origin = Origin("inferred", said_at=NOW)
+        for texts, person in ((("espresso club", "tea club"), ANN_ID), (("espresso fans",), "7")):
+            known = await groups.known(GENERAL)
+            assert known is not None
+            learned = Learned(themes=texts, messages=["1"])
+            await groups.learn(GENERAL, learned, known, {person: -1} if person else {}, origin)
+        place = await groups.notes(GENERAL)
+        assert "espresso club" in place
+        part = house.people.group_withdrawal
+        part.let_go(taken_back("espresso club"))
+        assert "club" not in await groups.notes(GENERAL)  # at once, whoever said it
+        assert (await part.withdraw(taken_back("espresso"), ())).notes >= 1
+        part._taken_back.clear()
+        assert "tea club" in await groups.notes(GENERAL)
+        assert "espresso club" not in await groups.notes(GENERAL)
+        (last, *_) = (await house.memory.history("group-55")).chain(
+            (await house.memory.view("group-55")).head
+        )[::-1]
+        assert last.message == "somebody took back what it rests on"
+        assert last.metadata["by"] == "withdrawal"
+        await groups.settle()
+        assert b"espresso club" not in house.memory.disk.documents(GROUPS).read("55.json")
+        await groups.close()
+        house.close()
+
+
+class TestDamagedCopies:
+    async def test_that_have_the_words_go(self, tmp_path: Path, clock: Clock) -> None:
+        house = storage_in(tmp_path, clock)
+        folder = house.memory.disk.documents(ROLLING)
+        for name, text in (("a", "espr\\u0065sso {"), ("b", "tea {")):
+            folder.write(f"{session_name(name)}", text.encode())
+            folder.keep_aside(session_name(name), "corrupt", "20260101T000000Z")
+        for part in house.memory.personal:
+            await part.withdraw(taken_back("espresso"), ())
+        copies = [name for name in folder.names() if "corrupt" in name]
+        assert [name[0] for name in copies] == ["b"]
+        house.close()
+
+
+class TestTheInterview:
+    def test_loses_the_lines_with_the_words_but_not_its_turns(self) -> None:
+        lines = (Line("1", "Hello?", ours=True), Line("2", "I drink espresso"), Line("3", "Tea?", ours=True))
+        before = Interview(ANN_ID, "discord:dm:1", NOW, NOW, lines, unsaved="espresso")
+        after = before.emptied(taken_back("espresso"))
+        assert [line.text for line in after.lines] == ["Hello?", "", "Tea?"]
+        assert after.unsaved == ""
+        assert before.emptied(taken_back("milk")) is before
+        assert before.emptied(taken_back("espresso", open_only=True)) is before
+
+
+# ---------------------------------------------------------------------- any history
+
+NAMES = ("zanzibarvogel", "timbuktuvogel", "samarkandvogel")
+STEPS = st.tuples(st.sampled_from(["learn", "forget", "edit", "undo"]), st.integers(0, len(NAMES) - 1))
+
+
+async def _step(house: Storage, verb: str, name: str) -> None:
+    """One thing that happens to a memory, with all that is derived from it."""
+    text = f"User keeps a {name}."
+    memory, key = house.memory, item_id("fact", text)
+    view = await memory.view(ANN)
+    here = view.items.get(key)
+    if verb == "learn":
+        await memory.change(ANN, "why", remember(text))
+        await _derive(house, text)
+    elif verb == "forget" and here is not None:
+        await memory.change(ANN, "why", lambda draft: draft.deprecate(here, Origin("stated")))
+    elif verb == "edit" and here is not None:
+        await memory.change(ANN, "why", lambda draft: _edited(draft, key))
+    elif verb == "undo" and view.items:
+        await verbs.undo(memory, ANN, Origin("stated", asked=True))
+
+
+def _edited(draft: Draft, key: str) -> None:
+    draft.upsert("fact", "User keeps a dog.", Origin("stated"), given_id=key)
+
+
+async def _derive(house: Storage, text: str) -> None:
+    """Have a text in the archive, in the answer to somebody else, and in the channel's summary."""
+    talk = house.conversations
+    key = "discord:channel:55"
+    at = (await house.memory.view(ANN)).updated_at
+    number = str(10**18 + at)
+    entry = Entry(number, key, "55", "55", "9", ANN_ID, "Ann", text, at)
+    talk.archive.write([Put(entry)], words=archived_words, consent=house.consent)
+    talk.responses.put(BOB, Response(number, "0" * 64, "m", text, at, at))
+    generation = await talk.rolling.generation(key)
+    await talk.rolling.put(
+        key, f"{(await talk.rolling.get(key)).summary} {text}".strip(), generation=generation
+    )
+    await house.cursors.put(f"people-{key}", {"session": key, "people": [ANN_ID]})
+
+
+async def _holding(house: Storage) -> dict[str, set[str]]:
+    """Which of the names each derived thing has."""
+    rows = house.conversations.archive.read(lambda db: db.execute("SELECT text FROM entries").fetchall(), [])
+    said = {
+        "archive": " ".join(text for (text,) in rows),
+        "summary": (await house.conversations.rolling.get("discord:channel:55")).summary,
+        "answers": "".join(path.read_text() for path in house.conversations.responses.folder.glob("*.json")),
+    }
+    return {where: {name for name in NAMES if name in text} for where, text in said.items()}
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(STEPS, min_size=1, max_size=7))
+def test_after_any_history_only_what_is_remembered_is_derived(
+    tmp_path_factory: pytest.TempPathFactory, steps: Sequence[tuple[str, int]]
+) -> None:
+    async def live() -> None:
+        clock = Clock()
+        house = storage_in(tmp_path_factory.mktemp("history"), clock)
+        for verb, number in steps:
+            clock.now += 1_000
+            await _step(house, verb, NAMES[number])
+            await house.withdrawals.settle()
+            active = " ".join(item.text for item in (await house.memory.view(ANN)).active())
+            remembered = {name for name in NAMES if name in active}
+            for where, names in (await _holding(house)).items():
+                assert names <= remembered, where
+        await house.withdrawals.close()
+        house.close()
+
+    asyncio.run(live())
