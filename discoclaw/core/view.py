@@ -210,7 +210,7 @@ class Fold:
         self.forgotten.pop(target, None)
         changes = bool({"text", "status"} & set(event.ext.get("item", ["text"])))
         claimed = author_of(event) == "stated" and changes
-        if changes and _wanted(event):
+        if changes and is_wanted(event):
             self._settle(target)  # the person stated it anew, which settles what contradicted the old text
         if self.pending:
             self.pending = after_change(self.pending, self.items[target], stated=claimed)

@@ -87,9 +87,8 @@ class Hatchery:
 
     async def start(self) -> None:
         """Continue the interview that a restart interrupted, if there is one."""
-        kept = []
-        for owner in self._rules.owners if self._rules.memory else ():
-            kept.append(interviews.from_cursor(owner, await self._cursors.get(_cursor(owner))))
+        owners = self._rules.owners if self._rules.memory else ()
+        kept = [interviews.from_cursor(one, await self._cursors.get(_cursor(one))) for one in owners]
         found = [one for one in kept if one is not None]
         if found and self._interview is None:
             self._interview = max(found, key=lambda one: one.last_at)
