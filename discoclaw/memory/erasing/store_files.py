@@ -45,9 +45,9 @@ def files_of(disk: Disk, snapshots: Documents) -> list[PersonalData]:
         NamedFiles("profiles", disk.documents(PROFILES), _user),
         *([NamedFiles("durable files", durable, _user)] if durable is not None else []),
         NamedFiles("group files", disk.documents(GROUPS), _group),
+        CopiesAside(disk),
         CursorFiles(disk.documents(CURSORS)),
         ClearLines(disk),
-        CopiesAside(disk),
         FreedSpace(disk),
     ]
 
