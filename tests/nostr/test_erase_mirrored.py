@@ -11,15 +11,20 @@ import pytest
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, NostrError
+from discoclaw.core.item import item_id
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.changes import SESSION
+from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.port import ROLLING
+from discoclaw.memory.people import tool_log
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.names import INVENTORY, Names
+from discoclaw.nostr.names import INVENTORY, LEDGER, Names
 from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
-from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY
+from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY, Codec
 from tests.memory.kit import NOW, Clock, remember
 from tests.nostr.mirror_kit import (
     ANN,
@@ -29,7 +34,9 @@ from tests.nostr.mirror_kit import (
     CODEC,
     DM,
     GROUP,
+    KEYS,
     NAMES,
+    PLACE,
     RELAY,
     MirrorSetup,
     Relay,
@@ -332,4 +339,34 @@ class TestSwitchedOff:
             path.rename(path.with_name("moved"))
             path.write_bytes(b"nonsense" * 1_000)
             assert steps(ANN) == (STEP,)
+            await setup.mirror.close()
+
+
+class TestWithdrawn:
+    """What a person took back leaves the relays although nobody erased anything."""
+
+    @pytest.mark.parametrize("plain", [False, True])
+    async def test_a_summary_a_tool_call_and_a_preference_follow(self, tmp_path: Path, plain: bool) -> None:
+        codec = Codec(KEYS, SecretBox.of(KEYS), allow_plaintext=plain)
+        with mirror_setup(tmp_path, codec=codec) as setup:
+            key = item_id("preference", f"User prefers {CANARY}.")
+            text = f"User prefers {CANARY}."
+            await setup.memory.change(ANN, "why", remember(text, "preference"))
+            call = setup.tool(content=f"Found: {CANARY}")
+            setup.summary(f"They spoke of {CANARY}.", NOW - 9_000)
+            await setup.mirror.push()
+            relay = Relay().take(setup.sent())
+            assert CANARY in relay.says()
+            setup.clock.now += 60_000
+            await setup.memory.change(
+                ANN, "why", lambda draft: draft.deprecate(draft.items[key], Origin("stated"))
+            )
+            tool_log.log_of(setup.memory.disk, ANN).replace(b"")
+            setup.memory.disk.documents(ROLLING).remove([session_name(PLACE)])
+            setup.clear(setup.clock.now)
+            await setup.mirror.push()
+            relay.take(setup.sent())
+            views = {one: body for one, body in relay.holds().items() if not one[1].startswith(LEDGER)}
+            assert CANARY not in json.dumps(list(views.values()), ensure_ascii=False)
+            assert call.id not in json.dumps(list(views.values()))
             await setup.mirror.close()
