@@ -250,6 +250,7 @@ async def check(it: Scene, act: Act) -> None:
     if act is settle:
         read = len(it.model.read)  # the question was asked before
     await it.settle()
+    assert [text for text in world.shown(world.dev) if holds(text)] == []
     embedded, sent = len(it.embeddings.texts), len(world.env.http_requests)
     await it.go_on()
     assert [text for text in it.model.read[read:] if holds(text)] == []

@@ -18,8 +18,11 @@ from discoclaw.core.taken_back import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import GROUPS, ROLLING, TOOLS
+from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.group_notes import Learned
+from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.subjects import verbs
+from discoclaw.nostr.incoming import recovery
 from discoclaw.search.archive_rows import Put
 from discoclaw.search.item_file import ItemFile
 from discoclaw.search.item_rows import Row
@@ -128,6 +131,27 @@ class TestToolCalls:
         assert b"tea" in content
         await log.close()
         house.close()
+
+
+class TestARecovery:
+    async def test_has_everything_withdrawn_once_more(self, tmp_path: Path, clock: Clock) -> None:
+        house = storage_in(tmp_path, clock)
+        text = "User keeps a zanzibarvogel."
+        await house.memory.change(ANN, "why", remember(text))
+        gone = (await house.memory.view(ANN)).items[item_id("fact", text)]
+        await house.memory.change(ANN, "why", lambda draft: draft.deprecate(gone, Origin("stated")))
+        await house.withdrawals.settle()
+        await house.withdrawals.close()
+        disk = house.memory.disk
+        await recovery.apply_withdrawals_anew(disk)
+        call = Call("0" * 16, NOW, "memory_search", True, text, "55", "discord:channel:55", False)
+        tool_log.add(tool_log.log_of(disk, ANN), [call])  # a relay returned it
+        house.close()
+        again = storage_in(tmp_path, clock)
+        await again.withdrawals.start()
+        assert tool_log.read(tool_log.log_of(disk, ANN)) == []
+        await again.withdrawals.close()
+        again.close()
 
 
 class TestWhatAChannelRemembers:

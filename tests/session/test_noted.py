@@ -13,7 +13,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import Call
 from discoclaw.session.archive_search import HEADING
-from discoclaw.session.noted import WITHHELD, CallLog
+from discoclaw.session.noted import TAKEN_BACK, WITHHELD, CallLog
 from tests.session.scene import (
     ANN,
     DM,
@@ -125,3 +125,10 @@ async def test_a_log_that_can_not_be_written_costs_no_reply(home: House, tmp_pat
     await home.desk.settle()
     await home.tool_log.settle()
     assert reply.text == "Done."
+
+
+async def test_the_answer_to_a_request_to_forget_says_nothing_of_it(home: House) -> None:
+    await home.remember(ANN, "User has a cat called Zanzibar.")
+    await call(home, "memory_forget", item="User has a cat called Zanzibar.")
+    (one,) = await noted(home)
+    assert (one.tool, one.ok, one.content) == ("memory_forget", True, TAKEN_BACK)

@@ -83,7 +83,7 @@ async def recover(
     found = await _gathered(relays, codec, names, disk, progress, tombstones)
     elsewhere = await read_in_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
-    await _apply_withdrawals_anew(disk)  # first, so that a kill in between changes nothing
+    await apply_withdrawals_anew(disk)  # first, so that a kill in between changes nothing
     files = await _put_views(found, to)
     shown = await read_in_thread(_subjects_with_views, disk)
     await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
@@ -195,7 +195,7 @@ async def _mark_applied(found: Gathered, disk: Disk, live: LiveConfig | None, cl
         )
 
 
-async def _apply_withdrawals_anew(disk: Disk) -> None:
+async def apply_withdrawals_anew(disk: Disk) -> None:
     """Forget what was withdrawn already: relays may return a view of before.
 
     Raises MemoryFault.
