@@ -219,15 +219,6 @@ class NoSummaries(_Nothing, RollingMemory):
     def in_ram(self, session_key: str) -> Rolling:
         return NOTHING
 
-    async def held(self, session_key: str) -> Rolling:
-        return NOTHING
-
-    def pause(self, concerns: Callable[[str, str], bool]) -> set[str]:
-        return set()
-
-    def resume(self, session_keys: Iterable[str]) -> None:
-        """Nothing is paused."""
-
     async def generation(self, session_key: str) -> int:
         return 0
 

@@ -165,10 +165,8 @@ class Hatchery:
 
     async def _note_offer(self) -> bool:
         """Record that the offer was made. Returns whether this was the first time."""
-        now = self._clock()
-        return await noted_in_time(
-            self._cursors.update(OFFERED, lambda known: None if known else {"at": now})
-        )
+        offer = {"at": self._clock()}
+        return await noted_in_time(self._cursors.update(OFFERED, lambda known: None if known else offer))
 
     def _memory(self, user_id: str) -> Memory:
         """The store, for an owner. Raises Refused."""
