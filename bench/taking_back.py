@@ -86,8 +86,8 @@ async def _forgotten(house: Storage, word: str, *, said: bool) -> float:
         await _sum_up(house, 7, f"{sentence(dice)}. They keep a {word}.")
     began = time.perf_counter()
     await house.memory.change(SUBJECT, "forget", forget)
-    gone = await house.withdrawals.report(SUBJECT) if said else None
+    if said:
+        await house.withdrawals.settle()
     took = (time.perf_counter() - began) * 1e3
-    assert gone is None or (gone.archived, len(gone.summaries)) == (3, 1)
     await house.withdrawals.settle()
     return took
