@@ -27,7 +27,15 @@ from discoclaw.core.event_items import added, author_of, changed, is_wanted, tri
 from discoclaw.core.item import Item, Sensitivity, item_id
 from discoclaw.core.pending import Pending, after_change, after_removal, is_proposal, noted, settled_as
 from discoclaw.core.privacy import may_show, stricter
-from discoclaw.core.taken_back import MOST, TakenBack, Withdrawal, sources_with, withdrawals
+from discoclaw.core.taken_back import (
+    MOST,
+    TakenBack,
+    Withdrawal,
+    sources_with,
+    terms_of,
+    withdrawals,
+    words_of,
+)
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.visible import VisibleItems
@@ -167,6 +175,8 @@ class Fold:
         if not isinstance(noted, Mapping) or target not in self.items:
             return
         text = str(noted.get("text", ""))
+        if noted.get("settled") == "keep_old" and text:
+            self._reject(target, text, event)
         # A repeated conflict replaces the old one, so that a question is never asked twice.
         self.conflicts = [c for c in self.conflicts if (c.item_id, c.text) != (target, text)]
         if "settled" not in noted:
@@ -235,18 +245,35 @@ class Fold:
 
     def _take_back(self, item: Item, event: Event, *, open_only: bool = False) -> None:
         """Note that the person took back what an item said."""
-        key = (item.id, normalise(item.text))
-        self.taken_back.pop(key, None)  # so that the newest come last
-        self.taken_back[key] = TakenBack(
-            item.id,
-            item.kind,
-            item.text,
-            ms_of_iso(event.timestamp),
-            item.facets.key,
-            self.sources.get(item.id, ()),
-            open_only,
-            alone=bool(event.ext.get("unsaid")),
+        self._note_taken(
+            TakenBack(
+                item.id,
+                item.kind,
+                item.text,
+                ms_of_iso(event.timestamp),
+                item.facets.key,
+                self.sources.get(item.id, ()),
+                open_only,
+                alone=bool(event.ext.get("unsaid")),
+            )
         )
+
+    def _reject(self, target: str, text: str, event: Event) -> None:
+        """The person kept an item, and so took back the text that contradicted it."""
+        kind, when = self.items[target].kind, ms_of_iso(event.timestamp)
+        asked = [c for c in self.conflicts if (c.item_id, c.text) == (target, text) and not c.other_id]
+        for conflict in asked:
+            sources = sources_with((), conflict.source)
+            self._note_taken(TakenBack(item_id(kind, text), kind, text, when, messages=sources))
+
+    def _note_taken(self, taken: TakenBack) -> None:
+        key = (taken.item_id, normalise(taken.text))
+        self.taken_back.pop(key, None)  # so that the newest come last
+        self.taken_back[key] = taken
+        if self.pending and not taken.open_only:
+            held = (terms_of(item.text) for item in self.items.values() if item.active)
+            words = words_of([taken], frozenset[str]().union(*held))
+            self.pending = tuple(one for one in self.pending if not words.hold(one.text))
         if len(self.taken_back) > MOST:
             del self.taken_back[next(iter(self.taken_back))]
 

@@ -1,5 +1,7 @@
 """What was taken back: which texts and messages, by which changes, until when, and by which words."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,6 +131,53 @@ class TestWhatCounts:
         draft.upsert("fact", "user drinks  coffee black.", STATED)
         ann.keep(draft)
         assert ann.view.taken_back == {}
+
+
+class TestSettling:
+    def disputed(self, ann: Ann) -> None:
+        """Ann said with a command that she lives in Rome; later talk says Oslo."""
+        draft = ann.draft()
+        draft.upsert("fact", "User lives in Rome.", STATED, facets=Facets(key="home"))
+        ann.keep(draft)
+        draft = ann.draft()
+        oslo = talk(8, ann.now, "I live in Oslo")
+        draft.upsert("fact", "User lives in Oslo.", oslo, facets=Facets(key="home"))
+        ann.keep(draft)
+
+    def settle(self, ann: Ann, how: str) -> None:
+        (conflict,) = ann.view.conflicts
+        draft = ann.draft()
+        draft.settle(conflict, how, STATED)  # type: ignore[arg-type]
+        ann.keep(draft)
+
+    def test_against_the_new_text_takes_that_back_with_its_message(self, ann: Ann) -> None:
+        self.disputed(ann)
+        self.settle(ann, "keep_old")
+        assert (ann.withdrawal().texts, set(ann.withdrawal().messages)) == (("User lives in Oslo.",), {"8"})
+        assert ann.learn("User has a home in Oslo.", 8, at=1_500) == "ignored"
+        assert ann.view.conflicts == ()
+
+    def test_against_the_old_text_takes_that_back(self, ann: Ann) -> None:
+        self.disputed(ann)
+        self.settle(ann, "use_new")
+        assert ann.withdrawal().texts == ("User lives in Rome.",)
+
+    def test_for_both_takes_nothing_back(self, ann: Ann) -> None:
+        self.disputed(ann)
+        self.settle(ann, "both_valid")
+        assert ann.view.taken_back == {}
+
+
+class TestWhatWaitsForAYes:
+    def test_is_not_asked_any_more_if_it_has_the_words(self, ann: Ann) -> None:
+        ann.learn("User drinks coffee black.", 7)
+        for number, text in enumerate(["User takes black coffee.", "User plays the cello."]):
+            draft = ann.draft()
+            draft.upsert("preference", text, replace(talk(8 + number, ann.now, text), needs_yes=True))
+            ann.keep(draft)
+        assert len(ann.view.pending) == 2
+        ann.forget("User drinks coffee black.")
+        assert [one.text for one in ann.view.pending] == ["User plays the cello."]
 
 
 class TestTheMessagesAnItemRestsOn:
