@@ -24,8 +24,11 @@ _MAX_TEXT = 16_000
 
 
 def is_talk(message: discord.Message) -> bool:
-    """Whether a person (or bot) said something, as opposed to Discord noting a pin, a join and the like."""
-    return message.type in _TALK
+    """Whether a person (or bot) said something, as opposed to Discord noting a pin, a join and the like.
+
+    A malformed message has no text: it says nothing, and must not cost the others of its event.
+    """
+    return message.type in _TALK and isinstance(message.content, str)
 
 
 def is_webhook(message: discord.Message) -> bool:

@@ -153,7 +153,8 @@ class PersonalData:
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         """Remove what was taken back from disk; may be called again and then finds nothing.
 
-        `sessions` are the conversations (keys) that have words of the person. Raises MemoryFault or OSError
+        `sessions` are the conversations (keys) that have words of the person. Its subject is "" for messages
+        of somebody who is not known here. Raises MemoryFault or OSError
         if something is left; it is then called again.
         """
         return NOTHING_WITHDRAWN

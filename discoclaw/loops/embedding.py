@@ -234,6 +234,8 @@ class Embedding(PersonalData, Listener):
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         """Remove all vectors but those of texts that a persona still remembers."""
         subject, held = withdrawal.subject, set[bytes]()
+        if not subject:
+            return NOTHING_WITHDRAWN
         if not withdrawal.everything:
             for name in (await self._memory.branches(subject)).all:
                 held |= {hash_of(item.text) for item in (await self._memory.view(subject, name)).active()}

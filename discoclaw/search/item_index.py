@@ -236,7 +236,7 @@ class ItemIndex(PersonalData):
 
         What is only private now stays: the index is asked only for items that may be seen.
         """
-        if withdrawal.open_only:
+        if withdrawal.open_only or not withdrawal.subject:
             return NOTHING_WITHDRAWN
         shelf = self._use(withdrawal.subject)
         shelf.epoch += 1

@@ -98,8 +98,9 @@ def _indexed(cache: Path, owner: str) -> None:
         index.execute("CREATE TABLE IF NOT EXISTS memories (content TEXT)")
         index.execute("INSERT INTO memories VALUES ('user uses zsh.')")
     with closing(sqlite3.connect(cache / "vectors.sqlite")) as vectors, vectors:
-        vectors.execute("CREATE TABLE IF NOT EXISTS vectors (owner TEXT, hash BLOB)")
-        vectors.execute("INSERT INTO vectors VALUES (?, ?)", (owner, hash_of("User uses zsh.")))
+        vectors.execute("CREATE TABLE IF NOT EXISTS vectors (owner, model, hash, dims, vector)")
+        row = (owner, "a model", hash_of("User uses zsh."), 1, b"1234")
+        vectors.execute("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", row)
 
 
 class TestALeak:

@@ -29,7 +29,7 @@ def stored(world: World, *items: tuple[str, str, dict[str, Any]]) -> list[str]:
             "text": text,
             "tags": [],
             "status": "active",
-            "source": {"type": "manual"},
+            "source": {"type": "discord", "channelId": "1", "messageId": "2", "guildId": "3"},
             "createdAt": MAY,
             "updatedAt": MAY,
             **more,

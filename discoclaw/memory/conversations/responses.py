@@ -183,7 +183,7 @@ class Responses(PersonalData):
 
     def _withdraw(self, withdrawal: Withdrawal) -> int:
         """Remove answers from disk. Returns how many. Raises OSError."""
-        own, gone = self._path(withdrawal.subject), 0
+        own, gone = self._path(withdrawal.subject) if withdrawal.subject else None, 0
         with self._disk:
             for path in sorted(self.folder.glob("*.json")):
                 entries = _read(path)

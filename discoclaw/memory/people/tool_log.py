@@ -22,7 +22,7 @@ from typing import Any
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure, PersonalData, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import dm_of, user_of
@@ -216,6 +216,8 @@ class ToolLog(PersonalData):
         return Withdrawn(answers=gone)
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        if not withdrawal.subject:
+            return NOTHING_WITHDRAWN
         async with self._alone:
             gone = await in_thread(self._withdraw, withdrawal)
         if gone:
