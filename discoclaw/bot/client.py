@@ -179,7 +179,9 @@ class DiscoClaw(commands.Bot):
                 return
             key = wire.place_of(cast("wire.Channel", channel)).session_key("")
         said = [self._said(one) for one in known if wire.is_talk(one)]
-        self.retractions.deleted([str(one) for one in message_ids], str(channel_id), key, said)
+        commands = {one.id for one in said if wire.is_command(one.text)}
+        talk = [one for one in map(str, message_ids) if one not in commands]
+        self.retractions.deleted(talk, str(channel_id), key, said)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Join threads of channels we listen to: without that, Discord tells us little of private ones."""

@@ -150,6 +150,9 @@ class PersonalData:
         """Remove what was taken back from RAM. Runs on the event loop, so it never blocks."""
         return NOTHING_WITHDRAWN
 
+    def withdrawn(self, subject: str) -> None:
+        """Everything that a subject took back was removed: what waited for that may be used again."""
+
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         """Remove what was taken back from disk; may be called again and then finds nothing.
 

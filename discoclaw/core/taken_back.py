@@ -23,8 +23,19 @@ from discoclaw.core.words import is_common, tokenise
 
 MOST = 1000
 """The most texts that a view knows as taken back; beyond that the oldest are dropped."""
-_FRAME = frozenset(tokenise("user person preference fact project constraint tool workflow").terms())
-"""Words that an item has because it is an item."""
+SHORTEST = 3
+"""A text of fewer words, and of none that is distinctive, is recognised only where nothing else stands."""
+_FRAMES = (
+    "user person preference fact project constraint tool workflow",
+    "likes liked dislikes loves hates wants needs owns enjoys uses called named",
+    "ich mag gerne wohne heiße arbeite habe",
+    "j'aime j'habite je travaille je préfère",
+    "me gusta vivo trabajo prefiero",
+    "好き 住んで 名前",
+)
+"""How memories are worded in some languages: what many have in common tells none of them."""
+_FRAME = frozenset(term for words in _FRAMES for term in tokenise(words).terms())
+_PLAIN_WORD = re.compile(r"\w+")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
 
 
@@ -61,17 +72,27 @@ class Words:
     terms: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
 
-    def hold(self, text: str, but: frozenset[str] = frozenset()) -> bool:
-        """Whether a text has any of these words; those in `but` are no evidence."""
-        if self.terms and not self.terms.isdisjoint(terms_of(text) - but):
-            return True
-        return bool(self.texts) and any(one in normalise(text) for one in self.texts)
+    def hold(self, text: str, but: frozenset[str] = frozenset(), *, half: bool = False) -> bool:
+        """Whether a text has any of these words, or (`half`) half of them; those in `but` are no evidence."""
+        if self.terms:
+            found = len(self.terms & (terms_of(text) - but))
+            if found and (not half or found * 2 >= len(self.terms)):
+                return True
+        return any(_says(text, one) and not (but and terms_of(one) <= but) for one in self.texts)
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.texts)
 
     def __or__(self, other: "Words") -> "Words":
         return Words(self.terms | other.terms, self.texts | other.texts)
+
+
+def _says(text: str, whole: str) -> bool:
+    """Whether a text has another one (normalised) in it as a whole; a short one only if it is all."""
+    words, wanted = _PLAIN_WORD.findall(normalise(text)), _PLAIN_WORD.findall(whole)
+    if len(wanted) < SHORTEST:
+        return words == wanted
+    return f" {' '.join(wanted)} " in f" {' '.join(words)} "
 
 
 def distinctive(text: str) -> frozenset[str]:

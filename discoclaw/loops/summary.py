@@ -177,6 +177,8 @@ class SummaryLoop:
         batch = backlog.oldest(BATCH_CHARS)
         if not batch:
             return False
+        if self._rolling.paused(session_key):
+            return False  # what it goes on from is about to be withdrawn
         waited = set(backlog.waiting)
         people = {
             heard.said.author_id: self._consent.erased_at(heard.said.author_id)

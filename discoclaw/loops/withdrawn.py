@@ -1,12 +1,10 @@
 """Leaves out of a summary what people took back: of its messages, and of the model's answer. Pure."""
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import or_
 
 from discoclaw.core.patch import Summary
 from discoclaw.core.subject import person_of
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.taken_back import Withdrawal, terms_of
 from discoclaw.loops.heard import Heard
 from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.memory.conversations.withdrawn import struck
@@ -27,14 +25,21 @@ def covered(heard: Heard, taken: Sequence[Withdrawal]) -> bool:
 def without(
     answer: Summary, taken: Sequence[Withdrawal], batch: Sequence[Heard], previous: Rolling
 ) -> Summary:
-    """An answer without what people took back, unless the words it was made from have that too."""
-    apply = [one for one in taken if not (one.open_only and batch[0].place.private)]
-    words, text = reduce(or_, (one.words for one in apply), Words()), answer.summary.strip()
-    said = (
-        terms_of("\n".join([previous.summary, *(one.said.text for one in batch)])) if words else frozenset()
-    )
-    themes, decisions = (
-        [one for one in texts if not words.hold(one, said)] for texts in (answer.themes, answer.decisions)
-    )
-    kept = struck(text, words, said) if words.hold(text, said) else text
+    """An answer without what people took back, unless the words it was made from have that too.
+
+    Other people's talk may share a word with it, so at least half of the words are asked for.
+    """
+    apply = [one.words for one in taken if one.words and not (one.open_only and batch[0].place.private)]
+    kept = answer.summary.strip()
+    if not apply:
+        return Summary(summary=kept, themes=answer.themes, decisions=answer.decisions)
+    said = terms_of("\n".join([previous.summary, *(one.said.text for one in batch)]))
+
+    def fits(text: str) -> bool:
+        return not any(words.hold(text, said, half=True) for words in apply)
+
+    for words in apply:
+        if words.hold(kept, said):
+            kept = struck(kept, words, said, half=True)
+    themes, decisions = (list(filter(fits, texts)) for texts in (answer.themes, answer.decisions))
     return Summary(summary=kept, themes=themes, decisions=decisions)

@@ -210,10 +210,13 @@ class NoSummaries(_Nothing, RollingMemory):
     async def held(self, session_key: str) -> Rolling:
         return NOTHING
 
-    def pause(self, concerns: Callable[[str, str], bool]) -> set[str]:
-        return set()
+    def paused(self, session_key: str) -> bool:
+        return False
 
-    def resume(self, session_keys: Iterable[str]) -> None:
+    def pause(self, subject: str, concerns: Callable[[str, str], bool]) -> None:
+        """There is nothing to pause."""
+
+    def resume(self, subject: str) -> None:
         """Nothing was paused."""
 
     def in_ram(self, session_key: str) -> Rolling:

@@ -180,6 +180,10 @@ class Withdrawals(PersonalData, Listener):
         """
         async with self._locks.setdefault(withdrawal.subject, asyncio.Lock()):
             await self._withdraw(withdrawal.subject, [withdrawal], sessions)
+            if not withdrawal.subject:
+                self._end("")
+        if withdrawal.subject:
+            self._follower.touch(withdrawal.subject)  # which ends it, after what their ledger says
 
     async def of(self, user_ids: Iterable[str]) -> list[Withdrawal]:
         """Everything that these people took back, so that talk which is read again goes without it.
@@ -262,6 +266,7 @@ class Withdrawals(PersonalData, Listener):
                 taken |= {one.at for one in view.taken_back.values()}
                 found += view.withdrawals(subject, lambda at: at not in done)
             await self._withdraw(subject, found)
+            self._end(subject)
             if (taken, is_out) != (done, was_out):
                 await self._cursors.put(name, {"done": sorted(taken), "out": int(is_out)})
 
@@ -283,6 +288,10 @@ class Withdrawals(PersonalData, Listener):
                     failures.append(error)
         if failures:
             raise failures[0]
+
+    def _end(self, subject: str) -> None:
+        for part in self._personal:
+            part.withdrawn(subject)
 
     def _in_ram(self, subject: str) -> Iterable[str]:
         return (session for part in self._personal for session in part.sessions_of(subject))

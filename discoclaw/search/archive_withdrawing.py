@@ -11,8 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from discoclaw.core.taken_back import Withdrawal, terms_of
-from discoclaw.core.text import normalise
+from discoclaw.core.taken_back import Withdrawal, Words, terms_of
 from discoclaw.search.archive_rows import number_of
 from discoclaw.search.fulltext import any_of
 
@@ -21,7 +20,7 @@ OFTEN = 20
 _ENDING = 3
 """How much longer than the other a term may be: the stems of two languages end differently."""
 _WORD = re.compile(r"\S+")
-_THEIRS = "(author_id = :person OR to_id = :person) AND sent_at <= :until"
+_THEIRS = "((author_id = :person AND NOT :alone) OR to_id = :person) AND sent_at <= :until"
 _OPEN = "place NOT LIKE '@d%' AND NOT (session_key LIKE 'discord:thread:%' AND group_id = channel_id)"
 """Where others read along: neither a direct message nor a private thread."""
 
@@ -72,7 +71,7 @@ class _Theirs:
     def __init__(self, connection: sqlite3.Connection, withdrawal: Withdrawal) -> None:
         self._connection = connection
         self._words = withdrawal.words
-        self._of = {"person": withdrawal.user_id, "until": withdrawal.at}
+        self._of = {"person": withdrawal.user_id, "until": withdrawal.at, "alone": withdrawal.alone}
 
     def holding(self) -> Iterator[int]:
         """The rows that have the words."""
@@ -90,7 +89,7 @@ class _Theirs:
         if self._words.texts:
             sql = f"SELECT rowid, text FROM entries WHERE {_THEIRS}"
             for row, text in self._connection.execute(sql, self._of):
-                if any(one in normalise(text) for one in self._words.texts):
+                if Words(texts=self._words.texts).hold(text):
                     yield row
 
     def _with_any(self, terms: frozenset[str]) -> Iterator[int]:

@@ -132,8 +132,9 @@ class Retractions(PersonalData, Listener):
         It does not always know the conversation. Never blocks.
         """
         sessions = frozenset(self._sessions_of(channel_id) if session_key is None else [session_key])
-        new = [one for one in message_ids if self._done.get(one) != 0]
         said = {one.id: one for one in known}
+        unheard = {one.id for one in said.values() if not self._may_be_used(one)}
+        new = [one for one in message_ids if self._done.get(one) != 0 and one not in unheard]
         said |= self._listener.forget(message_ids, session_key)
         for message_id in new:
             one, before = said.get(message_id), self._waiting.get(message_id)
@@ -145,6 +146,10 @@ class Retractions(PersonalData, Listener):
                     (one.to_id if one.by_us else one.author_id) if one else "",
                 )
             )
+
+    def _may_be_used(self, said: Said) -> bool:
+        """Whether anything may rest on a message: nothing does on people's who want no memory."""
+        return said.by_us or self._consent.may_keep(said.author_id, said.sent_at)
 
     def edited(self, now: Edited, before: str | None) -> None:
         """A message got another text; `before` is the old one, if the chat's adapter knows. Never blocks."""

@@ -26,6 +26,7 @@ class Rewriting(PersonalData):
         self._loops = loops
         self._refill = refill
         self._clock = clock
+        self._waiting: set[str] = set()
         self._worker = Worker("summaries made again", self._read)
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
@@ -33,8 +34,14 @@ class Rewriting(PersonalData):
             if await self._loops.summary_lost(key):
                 self._loops.begin_again(key)
                 self._windows.use(key).refilled = False
-                self._worker.note(key)
+                self._waiting.add(key)
         return NOTHING_WITHDRAWN
+
+    def withdrawn(self, subject: str) -> None:
+        """Have them read now: before, nothing may be made of these conversations."""
+        waiting, self._waiting = self._waiting, set()
+        for key in sorted(waiting):
+            self._worker.note(key)
 
     async def start(self) -> None:
         """Nothing to start: a withdrawal starts the work."""

@@ -35,7 +35,7 @@ def withdrawn(report: Report, reader: Reader = Reader()) -> str:
     """The lines below what a change answers; "" if nothing was taken back or brought back."""
     lines = []
     if parts := _parts(report.removed, reader):
-        lines.append(f"{'What you said' if report.everything else 'It'} also left {_listed(parts)}.")
+        lines.append(f"{'What you said' if report.everything else 'It'} is also gone from {_listed(parts)}.")
     if report.waiting:
         lines.append(WAITING)
     if report.brought_back:

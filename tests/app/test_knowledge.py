@@ -61,7 +61,9 @@ class TestEntries:
             )
             newer = "User has a cat called Max."
             _, again = await call(world, model, ("memory_store", {"text": newer, "key": "pet"}))
-            assert again.startswith(f"Updated: {newer} [{first.split('[')[1].split(']')[0]}].\nIt also left ")
+            assert again.startswith(
+                f"Updated: {newer} [{first.split('[')[1].split(']')[0]}].\nIt is also gone from "
+            )
             await call(world, model, ("memory_recall", {"query": "cat"}))
             await world.settle()
             await world.restart()  # what was used is written when the bot stops

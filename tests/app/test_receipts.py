@@ -110,7 +110,7 @@ class TestUndo:
             message = await talk(world, model, learned("User likes tea.", "User likes cake."))
             await world.restart()
             await world.ann.click(message, label="Undo")
-            assert world.answer(world.general) == "-# taken back\n-# It also left 1 recent message."
+            assert world.answer(world.general) == "-# taken back\n-# It is also gone from 1 recent message."
             assert world.general.last_message.components == []
             view = await world.memory.view(f"user-{world.ann.id}")
             assert view.active() == []

@@ -10,7 +10,7 @@ from tests.app.conftest import Start, World
 
 ZSH = item_id("tool", "User uses zsh.")
 LATER = Origin("inferred", said_at=4_000_000_000_000)
-ALSO = "It also left the summary of this conversation (it is written again) and "
+ALSO = "It is also gone from the summary of this conversation (it is written again) and "
 
 
 def short(answer: str) -> str:
@@ -46,13 +46,16 @@ class TestForgetting:
             await talk(world)
             result = await world.ann.slash(world.dev, "memory forget", memory="User uses zsh.")
             mention = f"<#{world.general.id}>"
-            assert f"It also left the summary of {mention} (it is written again)" in result.response.content
+            assert (
+                f"It is also gone from the summary of {mention} (it is written again)"
+                in result.response.content
+            )
 
     async def test_a_channel_is_only_counted_in_the_open(self, start: Start) -> None:
         async with start(summary_every=1) as world:
             await talk(world)
             await world.ann.send(world.dev, "!memory forget User uses zsh.")
-            assert "It also left the summary of a conversation (it is" in world.answer(world.dev)
+            assert "It is also gone from the summary of a conversation (it is" in world.answer(world.dev)
 
     async def test_another_persona_that_still_knows_it_is_named(self, start: Start) -> None:
         async with start() as world:
@@ -121,10 +124,10 @@ class TestOtherChanges:
             await world.ann.user.click(question, label="Use the new")
             message = next(one for one in world.ann_dm.history() if one.id == question.id)
             assert "Settled: from now on I use “User uses fish.”." in message.content
-            assert "\n-# It also left the summary of a conversation" in message.content
+            assert "\n-# It is also gone from the summary of a conversation" in message.content
 
     async def test_who_opts_out_reads_what_of_theirs_went(self, start: Start) -> None:
         async with start(summary_every=1) as world:
             await talk(world)
             await world.ann.send(world.general, "!memory optout")
-            assert "What you said also left the summary of this conv" in world.answer(world.general)
+            assert "What you said is also gone from the summary of this conv" in world.answer(world.general)

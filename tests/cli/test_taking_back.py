@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.shell import Shell
 
-ALSO = "It also left the summary of discord:dm:123 (it is written again)."
+ALSO = "It is also gone from the summary of discord:dm:123 (it is written again)."
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ class TestForget:
         assert shell.says("forget", "123", "works at Acme").splitlines()[1] == ALSO
         assert not summary.exists()
         said = shell.says("forget", "456", "has a cat")
-        assert said.startswith("Forgotten: ") and "also left" not in said
+        assert said.startswith("Forgotten: ") and "is also gone from" not in said
 
     def test_refuses_what_is_forgotten_already(self, shell: Shell) -> None:
         shell.says("forget", "123", "works at Acme")
@@ -53,5 +53,5 @@ class TestOtherChanges:
             "settle": [shell.json("settle", "123")[0]["event_id"], "new"],
         }
         said = shell.says(verb, who, *words[verb])
-        assert f"It also left the summary of discord:dm:{who} (it is written again)." in said
+        assert f"It is also gone from the summary of discord:dm:{who} (it is written again)." in said
         assert not path.exists()

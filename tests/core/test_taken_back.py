@@ -270,6 +270,22 @@ class TestTheWords:
         ann.forget("User likes good coffee in the morning with people.")
         assert not ann.withdrawal().covers(ann.says(said))
 
+    @pytest.mark.parametrize("short", ["e", "ok", "so what"])
+    def test_of_a_short_text_that_says_little_are_only_that_text(self, ann: Ann, short: str) -> None:
+        ann.learn(short, 7)
+        ann.forget(short)
+        assert ann.withdrawal().covers(ann.says(f"{short}!"))
+        assert not ann.withdrawal().covers(ann.says(f"here we are {short} and there"))
+        assert not ann.withdrawal().words.hold("Everybody ate the cheese, so what else is there?")
+
+    @pytest.mark.parametrize("text", ["User likes zebras.", "User mag Zebras", "J'aime les zebras"])
+    def test_are_not_how_memories_are_worded(self, ann: Ann, text: str) -> None:
+        ann.learn(text, 7)
+        ann.forget(text)
+        words = ann.withdrawal().words
+        assert words.hold("a zebra") and not words.hold("Bob likes pizza") and not words.hold("Bob mag Pizza")
+        assert not words.hold("j'aime la pizza")
+
     def test_of_others_stay(self, ann: Ann) -> None:
         ann.learn("User drinks coffee black.", 7)
         ann.forget("User drinks coffee black.")

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,13 +71,13 @@ class RollingMemory(PersonalData):
         self._entries: IdleMap[_Entry] = IdleMap(
             lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
         )
-        self._paused: set[str] = set()  # sessions whose summary is about to be withdrawn
+        self._paused: dict[str, set[str]] = {}  # sessions whose summary is about to be withdrawn, by subject
         self._hidden: set[str] = set()  # sessions whose file could not be removed: it must not be read
 
     async def get(self, session_key: str) -> Rolling:
         """Return the current summary. Raises MemoryFault if the file cannot be read."""
         value = await self.held(session_key)
-        return NOTHING if session_key in self._paused else value
+        return NOTHING if self.paused(session_key) else value
 
     async def held(self, session_key: str) -> Rolling:
         """Return the summary even if it may not be used any more. Raises MemoryFault."""
@@ -88,25 +88,25 @@ class RollingMemory(PersonalData):
         entry = self._entries.peek(session_key)
         if entry is None or entry.value is None:
             return None
-        return NOTHING if session_key in self._paused else entry.value
+        return NOTHING if self.paused(session_key) else entry.value
 
-    def pause(self, concerns: Callable[[str, str], bool]) -> set[str]:
-        """Use no summary in RAM that this is true of (session key, text), until `resume`. Never blocks.
+    def paused(self, session_key: str) -> bool:
+        """Whether a summary may rest on what somebody took back just now, so that nothing is made of it."""
+        return any(session_key in keys for keys in self._paused.values())
 
-        Returns which these are.
-        """
-        found = set[str]()
+    def pause(self, subject: str, concerns: Callable[[str, str], bool]) -> None:
+        """Use no summary in RAM that this is true of (session key, text), until `resume`. Never blocks."""
         for key in self._entries:
             entry = self._entries.peek(key)
             if entry is not None and entry.value is not None and concerns(key, entry.value.summary):
-                found.add(key)
+                self._paused.setdefault(subject, set()).add(key)
                 entry.generation = next(self._generations)
-        self._paused |= found
-        return found
 
-    def resume(self, session_keys: Iterable[str]) -> None:
-        """These summaries may be used again, or are cleared."""
-        self._paused.difference_update(session_keys)
+    def resume(self, subject: str) -> None:
+        """What this subject took back is done: their summaries may be used again, or are cleared."""
+        for key in self._paused.pop(subject, ()):
+            if (entry := self._entries.peek(key)) is not None:
+                entry.generation = next(self._generations)  # what was begun meanwhile knew nothing of it
 
     async def generation(self, session_key: str) -> int:
         """Return a number that changes whenever the summary does; see `put`."""

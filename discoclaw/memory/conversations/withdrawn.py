@@ -32,8 +32,6 @@ class SummaryWithdrawal(PersonalData):
     def __init__(self, rolling: RollingMemory, cursors: Cursors) -> None:
         self._rolling = rolling
         self._cursors = cursors
-        self._paused: dict[str, set[str]] = {}
-        """The conversations whose summaries wait for `withdraw`, by subject."""
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         """Do not use a summary that may rest on it, until `withdraw` has looked at its cursor."""
@@ -43,7 +41,7 @@ class SummaryWithdrawal(PersonalData):
             here = key.rpartition(":")[2] in channels or person_of(key) == withdrawal.user_id
             return bool(summary) and (here or withdrawal.everything or withdrawal.words.hold(summary))
 
-        self._paused.setdefault(withdrawal.subject, set()).update(self._rolling.pause(concerns))
+        self._rolling.pause(withdrawal.subject, concerns)
         return NOTHING_WITHDRAWN
 
     def readable(self) -> Iterator[Readable]:
@@ -76,8 +74,10 @@ class SummaryWithdrawal(PersonalData):
                 gone.add(key)
             elif is_open:
                 await self._strike(key, withdrawal)
-        self._rolling.resume(self._paused.pop(withdrawal.subject, ()))
         return Withdrawn(summaries=frozenset(gone))
+
+    def withdrawn(self, subject: str) -> None:
+        self._rolling.resume(subject)
 
     async def _rests_on(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
         summary = (await self._rolling.held(key)).summary
@@ -117,13 +117,12 @@ class SummaryWithdrawal(PersonalData):
 
 def _left_of(text: str, withdrawal: Withdrawal) -> str:
     """What a withdrawal leaves of a summary."""
-    unknown = withdrawal.alone and not withdrawal.words  # any sentence may be about a deleted message
-    return "" if withdrawal.everything or unknown else struck(text, withdrawal.words)
+    return "" if withdrawal.everything else struck(text, withdrawal.words)
 
 
-def struck(text: str, words: Words, but: frozenset[str] = frozenset()) -> str:
-    """A text without the sentences that have any of these words; those in `but` do not count."""
-    kept = [one for one in _SENTENCE_END.split(text) if one and not words.hold(one, but)]
+def struck(text: str, words: Words, but: frozenset[str] = frozenset(), *, half: bool = False) -> str:
+    """A text without the sentences that have any of these words, or half of them; see `Words.hold`."""
+    kept = [one for one in _SENTENCE_END.split(text) if one and not words.hold(one, but, half=half)]
     return " ".join(one.strip() for one in kept)
 
 

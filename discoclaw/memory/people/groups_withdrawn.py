@@ -14,7 +14,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.item import Item
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import group_of
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.taken_back import Withdrawal, distinctive
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects.store import Memory
@@ -51,8 +51,10 @@ class GroupWithdrawal(PersonalData):
         notes = 0
         for subject in await read_in_thread(lambda: list(self._naming(withdrawal))):
             notes += await self._remove(subject, withdrawal)
-        self._taken_back = [one for one in self._taken_back if one != withdrawal]
         return Withdrawn(notes=notes)
+
+    def withdrawn(self, subject: str) -> None:
+        self._taken_back = [one for one in self._taken_back if one.subject != subject]
 
     def _naming(self, withdrawal: Withdrawal) -> Iterator[str]:
         """The groups whose ledgers name the person or their messages. Blocking. Raises OSError."""
@@ -68,10 +70,16 @@ class GroupWithdrawal(PersonalData):
         view = await self._memory.view(subject)
         if view.head is None or not view.items:
             return 0
-        theirs = _theirs((await self._memory.history(subject)).chain(view.head), withdrawal)
+        theirs, said = _theirs((await self._memory.history(subject)).chain(view.head), withdrawal)
+
+        def goes(key: str, item: Item) -> bool:
+            if key in said:
+                return _goes(item, withdrawal)
+            # Everybody who talked is named; only a note that mostly says the same is likely to be theirs.
+            return key in theirs and _goes(item, withdrawal) and _mostly(item, withdrawal)
 
         def wish(draft: Draft) -> int:
-            gone = [item for key, item in draft.items.items() if key in theirs and _goes(item, withdrawal)]
+            gone = [item for key, item in draft.items.items() if goes(key, item)]
             for item in gone:
                 draft.remove(item, Origin("stated"))  # so that older words don't bring it back
             return len(gone)
@@ -79,15 +87,20 @@ class GroupWithdrawal(PersonalData):
         return await self._memory.change(subject, WHY, wish, by="withdrawal")
 
 
-def _theirs(chain: Iterable[Commit], withdrawal: Withdrawal) -> set[str]:
-    """The ids of the items that rest on a person's words."""
-    commits = list(chain)
+def _mostly(item: Item, withdrawal: Withdrawal) -> bool:
+    own = distinctive(item.text)
+    return withdrawal.everything or len(own & withdrawal.words.terms) * 2 >= len(own)
+
+
+def _theirs(chain: Iterable[Commit], withdrawal: Withdrawal) -> tuple[set[str], set[str]]:
+    """The ids of the items that may rest on a person's words, and of those that rest on these messages."""
+    commits, said = list(chain), set[str]()
     found = {key for key, people in contributors_by_item(commits).items() if withdrawal.user_id in people}
     for commit in commits:
         messages = commit.metadata.get(MESSAGES)
         if isinstance(messages, list) and not withdrawal.messages.keys().isdisjoint(map(str, messages)):
-            found |= {str(event.ext.get("item", {}).get("id")) for event in commit.events}
-    return found
+            said |= {str(event.ext.get("item", {}).get("id")) for event in commit.events}
+    return found, said
 
 
 def _goes(item: Item, withdrawal: Withdrawal) -> bool:
