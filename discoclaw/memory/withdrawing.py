@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from discoclaw.core.consent import ALWAYS, Consent
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import DiscoClawError, MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.message import Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Registry, Report, Withdrawn
@@ -149,7 +149,7 @@ class Withdrawals(PersonalData, Listener):
         try:
             await self._bring(subject)
             elsewhere = await self._elsewhere(watch)
-        except (MemoryFault, OSError) as error:
+        except (DiscoClawError, OSError) as error:
             log.warning("%s: what was taken back could not be removed everywhere yet: %s", subject, error)
             self._follower.touch(subject)
             return Report(watch.removed, waiting=True, everything=out)
