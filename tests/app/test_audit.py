@@ -19,7 +19,6 @@ from tests.app.test_personal_data import parts_there_are
 
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
 FULL = {"summary_every": 1, "auto_save": AutoSave(everywhere=True), "response_cache": True}
-NORMAL = {"summary_every": 1}
 READ_ELSEWHERE = {
     "Withdrawals": "it tells the others, and stores times",
     "Rewriting": "what it makes again are the summaries",
@@ -65,7 +64,7 @@ async def takes_back(world: World) -> None:
 class TestAfterNormalUse:
     @pytest.mark.parametrize("store", ["files", "sqlite"])
     async def test_nothing_is_found(self, start: Start, store: str) -> None:
-        async with start(store=store, **NORMAL) as world:
+        async with start(store=store, **FULL) as world:
             await talk(world)
             await takes_back(world)
             await world.ann.send(world.general, "!memory undo")
@@ -80,7 +79,7 @@ class TestAfterNormalUse:
 
     @pytest.mark.parametrize("store", ["files", "sqlite"])
     async def test_nothing_is_found_of_who_was_erased(self, start: Start, store: str) -> None:
-        async with start(store=store, **NORMAL) as world:
+        async with start(store=store, **FULL) as world:
             await talk(world)
             await world.ann.send(world.general, "!memory erase --yes")
             await world.settle()
