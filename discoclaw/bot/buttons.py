@@ -108,6 +108,20 @@ class PersonalButton(Control, template=r"(?!)"):
         return cls(match[0])
 
 
+class PersonalMenu(Control, template=r"(?!)"):
+    """A menu."""
+
+    def __init__(self, custom_id: str, menu: discord.ui.Select[Any]) -> None:
+        super().__init__(menu, custom_id)
+
+    @classmethod
+    async def from_custom_id(
+        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """The menu in which something was chosen, as it stands below the message."""
+        return cls(match[0], cast("discord.ui.Select[Any]", item))
+
+
 async def _become(press: Press, outcome: str | Page) -> None:
     """The message says what came of it; one that was deleted meanwhile is said again."""
     page = outcome if isinstance(outcome, Page) else Page(outcome)
@@ -204,18 +218,8 @@ class ActButton(PersonalButton, template=rf"act:{USER}:{_VERB}:(?P<item>{STAMP})
         return await _again(presses, press, self.known, self.known["item"])
 
 
-class MemoryMenu(Control, template=rf"pick:{USER}:{_VERB}:{BRANCH}"):
+class MemoryMenu(PersonalMenu, template=rf"pick:{USER}:{_VERB}:{BRANCH}"):
     """Carries a command out for the memory that is chosen."""
-
-    def __init__(self, custom_id: str, menu: discord.ui.Select[Any]) -> None:
-        super().__init__(menu, custom_id)
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The menu in which something was chosen, as it stands below the message."""
-        return cls(match[0], cast("discord.ui.Select[Any]", item))
 
     async def do(self, presses: Presses, press: Press) -> str:
         return await _again(presses, press, self.known, self.item.values[0])

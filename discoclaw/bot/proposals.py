@@ -4,13 +4,10 @@ A menu's options are the events that proposed something; what became of them mea
 is chosen. Discord takes 25 options in a menu, so the rest comes when these are answered.
 """
 
-import re
-from typing import Any, Self, cast
-
 import discord
 
 from discoclaw.bot.answers import Page
-from discoclaw.bot.buttons import BRANCH, USER, Control, PersonalButton, lasting, whisper
+from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting, whisper
 from discoclaw.bot.presses import Press, Presses
 from discoclaw.bot.texts import pending as texts
 from discoclaw.core.view import View
@@ -41,18 +38,8 @@ class ChooseButton(PersonalButton, template=rf"choose:{USER}:{BRANCH}"):
         await whisper(press, outcome)
 
 
-class AnswerMenu(Control, template=rf"choice:{USER}:(?P<how>yes|no):{BRANCH}"):
+class AnswerMenu(PersonalMenu, template=rf"choice:{USER}:(?P<how>yes|no):{BRANCH}"):
     """Says yes or no to what is chosen, and then shows what is left."""
-
-    def __init__(self, custom_id: str, menu: discord.ui.Select[Any]) -> None:
-        super().__init__(menu, custom_id)
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The menu as it stands below the message."""
-        return cls(match[0], cast("discord.ui.Select[Any]", item))
 
     async def do(self, presses: Presses, press: Press) -> Page:
         branch, yes = self.known["branch"], self.known["how"] == "yes"

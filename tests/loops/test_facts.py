@@ -559,3 +559,4 @@ class TestTwoThingsAtOnce:
         await until(lambda: home.model.at_once == 3)
         home.model.gate.set()
         await home.loops.settle()
+        assert len(home.model.extractions) == 3
