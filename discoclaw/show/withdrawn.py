@@ -10,7 +10,7 @@ from discoclaw.core.personal import Report, Withdrawn
 from discoclaw.show.words import count, short, word
 
 WAITING = "Some of it couldn't be removed yet. I keep trying."
-NOT_BACK = "What was removed from summaries and recent messages doesn't come back with it."
+NOT_BACK = "Summaries and recent messages stay without it."
 
 Name = Callable[[str], str | None]
 """What a conversation (session key) is called where this is read; None if it is only counted."""

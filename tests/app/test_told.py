@@ -94,7 +94,7 @@ class TestOtherChanges:
             await world.settle()
             await world.ann.send(world.general, "!memory undo")
             answer = world.answer(world.general)
-            assert "What was removed from summaries and recent messages doesn't come back with it." in answer
+            assert "Summaries and recent messages stay without it." in answer
             await world.ann.send(world.general, "!memory show")
             shown, _, summary = world.answer(world.general).partition("**Summary of")
             assert "User uses zsh" in shown and "zsh" not in summary
