@@ -8,6 +8,7 @@ the variable, the value and what is allowed. Secrets are never shown.
 import difflib
 import os
 from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from discoclaw.core.decay import Decay
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.policy import Allowlist, Overrides, Personas, Policy, RespondMode
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.zones import zone_named
 from discoclaw.recall.rank import Fade
 from discoclaw.settings_types import EMBEDDED as EMBEDDED
 from discoclaw.settings_types import (
@@ -38,6 +40,7 @@ from discoclaw.settings_types import (
     Saved,
     Secret,
     Store,
+    Zone,
 )
 from discoclaw.settings_types import ModelProvider as ModelProvider
 
@@ -102,6 +105,7 @@ class Settings(BaseSettings):
     context_history: int = _env("DISCOCLAW_CONTEXT_HISTORY", 20, ge=1, le=200)
     history_budget: int = _env("DISCOCLAW_MESSAGE_HISTORY_BUDGET", 3000, ge=0, le=200_000)
     prompt_budget: int = _env("DISCOCLAW_PROMPT_BUDGET", 48_000, ge=4000, le=4_000_000)
+    timezone: Zone = _env("DISCOCLAW_TIMEZONE", "UTC")
     context_tokens: int = _env("DISCOCLAW_CONTEXT_TOKENS", 128_000, ge=4000, le=10_000_000)
 
     # The model's tools
@@ -209,6 +213,11 @@ class Settings(BaseSettings):
         return Decay(
             self.hygiene_max_age_s, idle_days, self.knowledge_survival_chance, pending_days=self.pending_days
         )
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of people who have not said theirs."""
+        return zone_named(self.timezone) or UTC
 
     @property
     def fade(self) -> Fade:

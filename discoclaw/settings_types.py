@@ -16,6 +16,7 @@ from discoclaw.core.autosave import AutoSave, auto_save
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
 from discoclaw.core.policy import Personas
+from discoclaw.core.zones import zone_named
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 EMBEDDED = "embedded"
@@ -56,6 +57,13 @@ def _websocket(value: str | None) -> str | None:
     if value is not None and not value.startswith(("ws://", "wss://")):
         raise ValueError("must start with ws:// or wss://")
     return value
+
+
+def _zone(value: str) -> str:
+    zone = zone_named(value)
+    if zone is None:
+        raise ValueError("is not a time zone; use a name such as Europe/Berlin or UTC")
+    return str(zone)
 
 
 def _saved(value: object) -> object:
@@ -126,6 +134,7 @@ Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+Zone = Annotated[str, AfterValidator(_zone)]
 Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
 ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
 Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]

@@ -34,6 +34,7 @@ class Learning(Feature):
         "summary_every",
         "durable_every",
         "extraction_enabled",
+        "timezone",
         "heartbeat_minutes",
         "knowledge_decay",
         "knowledge_max_idle_days",

@@ -45,6 +45,7 @@ class Talking(Feature):
     settings: ClassVar = (
         "history_budget",
         "prompt_budget",
+        "timezone",
         "context_tokens",
         "tools_enabled",
         "content_dir",
