@@ -1,6 +1,7 @@
 """What the figures share: made-up people, what they say, and models that answer at once."""
 
 import random
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,7 +56,10 @@ class EchoModel:
         self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self._count += 1
+        said = re.findall(r"^(m\d+) [^\n»]*»\[.*?\]: (.*)$", prompt, re.M)
+        source, quote = said[-1] if said else ("", "")
         learned = {"kind": "fact", "text": f"User said thing number {self._count}"}
+        learned |= {"source": source, "quote": quote}
         answers: dict[str, object] = {"upserts": [learned], "summary": f"Summary number {self._count}."}
         return shape.model_validate({k: v for k, v in answers.items() if k in shape.model_fields})
 

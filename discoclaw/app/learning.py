@@ -12,7 +12,7 @@ from discoclaw.app.models import Models
 from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.subject import user_subject
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
-from discoclaw.loops.facts import FactsLoop, NoFacts
+from discoclaw.loops.facts import FactsLoop, FactsRules, NoFacts
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Hygiene
 from discoclaw.loops.schedule import Loops
@@ -34,7 +34,6 @@ class Learning(Feature):
         "summary_every",
         "durable_every",
         "extraction_enabled",
-        "timezone",
         "heartbeat_minutes",
         "knowledge_decay",
         "knowledge_max_idle_days",
@@ -102,11 +101,13 @@ class Learning(Feature):
                 models.facts,
                 storage.used,
                 storage.cursors,
-                dm_privacy=settings.dm_privacy,
-                personas=settings.personas,
+                rules=FactsRules(
+                    settings.dm_privacy, settings.personas, settings.zone, storage.people.choices.asks_first
+                ),
+                me=basics.me,
+                clock=basics.clock,
                 consent=storage.consent,
                 traits=Traits(storage.used, settings.owners),
-                asks_first=storage.people.choices.asks_first,
             )
 
         def learned(user_id: str) -> None:

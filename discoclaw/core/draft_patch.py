@@ -1,56 +1,130 @@
-"""Applies what extraction proposes (a `Patch`) to a draft, entry by entry.
+"""Applies what extraction proposes (a `Patch`) to a draft, proposal by proposal.
 
-An entry that a rule rejects is noted and the others are applied, since a model's answer is rarely all wrong.
-A model that learns from conversation never makes an item "core", nor takes one out of it.
+A proposal that a rule rejects is noted and the others are applied. The rules:
+
+- It names the line it rests on and quotes it; the quotation must be the person's own words in that line. So
+  nothing is learned that nobody said.
+- Lines and items have the short names under which the model was shown them. Unknown ones are rejected.
+- At most `MOST` upserts and as many deprecations count. Whoever learns more from so little did not choose.
+- A key is kept only where there can be one of a thing. A second dog does not replace the first.
+- A model that learns from conversation never makes an item "core", nor takes one out of it.
+
 Pure. Knows nothing about models.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft import Draft, Origin, Outcome, find
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Item
-from discoclaw.core.patch import Deprecation, Patch, Upsert
+from discoclaw.core.own_words import is_quoted
+from discoclaw.core.patch import Deprecation, Patch, Trait, Upsert
 from discoclaw.core.privacy import may_show
+from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import collapse, normalise, scrub
 
+MOST = 5
+"""Upserts of one patch that count, and deprecations."""
+SINGLE = (
+    "name",
+    "pronouns",
+    "birthday",
+    "home",
+    "timezone",
+    "language",
+    "employer",
+    "job",
+    "school",
+    "deadline",
+    "status",
+    "version",
+)
+"""What a key may end in: things of which there is one at a time."""
 MAX_KEY = 100
 """Longest key a model may propose, in code points."""
 MOST_LINKS = 20
 """Links that one upsert may name."""
 
 
-def apply_patch(
-    draft: Draft, patch: Patch, origins: Mapping[tuple[str, str], Origin], fallback: Origin
-) -> list[str]:
-    """Apply a patch to a draft. Returns why entries were rejected, for the log.
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line of the person's that may be learned from: where it comes from, and their own words in it."""
 
-    `origins` are the messages that the model was shown, by (channel id, message id). An entry that names none
-    of them is based on `fallback`. When and how privately something was said comes from there, never from
-    the model. Links are made last, since an item may name one that is proposed after it.
+    origin: Origin
+    passages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a model was shown: `lines` and `items` by their short names, `own` lines by message id."""
+
+    own: Mapping[str, ShownLine]
+    lines: ShortIds
+    items: ShortIds
+
+    def basis(self, proposal: Upsert | Deprecation | Trait) -> Origin:
+        """The line that a proposal rests on. Raises Refused unless it quotes the person's own words there."""
+        line = self.own.get(self.lines.meant(proposal.source) or "")
+        if line is None:
+            raise Refused(f"{collapse(scrub(proposal.source))[:20]!r} is no line of the person's")
+        if not is_quoted(proposal.quote, line.passages):
+            raise Refused(f"what it quotes from {proposal.source} is not what the person said there")
+        return line.origin
+
+    def item(self, short: str) -> str:
+        """The id of an item. Raises Refused if no item was shown under that name."""
+        found = self.items.meant(short)
+        if found is None:
+            raise Refused(f"there is no item {collapse(scrub(short))[:20]!r}")
+        return found
+
+
+def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
+    """Apply a patch to a draft. Returns why proposals were rejected, for the log.
+
+    When and how privately something was said comes from the line quoted, never from the model. Links are made
+    last, since an item may name one that is proposed after it.
     """
     refused: list[str] = []
     linking: list[tuple[Item, Upsert, Origin]] = []
+    count = 0
     for upsert in patch.upserts:
-        origin = _origin_of(upsert, origins, fallback)
         try:
-            item, outcome = _apply_upsert(draft, upsert, origin, refused)
+            origin = shown.basis(upsert)
+            given_id = shown.item(upsert.id) if upsert.id else None
+            if count == MOST:
+                raise Refused(f"more than {MOST} proposals in one run")
+            item, outcome = _apply_upsert(draft, upsert, given_id, origin, shown, refused)
+            count += 1
         except Refused as refusal:
             refused.append(str(refusal))
             continue
-        if outcome == "unchanged" and origin is not fallback:
+        if outcome == "unchanged":
             draft.confirm(item, origin)
         if outcome not in ("ignored", "proposed") and upsert.links:
             linking.append((item, upsert, origin))
     for item, upsert, origin in linking:
-        _link(draft, item, upsert.links[:MOST_LINKS], origin, refused)
+        _link(draft, item, upsert.links[:MOST_LINKS], origin, shown, refused)
+    count = 0
     for deprecation in patch.deprecations:
-        _apply_deprecation(draft, deprecation, fallback, refused)
+        try:
+            origin = replace(shown.basis(deprecation), evidence=deprecation.reason[:200])
+            targets = _deprecated(draft, deprecation, shown)
+            if count == MOST:
+                raise Refused(f"more than {MOST} deprecations in one run")
+            count += 1
+            for item in targets:
+                draft.deprecate(item, origin)
+        except Refused as refusal:
+            refused.append(str(refusal))
     return refused
 
 
-def _apply_upsert(draft: Draft, upsert: Upsert, origin: Origin, refused: list[str]) -> tuple[Item, Outcome]:
+def _apply_upsert(
+    draft: Draft, upsert: Upsert, given_id: str | None, origin: Origin, shown: Shown, refused: list[str]
+) -> tuple[Item, Outcome]:
     """Apply one upsert. Raises Refused."""
     # Core items are in every prompt, so a model could crowd out everything else with them.
     category = "knowledge" if upsert.category == "core" else upsert.category
@@ -59,12 +133,12 @@ def _apply_upsert(draft: Draft, upsert: Upsert, origin: Origin, refused: list[st
         upsert.text,
         origin,
         tags=upsert.tags,
-        given_id=upsert.id,
+        given_id=given_id,
         marked=upsert.sensitivity,
         facets=Facets(
             key=_key(draft, upsert.key, refused),
             category=category or "knowledge",
-            links=_proposed_links(draft, upsert, origin),
+            links=_proposed_links(draft, upsert, origin, shown),
         ),
     )
     if upsert.category == "core" and item.facets.category != "core":
@@ -79,16 +153,17 @@ def _apply_upsert(draft: Draft, upsert: Upsert, origin: Origin, refused: list[st
     return draft.items.get(item.id, item), outcome
 
 
-def _apply_deprecation(draft: Draft, deprecation: Deprecation, fallback: Origin, refused: list[str]) -> None:
-    origin = replace(fallback, evidence=deprecation.reason[:200])
-    if deprecation.id is not None:  # never fall back to the text: a wrong id means a misunderstanding
-        targets = [item for item in draft.items.values() if item.id == deprecation.id]
+def _deprecated(draft: Draft, deprecation: Deprecation, shown: Shown) -> list[Item]:
+    """The items that are no longer true. Raises Refused if there are none."""
+    if deprecation.id:  # never fall back to the text: a wrong id means a misunderstanding
+        wanted = shown.item(deprecation.id)
+        found = [item for item in draft.items.values() if item.id == wanted]
     else:
-        targets = find(draft.items.values(), deprecation.matchText or "")
-    if not targets:
-        refused.append(f"no item matches {deprecation.id or deprecation.matchText!r}")
-    for item in targets:
-        draft.deprecate(item, origin)
+        items = [item for item in draft.items.values() if shown.items.knows(item.id)]
+        found = find(items, deprecation.matchText or "")
+    if not found:
+        raise Refused(f"no item matches {deprecation.id or collapse(deprecation.matchText or '')[:60]!r}")
+    return found
 
 
 def _key(draft: Draft, proposed: str | None, refused: list[str]) -> str | None:
@@ -97,41 +172,42 @@ def _key(draft: Draft, proposed: str | None, refused: list[str]) -> str | None:
     if len(plain) > MAX_KEY:
         refused.append(f"a key can have at most {MAX_KEY} characters, so {plain[:40]!r}… is left out")
         return None
+    # A reserved key is left to the draft, which refuses the whole proposal.
+    if plain and plain.rpartition(":")[2] not in SINGLE and not is_bot_key(plain):
+        refused.append(f"there can be more than one {plain[:40]!r}, so the key is left out")
+        return None
     # Models vary the case of keys. A key that differs only in that is the same one.
     keys = (item.facets.key for item in draft.items.values() if item.facets.key is not None)
     return next((key for key in keys if normalise(key) == plain), plain or None)
 
 
-def _link(draft: Draft, item: Item, names: Sequence[str], origin: Origin, refused: list[str]) -> None:
+def _link(
+    draft: Draft, item: Item, names: Sequence[str], origin: Origin, shown: Shown, refused: list[str]
+) -> None:
     """Link an item with those named. A name that fits none is noted and left out."""
     for name in names:
-        other = _linkable(draft, name, origin)
+        other = _linkable(draft, name, origin, shown)
         if other is None or other.id == item.id or item.id not in draft.items:
             refused.append(f"there is no {collapse(scrub(name))[:60]!r} to link {item.id} with")
         else:
             draft.link(draft.items[item.id], other, origin)
 
 
-def _proposed_links(draft: Draft, upsert: Upsert, origin: Origin) -> frozenset[str]:
+def _proposed_links(draft: Draft, upsert: Upsert, origin: Origin, shown: Shown) -> frozenset[str]:
     """What a proposal is to be linked with once the person agrees: it waits too, so no link is made now."""
     names = upsert.links[:MOST_LINKS] if origin.needs_yes else ()
-    return frozenset(item.id for name in names if (item := _linkable(draft, name, origin)) is not None)
+    found = (_linkable(draft, name, origin, shown) for name in names)
+    return frozenset(item.id for item in found if item is not None)
 
 
-def _linkable(draft: Draft, name: str, origin: Origin) -> Item | None:
-    """The active item with this id, key or text, among those that may be shown where the words were said."""
-    name, plain = collapse(scrub(name)), normalise(scrub(name))
+def _linkable(draft: Draft, name: str, origin: Origin, shown: Shown) -> Item | None:
+    """The active item with this name, key or text, of those that may be shown where the words were said."""
+    wanted, plain = shown.items.meant(name), normalise(scrub(name))
     if not plain:
         return None
     # A link to an item that was not shown could only be a guess, and would reveal that the item exists.
-    shown = [one for one in draft.items.values() if one.active and may_show(one, in_dm=origin.private)]
-    for one in shown:
-        if name == one.id or plain == normalise(one.facets.key or ""):
+    items = [one for one in draft.items.values() if one.active and may_show(one, in_dm=origin.private)]
+    for one in items:
+        if wanted == one.id or plain == normalise(one.facets.key or ""):
             return one
-    return next((one for one in shown if plain == normalise(one.text)), None)
-
-
-def _origin_of(upsert: Upsert, origins: Mapping[tuple[str, str], Origin], fallback: Origin) -> Origin:
-    if upsert.source is None:
-        return fallback
-    return origins.get((upsert.source.channelId, upsert.source.messageId), fallback)
+    return next((one for one in items if plain == normalise(one.text)), None)

@@ -1,14 +1,16 @@
-"""The strict JSON shapes in which a small model proposes changes. `draft` and `consolidate` decide on them.
+"""The JSON shapes in which a small model proposes changes. `draft` and `consolidate` decide on them.
 
 Extraction's shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
-reason}]}, where an upsert may also have key, links and category. JSON of any other shape, including unknown
-fields, is rejected as a whole and changes nothing: half of a misunderstood answer is worse than none. Only a
+reason}]}, with the short ids of the prompt, and with a quotation that each proposal rests on. An answer that
+is not JSON, or has none of the fields, is rejected as a whole and changes nothing. Of one that has them, each
+proposal is checked on its own: a flawed one is dropped, since a model's answer is rarely all wrong. Only a
 summary may also come as prose.
 """
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from discoclaw.core.item import Kind
 from discoclaw.core.prose import ProseShape, objects_in, summary_in
@@ -19,54 +21,109 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class _Proposal(BaseModel):
+    """One proposal. Fields that nobody asked for are ignored: they change nothing."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Proposals(BaseModel):
+    """Lists of proposals. Faults of single ones are added to the validation's context, if that is a list."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_by_one(cls, value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        given = {name: value[name] for name in cls.model_fields if name in value}
+        if value and not given:
+            raise ValueError("has none of the fields that were asked for")
+        flawed = info.context if isinstance(info.context, list) else []
+        for name, entries in given.items():
+            if entries is None:
+                given[name] = []
+            elif isinstance(entries, list):
+                given[name] = list(_sound(cls.model_fields[name].annotation, name, entries, flawed))
+        return given
+
+
+def _sound(annotation: Any, name: str, entries: list[object], flawed: list[str]) -> list[BaseModel]:
+    """The entries that are what was asked for. The others' faults name fields, never values."""
+    (kind,) = get_args(annotation)
+    sound = []
+    for number, entry in enumerate(entries):
+        try:
+            sound.append(kind.model_validate(entry, strict=True))
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_input=False, include_context=False)
+            shown = ", ".join(
+                f"{'.'.join(map(str, fault['loc']))} {fault['type']}".strip() for fault in faults
+            )
+            flawed.append(f"{name} {number}: {shown}")
+    return sound
+
+
 def _tidy_word(value: object) -> object:
     return collapse(value).lower() if isinstance(value, str) else value
 
 
-class SourceRef(_Strict):
-    """The message that a proposal is based on."""
-
-    type: Literal["discord", "manual"] = "discord"
-    channelId: str = ""  # noqa: N815 - the schema's spelling
-    messageId: str = ""  # noqa: N815 - the schema's spelling
+def _none_is_empty(value: object) -> object:
+    return [] if value is None else value
 
 
-class Upsert(_Strict):
+def _private_in_doubt(value: object) -> object:
+    """Whatever a model says other than "normal" is a reason to be careful."""
+    plain = _tidy_word(value)
+    return "normal" if plain is None else plain if plain in ("normal", "private") else "private"
+
+
+Words = Annotated[list[str], BeforeValidator(_none_is_empty)]
+
+
+class Upsert(_Proposal):
     """Add an item, or change the one named by `id` or `key`.
 
-    `links` name other items by id, key or text, including items of the same patch. Without a `category` an
-    existing item keeps its own, and a new one is knowledge.
+    `source` is the line it rests on, `quote` some words copied from that. `source`, `id` and `links` are
+    short names of the prompt; links may also be keys or texts, of items of the same patch too. Without a
+    `category` an existing item keeps its own, and a new one is knowledge.
     """
 
     id: str | None = None
     kind: Annotated[Kind, BeforeValidator(_tidy_word)]
     text: str
-    tags: list[str] = []
-    source: SourceRef | None = None
-    sensitivity: Literal["normal", "private"] = "normal"
+    tags: Words = []
+    source: str
+    quote: str
+    sensitivity: Annotated[Literal["normal", "private"], BeforeValidator(_private_in_doubt)] = "normal"
     key: str | None = None
-    links: list[str] = []
+    links: Words = []
     category: Annotated[Literal["core", "knowledge", "conversation"] | None, BeforeValidator(_tidy_word)] = (
         None
     )
 
 
-class Deprecation(_Strict):
+class Deprecation(_Proposal):
     """An item is no longer true. It is named by `id`, or by `matchText` with at least 60 % of its text."""
 
     id: str | None = None
     matchText: str | None = None  # noqa: N815 - the schema's spelling
     reason: str = ""
+    source: str
+    quote: str
 
 
-class Trait(_Strict):
+class Trait(_Proposal):
     """How the bot itself should behave, as its owner said. `key` is a name of one or two words."""
 
     key: str
     text: str
+    source: str
+    quote: str
 
 
-class Patch(_Strict):
+class Patch(_Proposals):
     """What extraction returns."""
 
     upserts: list[Upsert] = []
@@ -100,7 +157,7 @@ class Summary(_Strict, ProseShape):
         return cls(summary=plain) if plain is not None else None
 
 
-class Duplicate(_Strict):
+class Duplicate(_Proposal):
     """Items that say the same. `keep` stays, with the merged `text` if its own would lose something."""
 
     keep: str
@@ -108,7 +165,7 @@ class Duplicate(_Strict):
     text: str | None = None
 
 
-class Contradiction(_Strict):
+class Contradiction(_Proposal):
     """Two items that cannot both be true."""
 
     older: str
@@ -116,14 +173,14 @@ class Contradiction(_Strict):
     reason: str = ""
 
 
-class Outdated(_Strict):
+class Outdated(_Proposal):
     """An item that is no longer true because time has passed."""
 
     id: str
     reason: str = ""
 
 
-class Consolidation(_Strict):
+class Consolidation(_Proposals):
     """What consolidation returns. All items are named by id."""
 
     duplicates: list[Duplicate] = []

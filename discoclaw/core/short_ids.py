@@ -26,3 +26,7 @@ class ShortIds:
     def meant(self, short: str) -> str | None:
         """The id that a short name stands for; None if it was never given."""
         return self._long.get(short.strip().strip("[]()").casefold())
+
+    def knows(self, long: str) -> bool:
+        """Whether an id has a short name."""
+        return long in self._short

@@ -27,8 +27,8 @@ HATCHING = "An interview about who you are to be:"
 
 # The prompts of the background loops.
 EXISTING = "Existing items:"
-OWN_MESSAGES = "Messages of this person:"
-OTHERS = "Said by others (context only):"
+TALK = "Talk:"
+NOW = "Current time:"
 PREVIOUS_SUMMARY = "Previous summary:"
 NEW_MESSAGES = "New messages:"
 MAXIMUM = "Maximum length:"

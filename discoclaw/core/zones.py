@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @lru_cache(maxsize=256)
 def zone_named(name: str) -> tzinfo | None:
-    """The zone that people mean: "Europe/Berlin", in any case, or only "berlin" if just one zone is called so.
+    """The zone that people mean: "Europe/Berlin" in any case, or "berlin" if just one zone is called so.
 
     None for anything else: short forms such as CST name several zones.
     """

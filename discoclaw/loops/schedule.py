@@ -398,7 +398,7 @@ class Loops:
             person.backlog.seen(await self._facts.seen_up_to(user_id))
             person.cursor_known = True
         self._let_go(person)
-        more = await self._facts.run(user_id, person.backlog, self._context(user_id, person))
+        more = await self._facts.run(user_id, person.backlog, self._context(person))
         self._learned(user_id)
         return more
 
@@ -408,15 +408,14 @@ class Loops:
         if track is not None:
             await self._summary.saw(session_key, track.backlog.taken[session_key])
 
-    def _context(self, user_id: str, track: Track) -> list[Said]:
-        """What others and the bot said in the conversations that the next batch is from.
+    def _context(self, track: Track) -> dict[str, list[Said]]:
+        """The recent talk of the conversations that the next batch is from.
 
-        Only in those: the bot's answers in a DM must not stand beside what was said in the open.
+        Only of those: the bot's answers in a DM must not stand beside what was said in the open.
         """
-        keys = {heard.session_key for heard in track.backlog.oldest(FACTS_CHARS)}
-        around: list[Said] = []
-        for key in sorted(keys):
+        found = {}
+        for key in {heard.session_key for heard in track.backlog.oldest(FACTS_CHARS)}:
             session = self._sessions.peek(key)
             if session is not None:
-                around += [one for one in session.recent if one.author_id != user_id and self._may_hear(one)]
-        return sorted(around, key=lambda said: int(said.id))[-40:]
+                found[key] = sorted(filter(self._may_hear, session.recent), key=lambda said: int(said.id))
+        return found

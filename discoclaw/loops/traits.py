@@ -7,28 +7,26 @@ refuses one, that is only logged.
 """
 
 import logging
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from discoclaw.core.bot_memory import BOT, HUMAN
-from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft import Draft
+from discoclaw.core.draft_patch import Shown
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.message import Said
+from discoclaw.core.own_words import holds_others
 from discoclaw.core.patch import Patch
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.soul.soul import learn
+from discoclaw.soul.soul import MOST_SHOWN, learn
 
 log = logging.getLogger(__name__)
 
 RULE = """\
 
-This person is the owner of the assistant they talk with. Only when they say how the assistant itself is to \
-be or to talk from now on, add to the JSON: "traits": [{"key": "<one or two words>", "text": "<the trait, in \
-a few words>"}]. A wish for one answer is no trait, and nothing about a person is."""
-
-_OTHERS = re.compile(r"^\s*(?:\(forwarded: |>)", re.MULTILINE)
-"""Where another person's words begin in a message: a forward, in `bot/wire`'s form, or a quotation."""
+This person owns the assistant. Only when they say how the assistant itself is to be or to talk from now on, \
+add "traits": [{"key": "<one or two words>", "text": "<the trait, in a few words>", "source": "m1", \
+"quote": "…"}]. A wish for one answer is no trait, and nothing about a person is."""
 
 
 class Traits:
@@ -40,18 +38,28 @@ class Traits:
 
     def welcome(self, user_id: str, own: Sequence[Said], context: Sequence[Said]) -> bool:
         """Whether a person's `own` lines may yield traits, with the lines of `context` in the prompt."""
-        alone = all(said.by_us for said in context) and not any(_OTHERS.search(said.text) for said in own)
-        return user_id in self._owners and alone
+        if user_id not in self._owners:
+            return False
+        theirs = [*own, *(said for said in context if not said.by_us)]
+        return all(said.author_id == user_id and not holds_others(said.text) for said in theirs)
 
     async def learn(
-        self, user_id: str, patch: Patch, origin: Origin, messages: Sequence[str], still: Callable[[], bool]
+        self, user_id: str, patch: Patch, shown: Shown, messages: Sequence[str], still: Callable[[], bool]
     ) -> None:
         """Adopt the traits of a patch. `still` checks at the last moment that the words count."""
         if not patch.traits:
             return
 
         def wish(draft: Draft) -> list[str]:
-            return learn(draft, patch.traits, origin) if still() else ["their words no longer count"]
+            if not still():
+                return ["their words no longer count"]
+            refused: list[str] = []
+            for trait in patch.traits[:MOST_SHOWN]:
+                try:
+                    refused += learn(draft, [trait], shown.basis(trait))
+                except Refused as refusal:
+                    refused.append(str(refusal))
+            return refused
 
         try:
             about: dict[str, Any] = {"by": "extraction", "messages": list(messages), HUMAN: user_id}

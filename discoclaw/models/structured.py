@@ -44,11 +44,15 @@ def _strictly(text: str, shape: type[Shape]) -> Shape:
         raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
     if not text.lstrip(" \t\r\n").startswith("{"):
         raise ModelBadOutput("the structured answer is not one JSON object")
+    flawed: list[str] = []
     try:
-        return shape.model_validate_json(text, strict=True)
+        answer = shape.model_validate_json(text, strict=True, context=flawed)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)[:_MAX_FAULTS]
         shown = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or 'answer'}: {fault['type']}" for fault in faults
         )
         raise ModelBadOutput(clip(f"the structured answer is not a {shape.__name__}: {shown}", 400)) from None
+    if flawed:
+        log.info("%s: dropped as flawed: %s", shape.__name__, clip("; ".join(flawed[:_MAX_FAULTS]), 400))
+    return answer

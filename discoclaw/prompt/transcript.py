@@ -3,8 +3,8 @@
     m1 Thu 2026-11-19 18:06 »[Anna]: I have the dentist tomorrow
     m2 Thu 2026-11-19 18:07 [Ben (guest)]: good luck
 
-`»` marks the lines of the person it is about. Whatever a message says stands behind its speaker or is indented,
-so that it cannot imitate a line. Pure.
+`»` marks the lines of the person it is about. Whatever a message says stands behind its speaker or is
+indented, so that it cannot imitate a line. Pure.
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from discoclaw.core.errors import ModelBadOutput, ModelError
 from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, TextDelta, UserTurn
 from discoclaw.core.ports import Shape
+from tests.citing import cited_json
 
 Words = str | ModelError | Callable[[ModelRequest], str]
 
@@ -61,7 +62,7 @@ class Scripted:
         if isinstance(said, ModelError):
             raise said
         try:
-            return shape.model_validate_json(said)
+            return shape.model_validate_json(cited_json(said, prompt))
         except ValueError as error:
             raise ModelBadOutput(str(error)) from error
 

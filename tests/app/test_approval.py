@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from discoclaw.bot.presses import GONE
-from discoclaw.core.item import item_id
+from discoclaw.core.draft_patch import MOST
 from discoclaw.core.pending import MOST_PENDING
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
@@ -239,10 +239,9 @@ class TestTheButtons:
         async with start(model) as world:
             await talk(world, model, learned(TEA, "User likes cake."))
             await says(world, "approve on")
-            tea, cake = item_id("fact", TEA), item_id("fact", "User likes cake.")
             patch = {
-                "upserts": [{"id": tea, "kind": "fact", "text": "User likes green tea."}],
-                "deprecations": [{"id": cake, "reason": "no more"}],
+                "upserts": [{"id": TEA, "kind": "fact", "text": "User likes green tea."}],
+                "deprecations": [{"id": "User likes cake.", "reason": "no more"}],
             }
             question = await talk(world, model, json.dumps(patch))
             assert question.content.splitlines() == [
@@ -352,10 +351,12 @@ class TestTheMenus:
         async with start(model, asks_first=True, prompt_budget=100_000) as world:
             texts = [f"Fact {number}: {'x' * 900}." for number in range(1000)]
             question = await talk(world, model, learned(*texts))
-            assert question.content.splitlines()[-1] == f"-# +{MOST_PENDING - 6} more"
-            assert labels(question) == ["Choose"]
+            assert labels(question) == ["Yes", "No", "Choose"]
+            assert len(await waiting(world)) == MOST
+            for first in range(MOST, MOST_PENDING + 30, MOST):
+                await talk(world, model, learned(*texts[first : first + MOST]))
             assert len(await waiting(world)) == MOST_PENDING
-            own = (await world.ann.click(question, label="Choose")).followups[0]
+            own = await whispered(world, "memory pending")
             assert len(own.content) <= 2000
             assert [len(part["options"]) for part in parts(own)] == [25, 25]
             assert "(and 25 more, which come when these are answered)" in own.content
@@ -367,8 +368,8 @@ class TestTheMenus:
     async def test_of_two_hundred_learned_one_after_another_show_the_newest(self, start: Start) -> None:
         model = Scripted()
         async with start(model, asks_first=True) as world:
-            for first in range(0, 200, 40):
-                await talk(world, model, learned(*(f"Fact {n}." for n in range(first, first + 40))))
+            for first in range(0, 200, MOST):
+                await talk(world, model, learned(*(f"Fact {n}." for n in range(first, first + MOST))))
             assert await waiting(world) == [f"Fact {n}." for n in range(150, 200)]
             own = await whispered(world, "memory pending")
             assert own.content.splitlines()[1] == "1. remember “Fact 150.”"

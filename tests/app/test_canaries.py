@@ -13,7 +13,6 @@ from pydantic import SecretStr
 from discoclaw.app.finding import Finding
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.errors import ModelBadOutput
-from discoclaw.core.item import item_id
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -33,6 +32,7 @@ from discoclaw.nostr.schemas import DELETE, Codec
 from discoclaw.session.meaning import Meaning
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.citing import cited, own_of
 from tests.memory.leftovers import traces
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.servers.nostr_relay import LyingRelay
@@ -88,12 +88,12 @@ class Repeating(Scripted):
             spoke = {"summary": f"Ann keeps a {WORD}. They like tea.", "themes": [f"{WORD} care"]}
             answer = spoke if holds(prompt) else {"summary": "They like tea."}
         elif "upserts" in shape.model_fields:
-            theirs = prompt.rpartition("Messages of this person")[2]
-            dog = {"id": item_id("fact", ITEM), "kind": "fact", "text": "User keeps a dog."}
+            theirs = "\n".join(own_of(prompt).values())
+            dog = {"id": ITEM, "kind": "fact", "text": "User keeps a dog."}
             upserts = [{"kind": "fact", "text": ITEM}] if holds(theirs) else []
             answer = {"upserts": [dog] if "it is a dog" in theirs else upserts}
         try:
-            return shape.model_validate_json(json.dumps(answer))
+            return shape.model_validate_json(json.dumps(cited(answer, prompt)))
         except ValueError as error:
             raise ModelBadOutput(str(error)) from error
 

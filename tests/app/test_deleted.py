@@ -15,9 +15,10 @@ from discoclaw.core.subject import user_subject
 from discoclaw.models.offline.model import OfflineModel
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.citing import own_of
 from tests.session.scene import ScriptedModel, calls
 
-_LIKES = re.compile(r"^\(discord:(\d+)/(\d+)\) I like (.+?)\.?$", re.MULTILINE)
+_LIKES = re.compile(r"^I like (.+?)\.?$", re.MULTILINE)
 
 
 class Repeating(OfflineModel):
@@ -42,9 +43,11 @@ class Repeating(OfflineModel):
             {
                 "kind": "preference",
                 "text": f"User likes {what}.",
-                "source": {"type": "discord", "channelId": channel, "messageId": message},
+                "source": line,
+                "quote": f"I like {what}",
             }
-            for channel, message, what in _LIKES.findall(prompt)
+            for line, text in own_of(prompt).items()
+            for what in _LIKES.findall(text)
         ]
         return shape.model_validate({"upserts": said})
 
@@ -305,7 +308,9 @@ class TestAConflict:
             subject = user_subject(str(world.ann.id))
             (item,) = (await world.memory.view(subject)).active()
             model.facts = [
-                json.dumps({"upserts": [{"id": item.id, "kind": item.kind, "text": "User prefers spaces."}]})
+                json.dumps(
+                    {"upserts": [{"id": item.text, "kind": item.kind, "text": "User prefers spaces."}]}
+                )
             ]
             said = await world.ann.send(world.general, "I prefer spaces.")
             await world.settle()

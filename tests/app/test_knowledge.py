@@ -286,6 +286,6 @@ class TestInThePrompt:
             )
             await world.ann.send_dm(pasted)
             await world.settle()
-            asked = [one for one in model.structured_prompts if titles.OWN_MESSAGES in one]
+            asked = [one for one in model.structured_prompts if titles.TALK in one]
             assert "I have a cat" in asked[0]
             assert "lion" not in "".join(asked)

@@ -88,8 +88,8 @@ class TestWhatIsLearned:
     async def test_has_its_links_both_ways(self, start: Start) -> None:
         model = Scripted()
         notes = [
-            {"kind": "fact", "text": "User has a vet called Moe.", "key": "vet"},
-            {"kind": "fact", "text": "User has a cat called Miso.", "key": "pet", "links": ["vet"]},
+            {"kind": "fact", "text": "User has a vet called Moe.", "key": "vet:name"},
+            {"kind": "fact", "text": "User has a cat called Miso.", "key": "pet:name", "links": ["vet:name"]},
         ]
         model.facts = [json.dumps({"upserts": notes})]
         async with start(model, **QUIET) as world:
@@ -97,6 +97,6 @@ class TestWhatIsLearned:
             await world.settle()
             items = (await world.memory.view(f"user-{world.ann.id}")).active()
             found = {str(item.facets.key): item for item in items}
-            assert set(found) == {"vet", "pet"}
-            assert found["pet"].facets.links == {found["vet"].id}
-            assert found["vet"].facets.links == {found["pet"].id}
+            assert set(found) == {"vet:name", "pet:name"}
+            assert found["pet:name"].facets.links == {found["vet:name"].id}
+            assert found["vet:name"].facets.links == {found["pet:name"].id}

@@ -207,7 +207,7 @@ class TestLearningFromTalk:
             await says(world, "remember I use tabs")
             await world.env.advance_time(60)
             new = {"kind": "fact", "text": "User has a cat."}
-            spaces = {"kind": "fact", "text": "User uses spaces.", "id": item_id("fact", "I use tabs")}
+            spaces = {"kind": "fact", "text": "User uses spaces.", "id": "I use tabs"}
             model.facts.append(json.dumps({"upserts": [new, spaces]}))
             await world.ann.send(world.general, "my cat sits on the keyboard, so I use spaces")
             await world.settle()

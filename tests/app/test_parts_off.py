@@ -157,7 +157,7 @@ class TestEachPartOff:
         model = scripted()
         async with start(model, **switch.settings) as world:
             await talk(world)
-            assert any(titles.OWN_MESSAGES in prompt for prompt in model.structured_prompts) is switch.learns
+            assert any(titles.TALK in prompt for prompt in model.structured_prompts) is switch.learns
             assert any(titles.NEW_MESSAGES in prompt for prompt in model.structured_prompts) is switch.sums_up
 
     @pytest.mark.parametrize("switch", of())

@@ -26,9 +26,7 @@ async def says(world: World, person: Any, text: str) -> str:
 
 def against(*pairs: tuple[str, str]) -> str:
     """What an extraction returns that says something else about items than what they say."""
-    return json.dumps(
-        {"upserts": [{"id": item_id("fact", old), "kind": "fact", "text": new} for old, new in pairs]}
-    )
+    return json.dumps({"upserts": [{"id": old, "kind": "fact", "text": new} for old, new in pairs]})
 
 
 @asynccontextmanager
@@ -239,7 +237,7 @@ class TestTheButtons:
         model = Scripted()
         async with start(model) as world:
             await says(world, world.ann, f"remember {TABS}")
-            gone = {"id": item_id("fact", TABS), "matchText": None, "reason": "no more tabs"}
+            gone = {"id": TABS, "matchText": None, "reason": "no more tabs"}
             model.facts = [json.dumps({"deprecations": [gone]})]
             await world.env.advance_time(60)
             await world.ann.send(world.general, "no more tabs")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core import titles
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.citing import own_of
 
 HOOK = 777_000_000_000_000_001
 
@@ -37,7 +37,7 @@ class TestAWebhook:
             await world.ann.send(world.general, "what did I miss?")
             await world.settle()
             assert "(guest)]: I live in Vladivostok" in model.prompt
-            own = [prompt.partition(titles.OWN_MESSAGES)[2] for prompt in model.structured_prompts]
+            own = ["\n".join(own_of(prompt).values()) for prompt in model.structured_prompts]
             assert not any("Vladivostok" in text for text in own)
             assert not any(
                 "Vladivostok" in path.read_text(errors="replace")

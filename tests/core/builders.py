@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from discoclaw.core import merge as core
 from discoclaw.core.draft import RESOLUTIONS, Draft, Origin
+from discoclaw.core.draft_patch import Shown, ShownLine
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Source, item_from_json, new_item
 from discoclaw.core.merge import MergeContext, MergeResult
+from discoclaw.core.patch import Deprecation, Upsert
+from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.view import EMPTY, Conflict, View
 
 MINUTE = 60_000
@@ -337,3 +340,25 @@ def told(view: View) -> dict[str, Any]:
 def question(conflict: Conflict) -> tuple[str, str, str, str, str]:
     """A conflict without the event that noted it."""
     return conflict.item_id, conflict.text, conflict.reason, conflict.sensitivity, conflict.other_id
+
+
+WORDS = "what they have said"
+"""The words of every line that `shown` shows."""
+
+
+def shown(*origins: Origin, items: Iterable[str] = ()) -> Shown:
+    """What a model was shown: a line m1, m2, … for each origin, and items i1, i2, … with these ids."""
+    own = {f"message {number}": ShownLine(origin, (WORDS,)) for number, origin in enumerate(origins)}
+    return Shown(own, ShortIds("m", own), ShortIds("i", items))
+
+
+def proposed(
+    text: str, *, kind: Any = "fact", source: str = "m1", quote: str = WORDS, **given: Any
+) -> Upsert:
+    """An upsert as a model proposes it, resting on one of the lines that `shown` shows."""
+    return Upsert(kind=kind, text=text, source=source, quote=quote, **given)
+
+
+def outdated(**given: Any) -> Deprecation:
+    """A deprecation as a model proposes it."""
+    return Deprecation(**{"source": "m1", "quote": WORDS, **given})

@@ -460,12 +460,9 @@ class TestTheShape:
     @pytest.mark.parametrize(
         "value",
         [
-            {"extra": 1},
-            {"duplicates": None},
             {"duplicates": [{"keep": "a"}]},
             {"duplicates": [{"keep": "a", "drop": "b"}]},
             {"duplicates": [{"keep": 1, "drop": []}]},
-            {"duplicates": [{"keep": "a", "drop": [], "tags": []}]},
             {"contradictions": [{"older": "a"}]},
             {"contradictions": [["a", "b"]]},
             {"outdated": ["a"]},
@@ -473,7 +470,15 @@ class TestTheShape:
         ],
         ids=str,
     )
-    def test_anything_else_is_refused_as_a_whole(self, value: dict[str, Any]) -> None:
+    def test_a_flawed_proposal_costs_itself_and_no_other(self, value: dict[str, Any]) -> None:
+        sound = {"duplicates": {"keep": "a", "drop": ["b"]}, "contradictions": {"older": "a", "newer": "b"}}
+        ((name, flawed),) = value.items()
+        one = sound.get(name, {"id": "a"})
+        given = json.dumps({name: [*flawed, one]})
+        assert checked(given, Consolidation) == checked(json.dumps({name: [one]}), Consolidation)
+
+    @pytest.mark.parametrize("value", [{"extra": 1}, {"duplicates": {}}, {"outdated": "a"}], ids=str)
+    def test_an_object_that_is_something_else_is_refused(self, value: dict[str, Any]) -> None:
         with pytest.raises(ModelBadOutput):
             checked(json.dumps(value), Consolidation)
 

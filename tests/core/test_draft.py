@@ -11,9 +11,20 @@ from discoclaw.core.draft import Draft, find
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Sensitivity, Source, item_id
-from discoclaw.core.patch import Deprecation, Patch, SourceRef, Upsert
+from discoclaw.core.patch import Patch
 from discoclaw.core.view import EMPTY
-from tests.core.builders import DAY, FEW, NOW, PUBLIC_MESSAGE, Diary, inferred, stated
+from tests.core.builders import (
+    DAY,
+    FEW,
+    NOW,
+    PUBLIC_MESSAGE,
+    Diary,
+    inferred,
+    outdated,
+    proposed,
+    shown,
+    stated,
+)
 from tests.core.test_view import HISTORIES, live
 
 
@@ -161,15 +172,16 @@ class TestDeprecation:
         kept = diary.remember("likes green tea", origin=inferred())
         gone = diary.remember("likes green teas", origin=inferred())
         draft = diary.draft()
-        apply_patch(draft, Patch(deprecations=[Deprecation(id=gone.id)]), {}, inferred())
+        apply_patch(draft, Patch(deprecations=[outdated(id="i1")]), shown(inferred(), items=[gone.id]))
         diary.keep(draft)
         assert [held.id for held in diary.view.active()] == [kept.id]
 
     def test_by_text_it_touches_what_the_sixty_percent_rule_names(self, diary: Diary) -> None:
-        for text in ("likes tea", "likes teas", "likes tea with a lot of milk and some sugar"):
-            diary.remember(text, origin=inferred())
+        texts = ("likes tea", "likes teas", "likes tea with a lot of milk and some sugar")
+        ids = [diary.remember(text, origin=inferred()).id for text in texts]
         draft = diary.draft()
-        apply_patch(draft, Patch(deprecations=[Deprecation(matchText="LIKES  tea")]), {}, inferred())
+        patch = Patch(deprecations=[outdated(matchText="LIKES  tea")])
+        apply_patch(draft, patch, shown(inferred(), items=ids))
         diary.keep(draft)
         assert diary.texts() == ["likes tea with a lot of milk and some sugar"]
 
@@ -177,18 +189,20 @@ class TestDeprecation:
         held = diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
         apply_patch(
-            draft, Patch(deprecations=[Deprecation(id=held.id, reason="now drinks coffee")]), {}, inferred()
+            draft,
+            Patch(deprecations=[outdated(id="i1", reason="now drinks coffee")]),
+            shown(inferred(), items=[held.id]),
         )
         assert draft.events[0].evidence == "now drinks coffee"
 
     def test_naming_nothing_that_is_there_is_noted(self, diary: Diary) -> None:
-        diary.remember("likes tea", origin=inferred())
+        held = diary.remember("likes tea", origin=inferred())
         draft = diary.draft()
-        wishes = [Deprecation(id="durable-ffffffff"), Deprecation(matchText="tea"), Deprecation()]
-        refused = apply_patch(draft, Patch(deprecations=wishes), {}, inferred())
+        wishes = [outdated(id="i7"), outdated(id=held.id), outdated(matchText="tea"), outdated()]
+        refused = apply_patch(draft, Patch(deprecations=wishes), shown(inferred(), items=[held.id]))
         assert draft.commit("nothing") is None
-        assert len(refused) == 3
-        assert "durable-ffffffff" in refused[0]
+        assert len(refused) == 4
+        assert refused[0] == "there is no item 'i7'"
 
     def test_a_person_names_an_item_by_id_by_its_digits_or_by_its_words(self, diary: Diary) -> None:
         held = diary.remember("likes tea")
@@ -260,12 +274,12 @@ class TestAPatchIsTakenItemByItem:
     def test_one_bad_upsert_is_noted_and_the_others_are_kept(self, diary: Diary) -> None:
         draft = diary.draft()
         upserts = [
-            Upsert(kind="fact", text="likes tea"),
-            Upsert(kind="fact", text="  "),
-            Upsert(kind="fact", text="x" * 1001),
-            Upsert(kind="tool", text="uses vim", tags=["Editor"]),
+            proposed("likes tea"),
+            proposed("  "),
+            proposed("x" * 1001),
+            proposed("uses vim", kind="tool", tags=["Editor"]),
         ]
-        refused = apply_patch(draft, Patch(upserts=upserts), {}, inferred())
+        refused = apply_patch(draft, Patch(upserts=upserts), shown(inferred()))
         diary.keep(draft)
         assert diary.texts() == ["likes tea", "uses vim"]
         assert len(refused) == 2
@@ -274,9 +288,10 @@ class TestAPatchIsTakenItemByItem:
         held = diary.remember("lives in Oslo", origin=inferred())
         draft = diary.draft()
         patch = Patch(
-            upserts=[Upsert(kind="fact", text="lives in Rome")], deprecations=[Deprecation(id=held.id)]
+            upserts=[proposed("lives in Rome")],
+            deprecations=[outdated(id="i1")],
         )
-        apply_patch(draft, patch, {}, inferred())
+        apply_patch(draft, patch, shown(inferred(), items=[held.id]))
         commit = diary.keep(draft)
         assert commit is not None
         assert [event.event_type for event in commit.events] == ["add", "modify"]
@@ -286,15 +301,15 @@ class TestAPatchIsTakenItemByItem:
         there = inferred(source=Source("discord", "7", "8"), private=True)
         draft = diary.draft()
         upserts = [
-            Upsert(kind="fact", text="one", source=SourceRef(channelId="7", messageId="8")),
-            Upsert(kind="fact", text="two", source=SourceRef(channelId="9", messageId="9")),
-            Upsert(kind="fact", text="three"),
+            proposed("one", source="m2"),
+            proposed("two", source="m3"),
+            proposed("three", source="m1"),
         ]
-        apply_patch(draft, Patch(upserts=upserts), {("7", "8"): there}, inferred())
-        one, two, three = draft.items.values()
+        refused = apply_patch(draft, Patch(upserts=upserts), shown(inferred(), there))
+        one, three = draft.items.values()
         assert (str(one.source), one.facets.sensitivity) == ("discord:7/8", "private")
-        assert (str(two.source), two.facets.sensitivity) == ("discord:123/456", "normal")
         assert (str(three.source), three.facets.author) == ("discord:123/456", "inferred")
+        assert refused == ["'m3' is no line of the person's"]
 
     @pytest.mark.parametrize("reason", ["half of \ud83d", "\x00", "x" * 5000])
     def test_no_reason_a_model_gives_breaks_the_ledger(self, diary: Diary, reason: str) -> None:
@@ -302,9 +317,8 @@ class TestAPatchIsTakenItemByItem:
         draft = diary.draft()
         apply_patch(
             draft,
-            Patch(deprecations=[Deprecation.model_construct(id=held.id, reason=reason)]),
-            {},
-            inferred(),
+            Patch(deprecations=[outdated(id="i1").model_copy(update={"reason": reason})]),
+            shown(inferred(), items=[held.id]),
         )
         diary.keep(draft)
         assert diary.texts() == []
@@ -455,9 +469,8 @@ class TestTheForgottenStaysForgotten:
         draft = diary.draft()
         apply_patch(
             draft,
-            Patch(upserts=[Upsert(kind="fact", text="likes tea")]),
-            {},
-            inferred(said_at=held.updated_at),
+            Patch(upserts=[proposed("likes tea")]),
+            shown(inferred(said_at=held.updated_at)),
         )
         assert draft.commit("nothing") is None
         assert dict(draft.items) == {}

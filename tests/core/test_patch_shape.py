@@ -1,4 +1,4 @@
-"""What a small model proposes has one exact shape; anything else is refused as a whole."""
+"""What a small model proposes: an answer of another shape is refused, a flawed proposal is left out."""
 
 import json
 from typing import Any
@@ -7,41 +7,46 @@ import pytest
 from pydantic import ValidationError
 
 from discoclaw.core.item import KINDS
-from discoclaw.core.patch import Deprecation, Patch, SourceRef, Summary, Upsert
+from discoclaw.core.patch import Deprecation, Patch, Summary, Upsert
 
 WHOLE: dict[str, Any] = {
     "upserts": [
         {
-            "id": "durable-4b684150",
+            "id": "i1",
             "kind": "fact",
             "text": "likes tea",
             "tags": ["drink"],
-            "source": {"type": "discord", "channelId": "1", "messageId": "2"},
+            "source": "m2",
+            "quote": "I like tea",
             "sensitivity": "private",
         }
     ],
-    "deprecations": [{"id": "durable-1ea36112", "reason": "moved"}, {"matchText": "lives in Oslo"}],
+    "deprecations": [
+        {"id": "i2", "reason": "moved", "source": "m3", "quote": "I have moved"},
+        {"matchText": "lives in Oslo", "source": "m3", "quote": "I have moved"},
+    ],
 }
 
 
 def upsert(**fields: Any) -> dict[str, Any]:
-    return {"upserts": [{"kind": "fact", "text": "x", **fields}]}
+    return {"upserts": [{"kind": "fact", "text": "x", "source": "m1", "quote": "x y z", **fields}]}
 
 
 class TestTheShape:
     def test_everything_that_is_documented_is_taken(self) -> None:
         patch = Patch.model_validate_json(json.dumps(WHOLE))
         assert patch.upserts[0] == Upsert(
-            id="durable-4b684150",
+            id="i1",
             kind="fact",
             text="likes tea",
             tags=["drink"],
-            source=SourceRef(channelId="1", messageId="2"),
+            source="m2",
+            quote="I like tea",
             sensitivity="private",
         )
         assert patch.deprecations == [
-            Deprecation(id="durable-1ea36112", reason="moved"),
-            Deprecation(matchText="lives in Oslo"),
+            Deprecation(id="i2", reason="moved", source="m3", quote="I have moved"),
+            Deprecation(matchText="lives in Oslo", source="m3", quote="I have moved"),
         ]
 
     @pytest.mark.parametrize("text", ["{}", '{"upserts": []}', '{"upserts": [], "deprecations": []}'])
@@ -71,11 +76,17 @@ class TestTheShape:
             Patch.model_validate_json(text)
 
     @pytest.mark.parametrize(
+        "value", [{"extra": 1}, {"upserts": {}}, {"upserts": "x"}, {"memories": []}], ids=str
+    )
+    def test_an_object_that_is_something_else_is_refused(self, value: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            Patch.model_validate_json(json.dumps(value))
+        with pytest.raises(ValidationError):
+            Patch.model_validate(value)
+
+    @pytest.mark.parametrize(
         "value",
         [
-            {"extra": 1},
-            {"upserts": {}},
-            {"upserts": None},
             {"upserts": ["likes tea"]},
             {"upserts": [{"kind": "fact"}]},
             {"upserts": [{"text": "x"}]},
@@ -87,30 +98,68 @@ class TestTheShape:
             upsert(id=5),
             upsert(tags="drink"),
             upsert(tags=[1]),
-            upsert(tags=None),
-            upsert(source="manual"),
-            upsert(source={"type": "discord", "channelId": 1, "messageId": 2}),
-            upsert(source={"type": "summary"}),
-            upsert(source={"type": "discord", "guildId": "1"}),
-            upsert(sensitivity="confidential"),
-            upsert(sensitivity="public"),
-            upsert(author="stated"),
-            upsert(confidence=1),
-            {"deprecations": [{"id": "x", "because": "y"}]},
-            {"deprecations": [{"id": 5}]},
-            {"deprecations": ["durable-4b684150"]},
+            upsert(source=None),
+            upsert(source={"type": "discord", "channelId": "1", "messageId": "2"}),
+            upsert(quote=None),
+            upsert(quote=7),
+            upsert(key=7),
+            upsert(links="a"),
+            upsert(links=[7]),
+            upsert(category="forever"),
         ],
         ids=str,
     )
-    def test_an_unknown_field_or_a_wrong_type_is_refused(self, value: dict[str, Any]) -> None:
-        with pytest.raises(ValidationError):
-            Patch.model_validate_json(json.dumps(value))
-        with pytest.raises(ValidationError):
-            Patch.model_validate(value)
+    def test_a_flawed_proposal_costs_itself_and_no_other(self, value: dict[str, Any]) -> None:
+        sound = WHOLE["upserts"][0]
+        flawed: list[str] = []
+        text = json.dumps({"upserts": [*value["upserts"], sound, *value["upserts"]]})
+        patch = Patch.model_validate_json(text, strict=True, context=flawed)
+        assert patch.upserts == [Upsert.model_validate(sound)]
+        assert [fault.split(":")[0] for fault in flawed] == ["upserts 0", "upserts 2"]
 
-    def test_one_wrong_upsert_refuses_the_patch_as_a_whole(self) -> None:
-        with pytest.raises(ValidationError):
-            Patch.model_validate({"upserts": [*WHOLE["upserts"], {"kind": "note", "text": "x"}]})
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"id": 5},
+            {"id": "i1", "source": "m1"},
+            {"id": "i1", "quote": "x y z"},
+            "durable-4b684150",
+            None,
+            7,
+            [],
+        ],
+        ids=str,
+    )
+    def test_so_does_a_flawed_deprecation(self, value: object) -> None:
+        sound = WHOLE["deprecations"]
+        patch = Patch.model_validate_json(json.dumps({"deprecations": [value, *sound]}), strict=True)
+        assert patch.deprecations == [Deprecation.model_validate(one) for one in sound]
+
+    def test_the_faults_name_fields_and_never_values(self) -> None:
+        flawed: list[str] = []
+        Patch.model_validate(upsert(kind="hates Ben", tags=[1]), context=flawed)
+        assert flawed == ["upserts 0: kind literal_error, tags.0 string_type"]
+
+    @pytest.mark.parametrize("name", ["tags", "links"])
+    def test_none_for_a_list_is_an_empty_one(self, name: str) -> None:
+        assert getattr(Patch.model_validate(upsert(**{name: None})).upserts[0], name) == []
+
+    def test_fields_that_nobody_asked_for_change_nothing(self) -> None:
+        patch = Patch.model_validate({**upsert(author="stated", confidence=1), "notes": "done"})
+        assert patch == Patch.model_validate(upsert())
+
+    @pytest.mark.parametrize(
+        ("said", "meant"),
+        [
+            ("Private", "private"),
+            ("confidential", "private"),
+            ("high", "private"),
+            (" NORMAL ", "normal"),
+            (None, "normal"),
+        ],
+    )
+    def test_any_other_word_for_a_secret_is_taken_for_private(self, said: str | None, meant: str) -> None:
+        assert Patch.model_validate(upsert(sensitivity=said)).upserts[0].sensitivity == meant
 
     def test_a_patch_can_not_be_changed_after_it_was_checked(self) -> None:
         with pytest.raises(ValidationError, match="frozen"):

@@ -13,6 +13,7 @@ from discoclaw.core.message import Said
 from discoclaw.core.patch import Patch
 from discoclaw.core.taken_back import Withdrawal, terms_of
 from discoclaw.core.view import EMPTY, View, fold
+from tests.core.builders import proposed, shown
 
 STATED = Origin("stated")
 
@@ -186,18 +187,7 @@ class TestTheMessagesAnItemRestsOn:
         for message in (8, 8, 9):
             draft = ann.draft()
             origin = talk(message, ann.now, "black coffee is what I drink")
-            patch = Patch.model_validate(
-                {
-                    "upserts": [
-                        {
-                            "kind": "fact",
-                            "text": "User drinks coffee black.",
-                            "source": {"type": "discord", "channelId": "9", "messageId": str(message)},
-                        }
-                    ]
-                }
-            )
-            apply_patch(draft, patch, {("9", str(message)): origin}, talk(99))
+            apply_patch(draft, Patch(upserts=[proposed("User drinks coffee black.")]), shown(origin))
             ann.keep(draft)
         item = ann.item("User drinks coffee black.")
         assert ann.view.sources[item.id] == ("discord:9/7", "discord:9/8", "discord:9/9")

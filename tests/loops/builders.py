@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from discoclaw.core.message import Place, Said
-from discoclaw.core.patch import Deprecation, Patch, SourceRef, Upsert
+from discoclaw.core.patch import Deprecation, Patch, Upsert
 from discoclaw.loops.schedule import Loops
 from tests.session.scene import ANN, GENERAL, House
 
@@ -21,14 +21,15 @@ async def catch_up(home: House, messages: list[Said], place: Place = GENERAL, *,
     await home.loops.catch_up(messages, place, place.session_key(ANN.id), window=window)
 
 
-def upsert(text: str, *, kind: str = "preference", source: tuple[str, str] | None = None, **given) -> Patch:
-    """A patch that proposes one item, resting on the message `source` = (channel id, message id)."""
-    ref = SourceRef(channelId=source[0], messageId=source[1]) if source is not None else None
-    return Patch(upserts=[Upsert(kind=kind, text=text, source=ref, **given)])
+def upsert(text: str, *, kind: str = "preference", source: str = "", quote: str = "", **given) -> Patch:
+    """A patch that proposes one item. What it lacks to cite is filled in by the scripted model (`citing`)."""
+    return Patch(upserts=[Upsert(kind=kind, text=text, source=source, quote=quote, **given)])
 
 
 def deprecation(*, id: str | None = None, text: str | None = None) -> Patch:
-    return Patch(deprecations=[Deprecation(id=id, matchText=text, reason="no longer so")])
+    return Patch(
+        deprecations=[Deprecation(id=id, matchText=text, reason="no longer so", source="", quote="")]
+    )
 
 
 def count_of(prompts: list[str], words: str) -> int:

@@ -3,12 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from discoclaw.core.event import encode_line
 from discoclaw.core.message import Me, Place, Said
-from discoclaw.core.patch import Patch, SourceRef, Summary, Upsert
+from discoclaw.core.patch import Patch, Summary, Upsert
 from discoclaw.core.subject import dm_of, user_of
-from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.facts import FactsLoop, FactsRules
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.memory.conversations.responses import Responses
@@ -48,7 +49,8 @@ class Shelves:
         return SummaryLoop(model, self.rolling, self.cursors, me=lambda: ME, max_chars=2000, consent=consent)
 
     def facts_loop(self, model: ScriptedModel) -> FactsLoop:
-        return FactsLoop(model, self.memory, self.cursors, dm_privacy="balanced")
+        about: Any = {"rules": FactsRules(), "me": lambda: Me("9", "Claw"), "clock": self.clock}
+        return FactsLoop(model, self.memory, self.cursors, **about)
 
 
 def shelves(data: Path, clock: Clock | None = None, *, store: Store = "files") -> Shelves:
@@ -77,8 +79,7 @@ def backlog(place: Place, *messages: Said) -> Backlog:
 
 
 def upsert(text: str, place: Place, message: Said) -> Patch:
-    ref = SourceRef(channelId=place.channel_id, messageId=message.id)
-    return Patch(upserts=[Upsert(kind="fact", text=text, source=ref)])
+    return Patch(upserts=[Upsert(kind="fact", text=text, source="m1", quote=message.text)])
 
 
 async def fill(house: Shelves) -> None:
@@ -110,7 +111,7 @@ async def _talk(house: Shelves, subject: str, word: str) -> None:
     for place in (DM, GENERAL):
         message = said(1 + 2 * (place is DM) + (subject == BOB), subject, f"{word} is good")
         model.patches.append(upsert(f"User said {word} in {place.kind}", place, message))
-        await house.facts_loop(model).run(message.author_id, backlog(place, message), [])
+        await house.facts_loop(model).run(message.author_id, backlog(place, message), {})
         waiting = backlog(place, message)
         model.summaries.append(lambda prompt: Summary(summary=f"They said: {prompt[-400:]}"))
         await house.summary_loop(model).run(place.session_key(message.author_id), waiting)

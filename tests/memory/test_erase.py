@@ -328,7 +328,7 @@ class TestNothingComesBack:
         model.gate = asyncio.Event()
         message = said(1, ANN, CANARY, sent_at=NOW + 60_000)  # by the chat's clock, which is ahead
         model.patches.append(upsert(CANARY, GENERAL, message))
-        run = asyncio.create_task(house.facts_loop(model).run(ANN_ID, backlog(GENERAL, message), []))
+        run = asyncio.create_task(house.facts_loop(model).run(ANN_ID, backlog(GENERAL, message), {}))
         await until(lambda: model.at_once == 1)
         await house.memory.erase(ANN)
         model.gate.set()
@@ -343,7 +343,7 @@ class TestNothingComesBack:
         waiting = backlog(GENERAL, *old, new)
         model.patches.append(upsert("User likes cake", GENERAL, new))
         loop = house.facts_loop(model)
-        while await loop.run(ANN_ID, waiting, old):
+        while await loop.run(ANN_ID, waiting, {GENERAL_KEY: old}):
             pass
         (prompt,) = model.extractions
         assert CANARY not in prompt

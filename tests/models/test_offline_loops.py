@@ -8,15 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from discoclaw.core import titles
 from discoclaw.core.errors import ModelBadOutput
+from discoclaw.core.own_words import is_quoted, own_words
 from discoclaw.models.offline.model import OfflineModel
-
-
-class MessageSource(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    type: Literal["discord"]
-    channelId: str  # noqa: N815 - the schema's name
-    messageId: str  # noqa: N815 - the schema's name
 
 
 class Upsert(BaseModel):
@@ -26,7 +19,8 @@ class Upsert(BaseModel):
     kind: str
     text: str
     tags: list[str] = Field(default_factory=list)
-    source: MessageSource | None = None
+    source: str
+    quote: str
     sensitivity: Literal["normal", "private"] = "normal"
 
 
@@ -36,6 +30,8 @@ class Deprecation(BaseModel):
     id: str | None = None
     matchText: str | None = None  # noqa: N815 - the schema's name
     reason: str
+    source: str
+    quote: str
 
 
 class Extraction(BaseModel):
@@ -55,9 +51,9 @@ class ChannelSummary(Summary):
 
 
 async def extracted(*messages: str, existing: tuple[str, ...] = ()) -> Extraction:
-    lines = [f"(discord:10/{20 + number}) {text}" for number, text in enumerate(messages)]
+    lines = [f"m{20 + number} Mon 2026-02-02 10:00 »[Ann]: {text}" for number, text in enumerate(messages)]
     prompt = titles.SEPARATOR.join(
-        ("\n".join([titles.EXISTING, *existing]), "\n".join([titles.OWN_MESSAGES, *lines]))
+        ("\n".join([titles.EXISTING, *existing]), "\n".join([titles.TALK, *lines]))
     )
     return await OfflineModel().structured(system="You extract.", prompt=prompt, shape=Extraction)
 
@@ -87,7 +83,8 @@ class TestExtraction:
     async def test_a_simple_statement_becomes_an_item(self, message: str, kind: str, text: str) -> None:
         [item] = (await extracted(message)).upserts
         assert (item.kind, item.text, item.id) == (kind, text, None)
-        assert item.source == MessageSource(type="discord", channelId="10", messageId="20")
+        assert item.source == "m20"
+        assert is_quoted(item.quote, own_words(message))
 
     async def test_several_statements_of_one_message_are_all_found(self) -> None:
         found = await extracted("I live in Bern and I use git.\n  Also, I like tea", "my cat is Tom")
@@ -118,7 +115,7 @@ class TestExtraction:
         assert await extracted(message) == Extraction(upserts=[], deprecations=[])
 
     async def test_what_is_known_already_is_not_said_again(self) -> None:
-        existing = ("- durable-00000001 [preference] User prefers tabs over spaces",)
+        existing = ("i1 [preference] User prefers tabs over spaces",)
         assert (await extracted("I prefer tabs over spaces.", existing=existing)).upserts == []
 
     @pytest.mark.parametrize(
@@ -139,14 +136,14 @@ class TestExtraction:
         self, old: str, message: str, new: str
     ) -> None:
         existing = (
-            f"- durable-00000001 {old}",
-            "- durable-00000002 [preference] User prefers tea over juice",
+            f"i1 {old}",
+            "i2 [preference] User prefers tea over juice",
         )
         [item] = (await extracted(message, existing=existing)).upserts
-        assert item.id == "durable-00000001" and new in item.text
+        assert item.id == "i1" and new in item.text
 
     async def test_another_subject_is_another_item(self) -> None:
-        existing = ("- durable-00000001 [preference] User prefers dark mode",)
+        existing = ("i1 [preference] User prefers dark mode",)
         [item] = (await extracted("I prefer vim mode", existing=existing)).upserts
         assert item.id is None
 
@@ -164,16 +161,16 @@ class TestExtraction:
         ],
     )
     async def test_what_is_no_longer_so_is_deprecated(self, message: str) -> None:
-        existing = ("- durable-00000001 [tool] User uses vim.", "- durable-00000002 [tool] User uses git.")
+        existing = ("i1 [tool] User uses vim.", "i2 [tool] User uses git.")
         [gone] = (await extracted(message, existing=existing)).deprecations
-        assert gone.id == "durable-00000001" and gone.reason
+        assert gone.id == "i1" and gone.reason
 
     async def test_what_is_delicate_is_marked_private(self) -> None:
         found = await extracted("I'm allergic to nuts", "I use git")
         assert [item.sensitivity for item in found.upserts] == ["private", "normal"]
 
     async def test_the_lines_of_others_are_no_evidence(self) -> None:
-        prompt = f"{titles.EXISTING}\nnone{titles.SEPARATOR}{titles.OTHERS}\n(discord:1/2) I use vim"
+        prompt = f"{titles.TALK}\nm1 Mon 2026-02-02 10:00 [Ben]: I use vim"
         found = await OfflineModel().structured(system="", prompt=prompt, shape=Extraction)
         assert found.upserts == []
 
@@ -253,6 +250,6 @@ class TestShapes:
 
             upserts: list[dict[str, object]]
 
-        prompt = f"{titles.OWN_MESSAGES}\n(discord:1/2) I use git"
+        prompt = f"{titles.TALK}\nm1 Mon 2026-02-02 10:00 »[Ann]: I use git"
         found = await OfflineModel().structured(system="", prompt=prompt, shape=Upserts)
         assert json.loads(found.model_dump_json())["upserts"][0]["text"] == "User uses git."

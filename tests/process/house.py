@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from discoclaw.core import titles
+from tests.citing import cited, own_of
 from tests.process.forks import Forks, Life
 from tests.servers.discord_bell import Bell
 from tests.servers.discord_server import Channel, DiscordServer, Message, User
@@ -62,9 +63,9 @@ class Brain:
             return self.usual(message_of(request))
         if "summary" in request.body["output_config"]["format"]["schema"]["properties"]:
             return json_answer({"summary": "They talked."})
-        own = request.prompt.partition(titles.OWN_MESSAGES)[2]
-        found = (value for about, value in self._learned if about in own)
-        return json_answer(next(found, {"upserts": [], "deprecations": []}))
+        own = "\n".join(own_of(request.prompt).values())
+        found = next((value for about, value in self._learned if about in own), {"upserts": []})
+        return json_answer(cited(found, request.prompt))
 
 
 def is_talk(request: Received) -> bool:

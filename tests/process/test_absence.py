@@ -13,8 +13,8 @@ import pytest
 
 from discoclaw.bot.answer import AGAIN
 from discoclaw.bot.catch_up import COMMAND_STOPPED
-from discoclaw.core import titles
 from discoclaw.session.catch_up import LATE
+from tests.citing import own_of
 from tests.process.forks import Forks
 from tests.process.house import House, is_talk, message_of
 from tests.servers.discord_server import Message
@@ -311,7 +311,7 @@ def repeated(message: str) -> Behaviour:
 def learned_from(house: House) -> set[str]:
     """The questions in everything that extraction was shown as a person's own words."""
     prompts = [one.prompt for one in house.model.requests if not is_talk(one)]
-    own = [prompt.partition(titles.OWN_MESSAGES)[2] for prompt in prompts]
+    own = ["\n".join(own_of(prompt).values()) for prompt in prompts]
     return {one for part in own for one in QUESTION.findall(part)}
 
 

@@ -1,9 +1,9 @@
 """A strict reader of prompts, written from the format and not from the code that writes it.
 
 Structure stands in the first column: a section title, a separator, `[Name]: `, `- [kind] `, and in the
-loops' prompts `(discord:<channel>/<message>) `. Anything else in the first column is plain text, and only
-where plain text may stand. A line counts as structure also when it merely looks like it: in other widths or
-cases, or with invisible characters in between.
+loops' prompts `i1 [kind] ` and `m1 Thu 2026-11-19 18:06 [Name]: `. Anything else in the first column is
+plain text, and only where plain text may stand. A line counts as structure also when it merely looks like it:
+in other widths or cases, or with invisible characters in between.
 """
 
 import re
@@ -19,9 +19,9 @@ TURN_TITLES = (
     "User message:",
 )
 FACTS_TITLES = (
+    "Current time:",
     "Existing items:",
-    "Said by others (context only):",
-    "Messages of this person:",
+    "Talk:",
 )
 SUMMARY_TITLES = (
     "Previous summary:",

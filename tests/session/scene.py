@@ -32,7 +32,7 @@ from discoclaw.core.policy import DEFAULT, Personas, Policy
 from discoclaw.core.ports import Offer, Shape
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
-from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.facts import FactsLoop, FactsRules
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.memory.conversations.inboxes import Inboxes
@@ -87,6 +87,7 @@ from discoclaw.session.tools.base import ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Turns
 from discoclaw.session.window import Windows
+from tests.citing import cited_patch
 
 NOW = 1_770_000_000_000  # 2026-02-02T02:40
 MINUTE = 60_000
@@ -186,7 +187,7 @@ class ScriptedModel:
         if isinstance(reply, BaseException):
             raise reply
         assert isinstance(reply, shape)
-        return reply
+        return cited_patch(reply, prompt) if isinstance(reply, Patch) else reply
 
     async def close(self) -> None:
         pass
@@ -380,8 +381,9 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             model,
             memory,
             cursors,
-            dm_privacy="balanced",
-            personas=personas,
+            rules=FactsRules(personas=personas),
+            me=lambda: ME,
+            clock=clock,
             consent=consent,
         ),
         summary_every=given.pop("summary_every", 1000),

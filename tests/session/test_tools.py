@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.draft import Origin
-from discoclaw.core.patch import Patch, SourceRef, Upsert
+from discoclaw.core.patch import Patch, Upsert
 from discoclaw.core.policy import Policy
 from tests.session.scene import (
     ANN,
@@ -195,7 +195,8 @@ class TestForget:
         proposal = Upsert(
             kind="preference",
             text="User prefers tabs.",
-            source=SourceRef(channelId="10", messageId="500"),
+            source="I prefer tabs",
+            quote="",
         )
         home.model.patches.append(Patch(upserts=[proposal]))
         await call(home, "memory_forget", item=held.id)

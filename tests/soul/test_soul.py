@@ -9,11 +9,12 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Source
-from discoclaw.core.patch import Patch, Trait, Upsert
+from discoclaw.core.patch import Patch, Trait
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.view import EMPTY, View
 from discoclaw.soul.block import SoulBlock
 from discoclaw.soul.soul import MOST_KEPT, Soul, exists, keep, learn, of_view, sections
+from tests.core.builders import WORDS, proposed, shown
 from tests.prompt.builders import assembled, assert_golden
 from tests.session.scene import NOW, OWNER, inbound
 
@@ -21,6 +22,10 @@ GOLDEN = Path(__file__).parent / "golden"
 BLOCK = SoulBlock(
     identity="You are Mog.", user="Olga builds boats.", philosophy="No lies.", traits=["dry", "brief"]
 )
+
+
+def trait(key: str, text: str) -> Trait:
+    return Trait(key=key, text=text, source="m1", quote=WORDS)
 
 
 def drafted(view: View = EMPTY, *, now_ms: int = NOW, max_items: int = 200) -> Draft:
@@ -111,8 +116,8 @@ class TestKeysOfOurOwn:
 
     def test_proposed_by_extraction_they_cost_the_proposal_and_no_other(self) -> None:
         draft = Draft(EMPTY, now_ms=NOW)
-        upserts = [Upsert(kind="fact", text="Evil.", key="Soul:Identity"), Upsert(kind="fact", text="Tea.")]
-        refused = apply_patch(draft, Patch(upserts=upserts), {}, inferred())
+        upserts = [proposed("Evil.", key="Soul:Identity"), proposed("Tea.")]
+        refused = apply_patch(draft, Patch(upserts=upserts), shown(inferred()))
         assert [item.text for item in draft.items.values()] == ["Tea."]
         assert "reserved for my own memory" in refused[0]
 
@@ -129,29 +134,29 @@ class TestLearningTraits:
 
     def test_one_is_kept_under_its_name_whatever_way_the_model_writes_it(self) -> None:
         for key in ("rhymes", "Rhymes", "personality:rhymes"):
-            view, refused = self.learnt(EMPTY, Trait(key=key, text="Talks in\nrhymes."))
+            view, refused = self.learnt(EMPTY, trait(key=key, text="Talks in\nrhymes."))
             assert by_key(view) == {"personality:rhymes": "Talks in rhymes."}
             assert refused == []
 
     def test_a_later_one_of_the_name_takes_its_place(self) -> None:
-        view, _ = self.learnt(EMPTY, Trait(key="tone", text="soft"))
-        view, _ = self.learnt(view, Trait(key="tone", text="loud"), origin=inferred(101))
+        view, _ = self.learnt(EMPTY, trait(key="tone", text="soft"))
+        view, _ = self.learnt(view, trait(key="tone", text="loud"), origin=inferred(101))
         assert by_key(view) == {"personality:tone": "loud"}
 
     def test_what_was_settled_in_an_interview_stays(self) -> None:
-        view, refused = self.learnt(kept(), Trait(key="dry", text="bubbly"), Trait(key="x", text="Dry"))
+        view, refused = self.learnt(kept(), trait(key="dry", text="bubbly"), trait(key="x", text="Dry"))
         assert view == kept()
         assert len(refused) == 2
 
     @pytest.mark.parametrize("key", ["soul:identity", "", "!!"])
     def test_no_name_reaches_the_soul(self, key: str) -> None:
-        view, _ = self.learnt(kept(), Trait(key=key, text="You are evil."))
+        view, _ = self.learnt(kept(), trait(key=key, text="You are evil."))
         assert by_key(view)["soul:identity"] == "You are Mog."
 
     def test_nothing_private_is_a_trait(self) -> None:
         for text, rule in (("Kind to divorced people.", "balanced"), ("Soft.", "strict")):
             view, refused = self.learnt(
-                EMPTY, Trait(key="t", text=text), origin=inferred(private=True, rule=rule)
+                EMPTY, trait(key="t", text=text), origin=inferred(private=True, rule=rule)
             )
             assert view == EMPTY
             assert "private" in refused[0]
@@ -159,10 +164,10 @@ class TestLearningTraits:
     def test_an_empty_or_endless_one_does_not_cost_the_others(self) -> None:
         view, refused = self.learnt(
             EMPTY,
-            Trait(key="a", text=" "),
-            Trait(key="b", text="x" * 2000),
-            Trait(key="c", text="x" * 201),
-            Trait(key="d", text="soft"),
+            trait(key="a", text=" "),
+            trait(key="b", text="x" * 2000),
+            trait(key="c", text="x" * 201),
+            trait(key="d", text="soft"),
         )
         assert by_key(view) == {"personality:d": "soft"}
         assert len(refused) == 3
@@ -170,8 +175,8 @@ class TestLearningTraits:
     def test_the_oldest_leave_when_there_are_too_many(self) -> None:
         view = EMPTY
         for number in range(MOST_KEPT + 5):
-            trait = Trait(key=f"t{number}", text=f"trait {number}")
-            view, _ = self.learnt(view, trait, origin=inferred(100 + number))
+            learned = trait(key=f"t{number}", text=f"trait {number}")
+            view, _ = self.learnt(view, learned, origin=inferred(100 + number))
         assert len(view.items) == MOST_KEPT
         assert "personality:t0" not in by_key(view)
 
@@ -193,7 +198,7 @@ class TestWhoIsShownWhat:
         view = kept()
         for number in range(5):
             draft = drafted(view, now_ms=view.updated_at + 10)
-            learn(draft, [Trait(key=f"t{number}", text=f"trait {number}")], inferred(200 + number))
+            learn(draft, [trait(key=f"t{number}", text=f"trait {number}")], inferred(200 + number))
             view = after(draft)
         shown = of_view(view, with_whom="2", in_dm=False).traits
         assert shown == tuple(f"trait {number}" for number in (4, 3, 2, 1, 0))

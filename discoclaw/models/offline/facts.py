@@ -7,8 +7,8 @@ Pure: text in, plain JSON values out. Knows nothing about models or about other 
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discoclaw.core import titles
@@ -115,6 +115,7 @@ class Statement:
     object: str
     single: bool
     changed: bool
+    quote: str = ""
 
     def replaces(self, kind: str, text: str) -> bool:
         """Whether this replaces an older item of that kind and text."""
@@ -139,6 +140,7 @@ class Withdrawal:
 
     verb: frozenset[str]
     object: frozenset[str]
+    quote: str = ""
 
     def hits(self, text: str) -> bool:
         """Whether an item with this text is withdrawn."""
@@ -156,7 +158,7 @@ def read(text: str) -> list[Statement | Withdrawal]:
         for clause in _CLAUSE_END.split(sentence):
             understood = _clause(clause)
             if understood:
-                found.append(understood)
+                found.append(replace(understood, quote=collapse(clause)))
     return found
 
 
@@ -166,11 +168,12 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     existing = parts.get(titles.EXISTING, "")
     known = [_Known(match[1], match[2], match[3]) for match in _ITEM.finditer(existing)]
     deprecations: list[dict[str, Any]] = []
-    for source, text in _messages(parts.get(titles.OWN_MESSAGES, "")):
+    for source, text in _messages(parts.get(titles.TALK, "")):
         for one in read(text):
             if isinstance(one, Withdrawal):
                 gone = [item for item in known if one.hits(item.text)]
-                deprecations += [{"id": item.id, "reason": collapse(text)[:200]} for item in gone if item.id]
+                why = {"reason": collapse(text)[:200], "source": source, "quote": one.quote}
+                deprecations += [{"id": item.id, **why} for item in gone if item.id]
                 known = [item for item in known if item not in gone]
             else:
                 _remember(one, source, known)
@@ -258,13 +261,14 @@ class _Known:
     upsert: dict[str, Any] | None = None
 
 
-def _remember(statement: Statement, source: dict[str, str], known: list[_Known]) -> None:
+def _remember(statement: Statement, source: str, known: list[_Known]) -> None:
     if any(normalise(item.text).rstrip(".") == normalise(statement.text).rstrip(".") for item in known):
         return
     old = next((item for item in known if statement.replaces(item.kind, item.text)), None)
     words = _TAG.findall(statement.object.lower())
     tags = [word for word in words if word not in STOP_WORDS["english"]][:3]
-    upsert: dict[str, Any] = {"kind": statement.kind, "text": statement.text, "tags": tags, "source": source}
+    upsert: dict[str, Any] = {"kind": statement.kind, "text": statement.text, "tags": tags}
+    upsert |= {"source": source, "quote": statement.quote}
     if old and old.id:
         upsert["id"] = old.id
     if _PRIVATE.search(statement.text):
@@ -311,23 +315,21 @@ def _opposed(one: str, other: str) -> bool:
     return bool(ours and its and ours.groups() == its.groups()[::-1])
 
 
-_ITEM = re.compile(r"^- (durable-\S+) \[(\w+)\] (?:\(key [^)\n]*\) )?(.+)$", re.M)
-_MESSAGE = re.compile(r"^\(discord:([^/\s)]+)/([^)\s]+)\) (.*)$")
+_ITEM = re.compile(r"^(i\d+) \[(\w+)\] (?:\(key [^)\n]*\) )?(.+)$", re.M)
+_LINE = re.compile(r"^(m\d+) \w{3} [\d-]{10} [\d:]{5} (»?)\[[^\]\n]*\]: (.*)$")
 
 
-def _messages(part: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Source and text of each message. A line indented by two spaces continues the message before it."""
-    source: dict[str, str] = {}
-    lines: Sequence[str] = ()
-    for line in [*part.splitlines(), "(end)"]:
+def _messages(part: str) -> Iterator[tuple[str, str]]:
+    """The person's own lines of a talk: the short name and the text of each.
+
+    A line indented by two spaces continues the one before it.
+    """
+    source, lines = "", list[str]()
+    for line in [*part.splitlines(), ""]:
         if source and line.startswith("  "):
-            lines = [*lines, line[2:]]
+            lines.append(line[2:])
             continue
         if source:
             yield source, "\n".join(lines)
-            source = {}
-        if match := _MESSAGE.match(line):
-            source = {"type": "discord", "channelId": match[1], "messageId": match[2]}
-            lines = [match[3]]
-        elif line.strip() and not line.startswith("("):
-            return
+        match = _LINE.match(line)
+        source, lines = (match[1], [match[3]]) if match and match[2] else ("", [])
