@@ -5,51 +5,91 @@ corrected, forgotten, exported and learned like everything else. Names are those
 (https://www.iana.org/time-zones). Knows nothing about where items are stored.
 """
 
+import difflib
 import re
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from discoclaw.core.item import Item
+from discoclaw.core.item import Item, by_newest
 from discoclaw.core.privacy import may_show
+from discoclaw.core.words import fold
 
 KEY = "timezone"
 """The key of the item that names a person's zone."""
+LONGEST = 64
+"""Longest name that is looked up. The database's longest has 32."""
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+|\bUTC\b|\bGMT\b")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_OURS = ("Factory", "localtime", "posixrules")
+_NO_CITY = ("Etc/", "SystemV/", "posix/", "right/")
+_NOT_AT_ALL = 3
+_A_WORD = 4
+"""Letters of what is looked for inside names. Fewer are often a short form: EST is not in Bucharest."""
 
 
-@lru_cache(maxsize=256)
 def zone_named(name: str) -> tzinfo | None:
-    """The zone that people mean: "Europe/Berlin" in any case, or "berlin" if just one zone is called so.
+    """The zone that people mean: "Europe/Berlin", in any case, or "berlin" if that is only one clock.
 
-    None for anything else: short forms such as CST name several zones.
+    None for anything else: short forms such as CST or EST name several zones.
     """
-    plain = "_".join(name.split()).casefold()
+    plain = _plain(name) if len(name) <= LONGEST else ""
     if plain in ("utc", "gmt", "z"):
         return UTC
-    found = _by_name().get(plain) or _by_city().get(plain)
-    try:
-        return ZoneInfo(found) if found else None
-    except (ZoneInfoNotFoundError, OSError, ValueError):
+    names = _by_city().get(plain.replace("-", "_")) or [_by_name().get(plain, "")]
+    found = [zone for name in names if (zone := _load(name)) is not None]
+    if not found or any(_year(zone) != _year(found[0]) for zone in found[1:]):
         return None
+    return found[0]
+
+
+def names_like(typed: str, most: int) -> list[str]:
+    """The names that begin with what somebody typed, contain it or nearly are it, the best first."""
+    if len(typed) > LONGEST:
+        return []
+    plain = _plain(typed).replace("-", "_")
+    city = plain.rpartition("/")[2]
+    ranked = sorted((_rank(name, plain), name) for name in _offered()) if plain else []
+    found = [name for rank, name in ranked if rank < _NOT_AT_ALL]
+    if len(city) >= _A_WORD and city not in _by_city():
+        nearly = difflib.get_close_matches(city, _by_city(), n=3, cutoff=0.75)
+        found += [name for one in nearly for name in _by_city()[one]]
+    return list(dict.fromkeys(found))[:most]
 
 
 def zone_of(items: Iterable[Item], default: tzinfo, *, in_dm: bool) -> tzinfo:
     """The person's zone as far as it may be used where they speak, else `default`."""
-    for item in items:
-        if item.facets.key == KEY and item.active and may_show(item, in_dm=in_dm):
-            named = (zone_named(name) for name in _NAME.findall(item.text))
-            return next((zone for zone in named if zone is not None), default)
-    return default
+    own = own_zone(items, in_dm=in_dm)
+    return own[1] if own is not None else default
+
+
+def own_zone(items: Iterable[Item], *, in_dm: bool) -> tuple[Item, tzinfo] | None:
+    """The newest item that names the person's zone and may be used where they speak, with that zone."""
+    keyed = [item for item in items if item.facets.key == KEY and item.active]
+    for item in sorted(keyed, key=by_newest):
+        if may_show(item, in_dm=in_dm) and (zone := _zone_in(item.text)) is not None:
+            return item, zone
+    return None
+
+
+def text_of(zone: tzinfo) -> str:
+    """The text of an item that names a zone."""
+    return f"User's time zone is {zone}."
 
 
 def local(ms: int, zone: tzinfo) -> datetime:
-    """A time in ms since 1970 in a zone. The hour that comes twice in autumn is the earlier or later one."""
-    return (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone)
+    """A time in ms since 1970 in a zone. The hour that comes twice in autumn is the earlier or later one.
+
+    A time outside the years 1 to 9999 is the first or last moment of them, which `datetime` can still hold.
+    """
+    try:
+        return (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=zone) if ms > 0 else datetime.min.replace(tzinfo=zone)
 
 
 def day(ms: int, zone: tzinfo) -> str:
@@ -72,24 +112,72 @@ def now(ms: int, zone: tzinfo) -> str:
     return f"{minute(ms, zone)} (UTC{offset[:3]}:{offset[3:5]})"
 
 
-@lru_cache(maxsize=1)
-def _by_name() -> dict[str, str]:
-    return {name.casefold(): name for name in available_timezones()}
+# ---------------------------------------------------------------------- names
+
+
+def _plain(name: str) -> str:
+    """A name as it is looked up: "São Paulo" is "sao_paulo"."""
+    plain = "_".join(re.sub(r"[.'’]", "", fold(name)).split())
+    return re.sub(r"_?/_?", "/", plain)
+
+
+def _zone_in(text: str) -> tzinfo | None:
+    """The first zone that a text names. "UTC+2" names none: it doesn't say when summer time begins.
+
+    A name of one word, such as Japan, has to be written as in the database, since texts have other words too.
+    """
+    words = sorted(_NAME.findall(text), key=lambda word: "/" not in word)
+    names = (word for word in words if "/" in word or _by_name().get(word.casefold(), "UTC") == word)
+    return next((zone for name in names if (zone := zone_named(name)) is not None), None)
+
+
+def _load(name: str) -> tzinfo | None:
+    try:
+        return _opened(name) if name else None
+    except (ZoneInfoNotFoundError, OSError, ValueError, struct.error):
+        return None  # this machine lists it and has no usable file of it
+
+
+@lru_cache(maxsize=256)  # `ZoneInfo` itself keeps eight, and reads the file of any other again
+def _opened(name: str) -> tzinfo:
+    return ZoneInfo(name)
+
+
+def _year(zone: tzinfo) -> list[timedelta | None]:
+    """What tells two clocks apart: their differences from UTC in winter and in summer."""
+    return [datetime(2025, month, 1, tzinfo=zone).utcoffset() for month in (1, 7)]
 
 
 @lru_cache(maxsize=1)
-def _by_city() -> dict[str, str | None]:
-    """Zones by the last part of their name; None where zones of different time share it."""
-    cities: dict[str, str | None] = {}
-    for name in sorted(available_timezones()):
-        if "/" not in name or name.startswith(("Etc/", "SystemV/", "US/", "posix/", "right/")):
-            continue
-        city = name.rpartition("/")[2].casefold()
-        known = cities.setdefault(city, name)
-        if known is not None and _offsets(known) != _offsets(name):
-            cities[city] = None
+def _by_name() -> Mapping[str, str]:
+    """All names, by how they are looked up. Without short forms: New York doesn't have EST in summer."""
+    return {
+        name.casefold(): name
+        for name in available_timezones()
+        if name not in _NOT_OURS and not (len(name) == 3 and name.isupper() and name not in ("UTC", "GMT"))
+    }
+
+
+@lru_cache(maxsize=1)
+def _by_city() -> Mapping[str, Sequence[str]]:
+    """The names by their last part. Those of the US come first: "eastern" isn't called Canada/Eastern."""
+    cities: dict[str, list[str]] = {}
+    for name in sorted(_by_name().values(), key=lambda name: (not name.startswith("US/"), name)):
+        if "/" in name and not name.startswith(_NO_CITY):
+            cities.setdefault(name.rpartition("/")[2].casefold().replace("-", "_"), []).append(name)
     return cities
 
 
-def _offsets(name: str) -> list[timedelta | None]:
-    return [datetime(2025, month, 1, tzinfo=ZoneInfo(name)).utcoffset() for month in (1, 7)]
+@lru_cache(maxsize=1)
+def _offered() -> Sequence[str]:
+    return sorted({"UTC"}.union(*_by_city().values()))
+
+
+def _rank(name: str, plain: str) -> int:
+    """How well a name fits what was typed: from 0 for the beginning of its city to `_NOT_AT_ALL`."""
+    whole = name.casefold().replace("-", "_")
+    if whole.rpartition("/")[2].startswith(plain):
+        return 0
+    if any(whole.startswith(plain, found.end()) for found in re.finditer(r"^|[/_]", whole)):
+        return 1
+    return 2 if len(plain) >= _A_WORD and plain in whole else _NOT_AT_ALL

@@ -231,7 +231,7 @@ class TestSlashCommands:
         async with start() as world:
             names = world.ann.available_commands(world.general)
             children = {name.split()[1] for name in names if name.startswith("memory ")}
-            assert len(children) == 18
+            assert len(children) == 19
             assert {"memory persona copy", "memory why", "memory data optout", "search"} <= set(names)
             for command in world.app.client.tree.get_commands():
                 assert size(command.to_dict(world.app.client.tree)) <= 8000

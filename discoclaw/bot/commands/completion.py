@@ -1,4 +1,4 @@
-"""What Discord offers while somebody types a slash command: their memories, personas, changes and channels.
+"""What Discord offers while somebody types a slash command: memories, personas, changes, channels, zones.
 
 Only the person who types sees it, so private memories are among them. A memory that cannot be read, and one
 that is switched off, offers nothing.
@@ -19,6 +19,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
+from discoclaw.core.zones import names_like
 from discoclaw.recall.meant import holds
 from discoclaw.session.deadline import in_time
 from discoclaw.show.words import day, line
@@ -41,6 +42,7 @@ class Completion:
             "persona": self._personas,
             "change": self._changes,
             "channel": self._channels,
+            "zone": self._zones,
         }
 
     async def complete(
@@ -98,6 +100,12 @@ class Completion:
             and interaction.client.listens(channel)
             and may_read(channel, person)
         ]
+
+    async def _zones(self, interaction: Interaction, typed: str) -> Named:
+        """The server's zone, until something is typed."""
+        if not typed.strip():
+            return [(interaction.client.settings.timezone,) * 2]
+        return [(name, name) for name in names_like(typed, CHOICES)]
 
 
 def _subject(interaction: Interaction) -> str:

@@ -61,13 +61,16 @@ async def remember(call: Call, text: str) -> str:
         if done == "unchanged":
             return f"I already remember that: {words(item.text)}"
         answer = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
-        if len(draft.items) > most and all(one.active for one in draft.items.values()):
-            answer += (
-                f"\n(I keep {most} memories at most, so I forgot the oldest; `!memory undo` restores it.)"
-            )
-        return answer
+        return answer + crowded(draft, most)
 
     return await call.change("remembered by command", make)
+
+
+def crowded(draft: Draft, most: int) -> str:
+    """What is said if a new memory takes the place of the oldest one."""
+    if len(draft.items) > most and all(one.active for one in draft.items.values()):
+        return f"\n(I keep {most} memories at most, so I forgot the oldest; `!memory undo` restores it.)"
+    return ""
 
 
 async def forget(call: Call, memory: str) -> str:

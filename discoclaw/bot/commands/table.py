@@ -16,11 +16,13 @@ from discoclaw.bot.commands import (
     personas,
     preview,
     search,
+    timezone,
     transfer,
     why,
 )
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.spec import Catalogue, Command, Group, Kind, Param
+from discoclaw.bot.commands.params import a_change, a_memory, a_persona, a_zone, on_off
+from discoclaw.bot.commands.spec import Catalogue, Command, Group, Param
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts.search import STILL
 from discoclaw.bot.wire import TEXT_ROOTS
@@ -36,22 +38,6 @@ async def explain(call: Call, what: str | None) -> str:
     if wanted == "all":
         return helping.everything(CATALOGUE)
     return helping.page(CATALOGUE, wanted) or helping.overview(CATALOGUE)
-
-
-def _memory(help_: str = "Some of the memory's words, or its id", *, required: bool = True) -> Param:
-    return Param("memory", help_, required=required, completes="memory", shown="words or id")
-
-
-def _persona(help_: str) -> Param:
-    return Param("name", help_, "word", required=True, completes="persona", shown="persona")
-
-
-def _change(help_: str, kind: Kind = "word") -> Param:
-    return Param("change", help_, kind, required=True, completes="change")
-
-
-def _state(help_: str, *, required: bool = True) -> Param:
-    return Param("state", help_, "choice", required=required, choices=("on", "off"))
 
 
 GROUPS = (
@@ -91,13 +77,13 @@ EVERYDAY = (
         "memory forget",
         everyday.forget,
         "Stop using a memory (it stays in your history, and you can restore it)",
-        (_memory(),),
+        (a_memory(),),
     ),
     Command(
         "memory edit",
         everyday.edit,
         "Change what a memory says",
-        (_memory(), Param("text", "What it should say", required=True)),
+        (a_memory(), Param("text", "What it should say", required=True)),
         adds=True,
         parse=everyday.arrow,
         example="<words or id> => <new text>",
@@ -107,7 +93,7 @@ EVERYDAY = (
         "memory why",
         why.why,
         "What my last answer was based on, or where a memory comes from",
-        (_memory("Some of a memory's words, or its id; nothing for my last answer", required=False),),
+        (a_memory("Some of a memory's words, or its id; nothing for my last answer", required=False),),
     ),
     Command(
         "memory preview",
@@ -128,17 +114,21 @@ EVERYDAY = (
         aliases=("history undo",),
     ),
     Command(
-        "memory share", everyday.share, "Use a private memory outside our DMs too", (_memory(everyday.WHICH),)
+        "memory share",
+        everyday.share,
+        "Use a private memory outside our DMs too",
+        (a_memory(everyday.WHICH),),
     ),
-    Command("memory private", everyday.private, "Use a memory in our DMs only", (_memory(),)),
+    Command("memory private", everyday.private, "Use a memory in our DMs only", (a_memory(),)),
     Command("memory settle", everyday.settle, "Decide what is right where memories contradict each other"),
     Command(
         "memory approve",
         approving.approve,
         "Whether I ask before I remember",
-        (_state("On: I ask first; off: I remember without asking; nothing: how it is now", required=False),),
+        (on_off("On: I ask first; off: I remember without asking; nothing: how it is now", required=False),),
     ),
     Command("memory pending", approving.pending, "What waits for your yes"),
+    Command("memory timezone", timezone.timezone, "Your time zone", (a_zone(),)),
     Command(
         "memory tidy",
         everyday.tidy,
@@ -211,14 +201,14 @@ HISTORY = (
         "memory history revert",
         history.revert,
         "Take back one change and keep the later ones",
-        (_change("The id of the change to take back"),),
+        (a_change("The id of the change to take back"),),
         aliases=("revert",),
     ),
     Command(
         "memory history restore",
         history.restore,
         "Go back to what I remembered after a change",
-        (_change("The id of the change to go back to", "text"),),
+        (a_change("The id of the change to go back to", "text"),),
         aliases=("restore",),
     ),
     Command(
@@ -240,7 +230,7 @@ PERSONAS = (
         "memory persona switch",
         personas.switch,
         "Talk to me as another persona",
-        (_persona("The persona"),),
+        (a_persona("The persona"),),
         aliases=("checkout",),
     ),
     Command(
@@ -258,14 +248,14 @@ PERSONAS = (
         "memory persona delete",
         personas.delete,
         "Delete a persona; its changes stay in your history",
-        (_persona("The persona"),),
+        (a_persona("The persona"),),
         aliases=("delete-branch",),
     ),
     Command(
         "memory persona merge",
         personas.merge,
         "Bring another persona's changes into this one",
-        (_persona("The persona to bring in"),),
+        (a_persona("The persona to bring in"),),
         aliases=("merge",),
         adds=True,
     ),
@@ -273,7 +263,7 @@ PERSONAS = (
         "memory persona copy",
         personas.copy,
         "Bring one change of another persona into this one",
-        (_change("The id of the change, from history log"),),
+        (a_change("The id of the change, from history log"),),
         aliases=("cherry-pick", "branch cherry-pick"),
         adds=True,
     ),
@@ -281,7 +271,7 @@ PERSONAS = (
         "memory persona autoswitch",
         personas.autoswitch,
         "Whether I may switch your persona by myself",
-        (_state("On: I switch by myself; off: I ask first"),),
+        (on_off("On: I switch by myself; off: I ask first"),),
         aliases=("autoswitch", "branch auto"),
         needs=(),
     ),
