@@ -12,7 +12,15 @@ from discoclaw.core import titles
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import KINDS, MANUAL, Facets, Item, new_item
 from discoclaw.core.message import Author, Inbound, Place
-from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, TextDelta, UserTurn
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    Purpose,
+    StreamEvent,
+    TextDelta,
+    UserTurn,
+)
 from discoclaw.core.ports import Shape
 from discoclaw.settings import Settings
 
@@ -53,7 +61,7 @@ class EchoModel:
         yield Finished(AssistantTurn(text), "end")
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self._count += 1
         said = re.findall(r"^(m\d+) [^\n»]*»\[.*?\]: (.*)$", prompt, re.M)

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+Purpose: TypeAlias = Literal["answer", "summary", "extraction", "tidying", "suggestion", "title"]
+"""What a call is for. A provider decides by it how hard a model thinks, and how much room that needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class SystemBlock:
@@ -83,7 +86,8 @@ class ModelRequest:
 
     `may_call` False asks for an answer without further calls. The tools are still listed then, because
     providers reject turns with calls to tools they don't know. `subject` is the author's subject, or None if
-    nothing may be stored; it is never sent to a provider.
+    nothing may be stored; it is never sent to a provider. `max_tokens` is the room for the answer itself: the
+    provider adds what thinking needs.
     """
 
     system: tuple[SystemBlock, ...]
@@ -92,6 +96,7 @@ class ModelRequest:
     max_tokens: int = 4096
     may_call: bool = True
     subject: str | None = None
+    purpose: Purpose = "answer"
 
 
 @dataclass(frozen=True, slots=True)

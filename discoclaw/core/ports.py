@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place, Said
-from discoclaw.core.model import ModelRequest, StreamEvent
+from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.query import Query
 from discoclaw.core.visible import Line
 
@@ -49,9 +49,11 @@ class Model(Protocol):
         ...
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         """One answer as a validated value of `shape`, without tools. One time limit covers the whole call.
+
+        `max_tokens` is the room for the answer itself: the provider adds what thinking needs.
 
         Raises `ModelBadOutput` if the answer is not exactly that shape.
         """

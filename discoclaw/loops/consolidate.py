@@ -84,6 +84,7 @@ class Consolidator:
         answers = []
         for batch in batches(view):
             proposal = await self._model.structured(
+                purpose="tidying",
                 system=SYSTEM,
                 prompt=prompt(batch, self._clock()),
                 shape=Consolidation,
@@ -205,7 +206,9 @@ async def suggest(model: Model, view: View, conflict: Conflict) -> Suggestion | 
         ]
     )
     try:
-        answer = await model.structured(system=SUGGEST, prompt=asked, shape=Suggestion, max_tokens=1024)
+        answer = await model.structured(
+            purpose="suggestion", system=SUGGEST, prompt=asked, shape=Suggestion, max_tokens=1024
+        )
     except ModelError as error:
         log.info("no suggestion: %s: %s", type(error).__name__, error)
         return None

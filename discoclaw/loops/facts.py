@@ -103,6 +103,7 @@ class FactsLoop:
             user_id, own, [one for talk in context.values() for one in talk]
         )
         patch = await self._model.structured(
+            purpose="extraction",
             system=SYSTEM + RULE if traits_welcome else SYSTEM,
             prompt=asked.prompt,
             shape=Patch,

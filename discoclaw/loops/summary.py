@@ -189,6 +189,7 @@ class SummaryLoop:
         previous, again = await self._previous(session_key, backlog)
         known = await self._known(session_key, batch)
         answer = await self._model.structured(
+            purpose="summary",
             system=SYSTEM + (SUMMARY_ALONE if known is None else AND_THE_GROUP),
             prompt=self._prompt(previous.summary, batch, known),
             shape=Summary,

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from pydantic import ValidationError
 
 from discoclaw.core.errors import ModelBadOutput
-from discoclaw.core.model import ModelRequest, StreamEvent
+from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.ports import Model, Shape
 from discoclaw.core.redact import Redactor
 
@@ -26,14 +26,14 @@ class RedactingModel:
         return self._model.stream(request)
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         """The model's answer with secrets removed from its texts.
 
         Raises ModelBadOutput when a secret stands where its replacement isn't allowed, such as in an id.
         """
         answer = await self._model.structured(
-            system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
+            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
         )
         found = answer.model_dump(mode="json")
         clean = self._redactor.value(found)

@@ -22,7 +22,15 @@ from typing import Any, TypeVar
 
 from discoclaw.core import titles
 from discoclaw.core.fnv import response_key
-from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, TextDelta, UserTurn
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    Purpose,
+    StreamEvent,
+    TextDelta,
+    UserTurn,
+)
 from discoclaw.core.ports import Clock, Model, Shape
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.disk.files import in_thread
@@ -97,10 +105,12 @@ class CachingModel:
                 yield event
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         """Pass the request on: answers to loops are never cached."""
-        return await self._model.structured(system=system, prompt=prompt, shape=shape, max_tokens=max_tokens)
+        return await self._model.structured(
+            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
+        )
 
     async def settle(self) -> None:
         """Wait until all answers are stored."""

@@ -4,7 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 from discoclaw.core.errors import ModelBadOutput, ModelError
-from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, TextDelta, UserTurn
+from discoclaw.core.model import (
+    AssistantTurn,
+    Finished,
+    ModelRequest,
+    Purpose,
+    StreamEvent,
+    TextDelta,
+    UserTurn,
+)
 from discoclaw.core.ports import Shape
 from tests.citing import cited_json
 
@@ -53,7 +61,7 @@ class Scripted:
         yield Finished(AssistantTurn(text), "end")
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self.structured_prompts.append(prompt)
         if "summary" in shape.model_fields:

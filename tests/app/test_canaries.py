@@ -17,6 +17,7 @@ from discoclaw.core.model import (
     AssistantTurn,
     Finished,
     ModelRequest,
+    Purpose,
     StreamEvent,
     TextDelta,
     ToolCall,
@@ -80,7 +81,7 @@ class Repeating(Scripted):
         yield Finished(AssistantTurn(text), "end")
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self.read.append(prompt)
         answer: dict[str, Any] = {}

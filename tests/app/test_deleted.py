@@ -9,6 +9,7 @@ from typing import Any
 import discord
 import pytest
 
+from discoclaw.core.model import Purpose
 from discoclaw.core.patch import Patch
 from discoclaw.core.ports import ModelRequest, Shape, StreamEvent
 from discoclaw.core.subject import user_subject
@@ -32,10 +33,12 @@ class Repeating(OfflineModel):
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         if shape is not Patch:
-            return await super().structured(system=system, prompt=prompt, shape=shape, max_tokens=max_tokens)
+            return await super().structured(
+                purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
+            )
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:
             await meanwhile()

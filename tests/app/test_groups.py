@@ -7,7 +7,7 @@ from typing import Any
 import discord
 import pytest
 
-from discoclaw.core.model import ModelRequest
+from discoclaw.core.model import ModelRequest, Purpose
 from discoclaw.core.ports import Shape
 from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
@@ -27,10 +27,10 @@ class Agreeing(Scripted):
         self.summed_up: list[tuple[str, str]] = []
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         if "summary" not in shape.model_fields:
-            return await super().structured(system=system, prompt=prompt, shape=shape)
+            return await super().structured(purpose=purpose, system=system, prompt=prompt, shape=shape)
         self.summed_up.append((system, prompt))
         return shape.model_validate({"summary": "They talked.", **self.found})
 

@@ -11,6 +11,7 @@ import pytest
 
 from discoclaw import settings
 from discoclaw.core.errors import ModelTimeout
+from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Shape
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
@@ -38,7 +39,7 @@ class Summing(Scripted):
         self.wait: asyncio.Event | None = None
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self.systems.append(system)
         self.shown.append(self.look())
@@ -50,7 +51,9 @@ class Summing(Scripted):
         self.learned.append(prompt)
         if self.wait is not None:
             await self.wait.wait()
-        return await super().structured(system=system, prompt=prompt, shape=shape, max_tokens=max_tokens)
+        return await super().structured(
+            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
+        )
 
 
 def file(world: World) -> Any:

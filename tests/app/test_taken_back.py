@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from discoclaw.core.errors import ModelError, ModelUnreachable
-from discoclaw.core.model import ModelRequest, StreamEvent
+from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.ports import Shape
 from discoclaw.models.offline.model import OfflineModel
 from tests.app.conftest import Start, World
@@ -25,14 +25,16 @@ class Overheard(OfflineModel):
         return super().stream(request)
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self.asked.append(prompt)
         if "summary" in shape.model_fields and self.summary is not None:
             if isinstance(self.summary, ModelError):
                 raise self.summary
             return shape.model_validate({"summary": self.summary})
-        return await super().structured(system=system, prompt=prompt, shape=shape, max_tokens=max_tokens)
+        return await super().structured(
+            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
+        )
 
 
 def summaries(world: World) -> str:

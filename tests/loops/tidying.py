@@ -9,6 +9,7 @@ from typing import Any
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Item, Source
+from discoclaw.core.model import Purpose
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated
 from discoclaw.core.view import View
 from discoclaw.loops.consolidate import Consolidator
@@ -42,7 +43,9 @@ class Tidier:
         raise AssertionError("tidying does not talk")
         yield
 
-    async def structured(self, *, system: str, prompt: str, shape: Any, max_tokens: int = 2048) -> Any:
+    async def structured(
+        self, *, purpose: Purpose, system: str, prompt: str, shape: Any, max_tokens: int = 2048
+    ) -> Any:
         self.prompts.append(prompt)
         self.systems.append(system)
         self.at_once += 1

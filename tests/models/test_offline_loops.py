@@ -55,7 +55,9 @@ async def extracted(*messages: str, existing: tuple[str, ...] = ()) -> Extractio
     prompt = titles.SEPARATOR.join(
         ("\n".join([titles.EXISTING, *existing]), "\n".join([titles.TALK, *lines]))
     )
-    return await OfflineModel().structured(system="You extract.", prompt=prompt, shape=Extraction)
+    return await OfflineModel().structured(
+        purpose="extraction", system="You extract.", prompt=prompt, shape=Extraction
+    )
 
 
 class TestExtraction:
@@ -171,7 +173,9 @@ class TestExtraction:
 
     async def test_the_lines_of_others_are_no_evidence(self) -> None:
         prompt = f"{titles.TALK}\nm1 Mon 2026-02-02 10:00 [Ben]: I use vim"
-        found = await OfflineModel().structured(system="", prompt=prompt, shape=Extraction)
+        found = await OfflineModel().structured(
+            purpose="extraction", system="", prompt=prompt, shape=Extraction
+        )
         assert found.upserts == []
 
 
@@ -183,7 +187,9 @@ async def summarised(previous: str, *lines: str, maximum: int = 500) -> str:
             f"{titles.MAXIMUM} {maximum} characters",
         )
     )
-    return (await OfflineModel().structured(system="", prompt=prompt, shape=Summary)).summary
+    return (
+        await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)
+    ).summary
 
 
 class TestSummary:
@@ -211,7 +217,9 @@ class TestAChannelsMemory:
     async def found(self, *lines: str, known: str = "") -> tuple[list[str], list[str]]:
         parts = [f"{titles.DECISIONS}\n- {known}"] if known else []
         prompt = titles.SEPARATOR.join([*parts, "\n".join([titles.NEW_MESSAGES, *lines])])
-        asked = await OfflineModel().structured(system="", prompt=prompt, shape=ChannelSummary)
+        asked = await OfflineModel().structured(
+            purpose="summary", system="", prompt=prompt, shape=ChannelSummary
+        )
         return asked.themes, asked.decisions
 
     async def test_is_what_people_say_in_so_many_words(self) -> None:
@@ -242,7 +250,7 @@ class TestShapes:
             rain: bool
 
         with pytest.raises(ModelBadOutput, match="Weather"):
-            await OfflineModel().structured(system="", prompt="", shape=Weather)
+            await OfflineModel().structured(purpose="extraction", system="", prompt="", shape=Weather)
 
     async def test_it_fills_only_the_fields_a_shape_has(self) -> None:
         class Upserts(BaseModel):
@@ -251,5 +259,5 @@ class TestShapes:
             upserts: list[dict[str, object]]
 
         prompt = f"{titles.TALK}\nm1 Mon 2026-02-02 10:00 »[Ann]: I use git"
-        found = await OfflineModel().structured(system="", prompt=prompt, shape=Upserts)
+        found = await OfflineModel().structured(purpose="extraction", system="", prompt=prompt, shape=Upserts)
         assert json.loads(found.model_dump_json())["upserts"][0]["text"] == "User uses git."

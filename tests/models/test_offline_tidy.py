@@ -18,7 +18,7 @@ async def tidied(*texts: str, stated: int | None = None) -> Consolidation:
     """The answer about items, the newest first and numbered from 1; one of them may be stated."""
     lines = [line(n, text, STATED if n == stated else INFERRED) for n, text in enumerate(texts, start=1)]
     prompt = f"{titles.TODAY}\n2026-02-02{titles.SEPARATOR}" + "\n".join([titles.TO_TIDY, *lines])
-    return await OfflineModel().structured(system="", prompt=prompt, shape=Consolidation)
+    return await OfflineModel().structured(purpose="tidying", system="", prompt=prompt, shape=Consolidation)
 
 
 def named(*numbers: int) -> list[str]:
@@ -80,13 +80,17 @@ class TestTidying:
         "prompt", ["", "words", f"{titles.TO_TIDY}\nnone", f"{titles.TO_TIDY}\n- x [fact] y"]
     )
     async def test_of_nothing_there_is_nothing_to_say(self, prompt: str) -> None:
-        answer = await OfflineModel().structured(system="", prompt=prompt, shape=Consolidation)
+        answer = await OfflineModel().structured(
+            purpose="tidying", system="", prompt=prompt, shape=Consolidation
+        )
         assert answer == Consolidation()
 
 
 async def suggested(held: str, against: str) -> str:
     prompt = titles.SEPARATOR.join((f"{titles.REMEMBERED}\n{held}", f"{titles.AGAINST}\n{against}"))
-    return (await OfflineModel().structured(system="", prompt=prompt, shape=Suggestion)).how
+    return (
+        await OfflineModel().structured(purpose="suggestion", system="", prompt=prompt, shape=Suggestion)
+    ).how
 
 
 class TestSuggestion:

@@ -22,7 +22,9 @@ class Plan(BaseModel):
 
 
 async def planned(model: AnthropicModel) -> Plan:
-    return await model.structured(system="You plan.", prompt="Plan my week.", shape=Plan)
+    return await model.structured(
+        purpose="extraction", system="You plan.", prompt="Plan my week.", shape=Plan
+    )
 
 
 class TestStructuredAnswers:

@@ -20,6 +20,7 @@ from discoclaw.core.model import (
     AssistantTurn,
     Finished,
     ModelRequest,
+    Purpose,
     StreamEvent,
     TextDelta,
     ToolCall,
@@ -171,7 +172,7 @@ class ScriptedModel:
             yield event
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self.asked.append(Asked(system, prompt, shape))
         self.at_once += 1

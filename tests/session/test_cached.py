@@ -275,7 +275,7 @@ class TestWhatIsNotKept:
     async def test_is_what_the_loops_ask(self, cache: Make) -> None:
         one = cache()
         for _ in range(2):
-            await one.cached.structured(system="s", prompt="p", shape=Patch)
+            await one.cached.structured(purpose="extraction", system="s", prompt="p", shape=Patch)
         assert len(one.model.asked) == 2 and one.files() == []
 
 

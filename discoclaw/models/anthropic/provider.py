@@ -22,7 +22,15 @@ from anthropic.lib.streaming import AsyncMessageStream
 from anthropic.types import MessageParam, OutputConfigParam, TextBlockParam, ToolParam
 
 from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
-from discoclaw.core.model import Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta, UserTurn
+from discoclaw.core.model import (
+    Finished,
+    ModelRequest,
+    Purpose,
+    StreamEvent,
+    SystemBlock,
+    TextDelta,
+    UserTurn,
+)
 from discoclaw.core.ports import Shape
 from discoclaw.core.text import scrub
 from discoclaw.models.anthropic import wire
@@ -123,7 +131,7 @@ class AnthropicModel:
         yield wire.joined(parts)
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         """One answer, read strictly as `shape`. Raises ModelError.
 

@@ -15,6 +15,7 @@ from discoclaw.core.model import (
     AssistantTurn,
     Finished,
     ModelRequest,
+    Purpose,
     StreamEvent,
     TextDelta,
     ToolCall,
@@ -50,7 +51,7 @@ class OfflineModel:
         yield Finished(AssistantTurn(text), "end")
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         """Fill the shape of an extraction, a summary, a consolidation or a suggestion.
 
