@@ -18,6 +18,8 @@
     │   ├── ModelTimeout         no answer within the time limit
     │   ├── ModelUnreachable     no connection, or the stream broke off
     │   ├── ModelBadRequest      the provider rejected the request (400, 422)
+    │   ├── ModelCut             the answer was cut off at its length limit
+    │   ├── ModelEmpty           the model said nothing
     │   └── ModelBadOutput       the answer is not what was asked for (prose, wrong types, too large)
     ├── EmbeddingError           a provider gave no usable vectors; a reply never depends on them
     │   ├── EmbeddingUnavailable the provider fails or limits us for now (408, 429, 5xx, no connection)
@@ -138,6 +140,18 @@ class ModelBadRequest(ModelError):
     """The provider rejected the request (HTTP 400 or 422)."""
 
     user_message = "The model didn't accept that request. Please put it another way; the reason is in my log."
+
+
+class ModelCut(ModelError):
+    """The answer was cut off at its length limit."""
+
+    user_message = (
+        "The model reached its length limit before it said anything. Please ask for a smaller part of this."
+    )
+
+
+class ModelEmpty(ModelError):
+    """The model said nothing, though perhaps it has thought."""
 
 
 class ModelBadOutput(ModelError):

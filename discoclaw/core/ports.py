@@ -55,7 +55,8 @@ class Model(Protocol):
 
         `max_tokens` is the room for the answer itself: the provider adds what thinking needs.
 
-        Raises `ModelBadOutput` if the answer is not exactly that shape.
+        Raises `ModelBadOutput` if the answer is not exactly that shape, `ModelCut` if it is not whole and
+        `ModelEmpty` if there is none.
         """
         ...
 

@@ -83,6 +83,7 @@ def compact(turns: Sequence[Turn], tokens: float, context_tokens: int) -> tuple[
     """Return the turns, shortened if they are over 50 or take over 75 % of the context, and are more than 12.
 
     The first message and the last 10 stay; a cut between calls and their results moves to before the calls.
+    What stays loses the provider's own content: thoughts are only accepted behind all that they rest on.
     The result is never longer than the input, and compacting it again changes nothing.
     """
     turns = tuple(turns)
@@ -97,7 +98,7 @@ def compact(turns: Sequence[Turn], tokens: float, context_tokens: int) -> tuple[
         end -= 1
     if end - begin < 2:
         return turns  # replacing one message by one line gains nothing
-    return (*turns[:begin], left_out(turns[begin:end]), *turns[end:])
+    return (*turns[:begin], left_out(turns[begin:end]), *map(_plain, turns[end:]))
 
 
 def left_out(turns: Sequence[Turn]) -> LeftOut:
@@ -163,6 +164,10 @@ class Transcript:
             self._counted, self._since = known, [results]
         elif self._counted is not None:
             self._since += [finished.turn, results]
+
+
+def _plain(turn: Turn) -> Turn:
+    return replace(turn, raw=None) if isinstance(turn, AssistantTurn) else turn
 
 
 def _texts(turn: Turn) -> Iterable[str]:

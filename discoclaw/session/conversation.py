@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from discoclaw.core.draft import Origin
-from discoclaw.core.errors import ModelBadOutput, ModelError
+from discoclaw.core.errors import ModelCut, ModelError
 from discoclaw.core.item import Source
 from discoclaw.core.model import (
     AssistantTurn,
@@ -33,10 +33,6 @@ from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolConte
 
 NO_TOOLS = "there are no tools here; answer without"
 CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
-
-CUT_AT_ONCE = (
-    "The model reached its length limit before it said anything. Please ask for a smaller part of this."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +111,7 @@ class Conversation:
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
             if finished.stop == "length":
                 if not "".join(text).strip():  # it has thought until there was no room left to speak
-                    raise ModelBadOutput(
-                        "the answer was cut off before its first word", user_message=CUT_AT_ONCE
-                    )
+                    raise ModelCut("the answer was cut off before its first word")
                 await reply.push(CUT_ANSWER)
             if finished.stop != "tools" or not finished.turn.calls:
                 break

@@ -143,10 +143,33 @@ class TestAnAnswerAtItsLengthLimit:
             await world.ann.send(world.general, "tell me a story")
             assert world.answer(world.general).startswith("Once upon\n\n*(My answer reached its length limit")
 
-    async def test_of_thoughts_alone_is_no_answer_that_could_go_on(
+    async def test_of_thoughts_alone_is_asked_for_once_more_with_more_room(
         self, start: Start, server: MessagesServer, model: AnthropicModel
     ) -> None:
-        server.script(api.tool_use(thought="A story, then.", stop_reason="max_tokens"))
+        server.script(api.tool_use(thought="A story, then.", stop_reason="max_tokens"), api.text("Once."))
+        async with start(model, **QUIET) as world:
+            await world.ann.send(world.general, "tell me a story")
+            assert world.answer(world.general) == "Once."
+        first, second = (one.body for one in server.requests)
+        assert (first.pop("max_tokens"), second.pop("max_tokens")) == (4_096, 12_096)
+        assert first == second
+
+    async def test_of_thoughts_alone_twice_is_no_answer_that_could_go_on(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(*[api.tool_use(thought="A story, then.", stop_reason="max_tokens")] * 2)
+        async with start(model, **QUIET) as world:
+            await world.ann.send(world.general, "tell me a story")
+            assert world.answer(world.general).startswith("The model reached its length limit before it said")
+        assert len(server.requests) == 2
+
+    async def test_of_thoughts_alone_says_so_too_if_the_model_takes_no_larger_request(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(
+            api.tool_use(thought="A story, then.", stop_reason="max_tokens"),
+            api.failure(400, "invalid_request_error", "max_tokens: 12096 > 8192"),
+        )
         async with start(model, **QUIET) as world:
             await world.ann.send(world.general, "tell me a story")
             assert world.answer(world.general).startswith("The model reached its length limit before it said")

@@ -328,3 +328,32 @@ class TestTheLastRound:
         await answer_to(model, ModelRequest((), (UserTurn("hi"),), (CLOCK,), may_call=False))
         body = server.requests[0].body
         assert body["tools"] and body["tool_choice"] == {"type": "none"}
+
+
+class TestThoughts:
+    async def test_go_back_to_the_model_that_had_them_and_to_no_other(
+        self, server: MessagesServer, provider: AnthropicProvider
+    ) -> None:
+        server.script(api.tool_use(("t", "clock", {}), said="I look.", thought="The time?"))
+        _, last = await answer_to(provider.model("opus"))
+        turns = (UserTurn("hi"), last.turn, ToolTurn((ToolResult("t", "noon"),)))
+        for name in ("opus", "haiku"):
+            await answer_to(provider.model(name), ModelRequest((), turns, (CLOCK,)))
+        theirs, others = (one.body["messages"][1]["content"] for one in server.requests[1:])
+        assert [block["type"] for block in theirs] == ["thinking", "text", "tool_use"]
+        assert others == theirs[1:]
+
+    async def test_of_a_paused_turn_go_back_to_that_model_alone(
+        self, server: MessagesServer, provider: AnthropicProvider
+    ) -> None:
+        server.script(
+            api.tool_use(said="I look. ", thought="Where?", stop_reason="pause_turn"), api.text("Here.")
+        )
+        _, last = await answer_to(provider.model("opus"))
+        turns = (UserTurn("hi"), last.turn, UserTurn("And then?"))
+        for name in ("opus", "haiku"):
+            await answer_to(provider.model(name), ModelRequest((), turns))
+        resumed, theirs, others = (one.body["messages"][1]["content"] for one in server.requests[1:])
+        assert [block["type"] for block in resumed] == ["thinking", "text"]
+        assert [block["type"] for block in theirs] == ["thinking", "text", "text"]
+        assert others == theirs[1:]

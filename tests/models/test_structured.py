@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from discoclaw.core.errors import ModelBadOutput, ModelTimeout
+from discoclaw.core.errors import ModelBadOutput, ModelCut, ModelEmpty, ModelOverloaded, ModelTimeout
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.wire import MAX_TOKENS
 from tests.servers import messages_api as api
-from tests.servers.messages_api import MessagesServer
+from tests.servers.messages_api import Behaviour, MessagesServer
 
 
 class Plan(BaseModel):
@@ -21,9 +23,12 @@ class Plan(BaseModel):
     days: int
 
 
-async def planned(model: AnthropicModel) -> Plan:
+WEEK: dict[str, Any] = {"steps": ["rest"], "days": 7}
+
+
+async def planned(model: AnthropicModel, **how: Any) -> Plan:
     return await model.structured(
-        purpose="extraction", system="You plan.", prompt="Plan my week.", shape=Plan
+        purpose="extraction", system="You plan.", prompt="Plan my week.", shape=Plan, **how
     )
 
 
@@ -61,21 +66,20 @@ class TestStructuredAnswers:
             ("a missing field", '{"steps": []}'),
             ("a further field", '{"steps": [], "days": 1, "sudo": true}'),
             ("half an object", '{"steps": ["re'),
-            ("nothing", ""),
             ("null", "null"),
         ],
     )
     async def test_anything_else_is_bad_output(
         self, server: MessagesServer, model: AnthropicModel, what: str, answer: str
     ) -> None:
-        server.script(api.text(answer))
+        server.default = lambda _: api.text(answer)
         with pytest.raises(ModelBadOutput):
             await planned(model)
 
     async def test_the_error_does_not_repeat_what_the_model_said(
         self, server: MessagesServer, model: AnthropicModel
     ) -> None:
-        server.script(api.text('{"steps": ["secret diary"], "days": "secret day"}'))
+        server.default = lambda _: api.text('{"steps": ["secret diary"], "days": "secret day"}')
         with pytest.raises(ModelBadOutput, match="days: int_type") as caught:
             await planned(model)
         assert "secret" not in str(caught.value) and caught.value.__cause__ is None
@@ -91,20 +95,6 @@ class TestStructuredAnswers:
             await planned(model)
         await asyncio.wait_for(server.left.wait(), 1)
 
-    async def test_an_answer_cut_at_its_length_is_bad_even_if_it_parses(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.json_answer({"steps": [], "days": 1}, stop_reason="max_tokens"))
-        with pytest.raises(ModelBadOutput, match="incomplete"):
-            await planned(model)
-
-    async def test_a_tool_call_is_no_structured_answer(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.tool_use(("t", "clock", {})))
-        with pytest.raises(ModelBadOutput):
-            await planned(model)
-
     @pytest.mark.design(214)
     async def test_one_time_limit_covers_the_whole_call(
         self, server: MessagesServer, provider: AnthropicProvider
@@ -112,3 +102,122 @@ class TestStructuredAnswers:
         server.script(api.json_answer({"steps": ["x" * 400], "days": 1}, delay_s=0.05))
         with pytest.raises(ModelTimeout):
             await planned(provider.model("haiku", total_timeout_s=0.15))
+
+
+class TestAnAnswerThatIsCutOff:
+    async def test_is_asked_for_once_more_with_more_room(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(api.text('{"steps": ["re', stop_reason="max_tokens"), api.json_answer(WEEK))
+        assert await planned(model) == Plan(**WEEK)
+        first, second = server.requests
+        assert (first.body["max_tokens"], second.body["max_tokens"]) == (2_048, 10_048)
+        assert first.body["messages"] == second.body["messages"]
+
+    @pytest.mark.parametrize("whole", [True, False])
+    async def test_twice_is_an_error_of_its_own_even_if_it_parses(
+        self, server: MessagesServer, model: AnthropicModel, whole: bool
+    ) -> None:
+        sent = json.dumps(WEEK) if whole else "{"
+        server.default = lambda _: api.text(sent, stop_reason="max_tokens")
+        with pytest.raises(ModelCut):
+            await planned(model)
+        assert len(server.requests) == 2
+
+    async def test_is_not_asked_for_again_without_more_room_to_give(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.default = lambda _: api.text("{", stop_reason="max_tokens")
+        with pytest.raises(ModelCut):
+            await planned(model, max_tokens=MAX_TOKENS)
+        assert len(server.requests) == 1
+
+    @pytest.mark.parametrize(
+        "second", [api.silence(), api.failure(400, "invalid_request_error", "max_tokens: too large")]
+    )
+    async def test_is_the_error_too_if_the_second_request_fails_for_its_size(
+        self, server: MessagesServer, provider: AnthropicProvider, second: Behaviour
+    ) -> None:
+        server.script(api.text("{", stop_reason="max_tokens"), second)
+        with pytest.raises(ModelCut):
+            await planned(provider.model("haiku", total_timeout_s=0.5))
+        assert len(server.requests) == 2
+
+    async def test_is_not_the_error_of_a_server_that_is_overloaded_meanwhile(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(api.text("{", stop_reason="max_tokens"))
+        server.default = lambda _: api.failure(529, "overloaded_error", retry_after_ms="1")
+        with pytest.raises(ModelOverloaded):
+            await planned(model)
+
+
+class TestAnAnswerWithoutWords:
+    @pytest.mark.parametrize(
+        "empty",
+        [api.tool_use(thought="Rest, I think.", stop_reason="end_turn"), api.text(" \n"), api.text("")],
+    )
+    async def test_is_asked_for_once_more_and_then_an_error_of_its_own(
+        self, server: MessagesServer, model: AnthropicModel, empty: Behaviour
+    ) -> None:
+        server.script(empty, api.json_answer(WEEK))
+        assert await planned(model) == Plan(**WEEK)
+        assert server.requests[0].body["messages"] == server.requests[1].body["messages"]
+        assert server.requests[1].body["max_tokens"] > server.requests[0].body["max_tokens"]
+        server.script(empty, empty)
+        with pytest.raises(ModelEmpty):
+            await planned(model)
+        assert len(server.requests) == 4
+
+
+class TestNonsense:
+    async def test_is_sent_back_with_its_fault_and_with_the_thoughts_it_came_with(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        half = json.dumps({"steps": ["rest"]})
+        server.script(
+            api.tool_use(said=half, thought="One step will do.", stop_reason="end_turn"),
+            api.json_answer(WEEK),
+        )
+        assert await planned(model) == Plan(**WEEK)
+        asked, answered, fault = server.requests[1].body["messages"]
+        assert asked == server.requests[0].body["messages"][0]
+        assert answered["content"] == [
+            {"type": "thinking", "thinking": "One step will do.", "signature": "c2lnbmVk"},
+            {"type": "text", "text": half},
+        ]
+        assert "days: missing" in fault["content"][0]["text"]
+        first, second = (one.body for one in server.requests)
+        assert (first["system"], first["max_tokens"]) == (second["system"], second["max_tokens"])
+
+    async def test_twice_is_given_up(self, server: MessagesServer, model: AnthropicModel) -> None:
+        server.default = lambda _: api.text("I would rest.")
+        with pytest.raises(ModelBadOutput):
+            await planned(model)
+        assert len(server.requests) == 2
+
+    async def test_of_a_tool_that_nobody_offered_does_not_go_back(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(api.tool_use(("t", "clock", {})), api.json_answer(WEEK))
+        assert await planned(model) == Plan(**WEEK)
+        [message] = server.requests[1].body["messages"]
+        assert [block["type"] for block in message["content"]] == ["text", "text"]
+
+    async def test_and_a_cut_answer_are_each_asked_for_once_in_one_call(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(
+            api.text("I would rest."), api.text("{", stop_reason="max_tokens"), api.json_answer(WEEK)
+        )
+        assert await planned(model) == Plan(**WEEK)
+        assert [len(one.body["messages"]) for one in server.requests] == [1, 3, 3]
+        assert server.requests[2].body["max_tokens"] > server.requests[1].body["max_tokens"]
+
+    async def test_that_goes_on_takes_three_requests_at_most(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.script(*[api.text("Rest."), api.text("{", stop_reason="max_tokens")] * 4)
+        with pytest.raises(ModelBadOutput):
+            await planned(model)
+        assert len(server.requests) == 3

@@ -130,7 +130,7 @@ class TestWhatStays:
 
     @given(transcripts(), sizes())
     def test_nothing_is_orphaned_and_the_roles_alternate(self, turns: list[Turn], tokens: float) -> None:
-        messages = messages_param(compact(turns, tokens, CONTEXT))
+        messages = messages_param(compact(turns, tokens, CONTEXT), "haiku")
         hanging = bool(isinstance(turns[-1], AssistantTurn) and turns[-1].calls)
         assert hanging or fault({"messages": messages, "tools": ["some"]}) is None
 

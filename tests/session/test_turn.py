@@ -13,6 +13,8 @@ from discoclaw.core.errors import (
     ChatUnavailable,
     ModelBadOutput,
     ModelBadRequest,
+    ModelCut,
+    ModelEmpty,
     ModelError,
     ModelKeyRejected,
     ModelNotFound,
@@ -303,6 +305,8 @@ ERRORS = [
     ModelTimeout,
     ModelUnreachable,
     ModelBadRequest,
+    ModelCut,
+    ModelEmpty,
     ModelBadOutput,
     ModelError,
 ]

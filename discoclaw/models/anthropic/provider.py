@@ -9,19 +9,25 @@ not around the whole generator: `asyncio.timeout` cancels the task that entered 
 that task is busy in the caller's code.
 """
 
-import asyncio
 import contextlib
 import logging
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 from anthropic import AsyncAnthropic, Timeout, omit
-from anthropic.lib.streaming import AsyncMessageStream
 from anthropic.types import MessageParam, OutputConfigParam, TextBlockParam, ToolParam
+from pydantic import BaseModel
 
-from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
+from discoclaw.core.errors import (
+    ModelBadOutput,
+    ModelBadRequest,
+    ModelCut,
+    ModelEmpty,
+    ModelError,
+    ModelTimeout,
+    ModelTooLong,
+)
 from discoclaw.core.model import (
     Finished,
     ModelRequest,
@@ -29,14 +35,15 @@ from discoclaw.core.model import (
     StreamEvent,
     SystemBlock,
     TextDelta,
+    Turn,
     UserTurn,
 )
 from discoclaw.core.ports import Shape
-from discoclaw.core.text import scrub
 from discoclaw.models.anthropic import wire
-from discoclaw.models.anthropic.aliases import resolve
 from discoclaw.models.anthropic.errors import translated
-from discoclaw.models.structured import MAX_ANSWER, checked
+from discoclaw.models.anthropic.known import effort_for, known, resolve, thinking_room
+from discoclaw.models.anthropic.reading import Answer, Limit
+from discoclaw.models.structured import MAX_ANSWER
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +53,6 @@ DUMMY_KEY = "no-key"
 
 MOST_PAUSES = 5
 """How often one answer goes on after the server has paused it."""
-MOST_INPUT = 50_000
-"""Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
-
-_DRAIN_S = 0.2
-"""How long to wait for the end of a body that is already complete, in seconds."""
 
 
 class AnthropicProvider:
@@ -71,8 +73,7 @@ class AnthropicProvider:
         key = api_key or DUMMY_KEY
         self.secret = api_key or ""
         self.connect_timeout_s = connect_timeout_s
-        self.speaks_schema = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
-        """Whether the server is known to enforce a JSON schema; others also get it in the prompt."""
+        self.is_anthropic = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
         with translated(self.secret):
             self.sdk = AsyncAnthropic(
                 api_key=key,
@@ -105,29 +106,47 @@ class AnthropicModel:
         self._provider = provider
         self._total_timeout_s = total_timeout_s
         self._temperature = temperature
+        self._known = known(name) if provider.is_anthropic else None
+        self._enforces_schema = self._known is not None
+        """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.
 
         An answer that the server pauses, as it does while its own tools work, is sent back to be continued.
-        Raises ModelError.
+        One that was cut off before its first word is asked for once more, with more room. Raises ModelError.
         """
-        limit = self._limit()
-        turns, parts, paused = request.turns, list[Finished](), True
-        while paused and len(parts) <= MOST_PAUSES:
-            async with self._ask(
-                limit,
-                system=wire.system_param(request.system),
-                messages=wire.messages_param(turns),
-                tools=wire.tools_param(request.tools),
-                max_tokens=request.max_tokens,
-                may_call=request.may_call,
-            ) as answer:
-                while (piece := await answer.piece()) is not None:
-                    yield TextDelta(piece)
-            part, paused = answer.finished()
+        limit, room = self._limit(), self._room(request.purpose, request.max_tokens)
+        turns, parts, said = request.turns, list[Finished](), False
+        cut: Finished | None = None
+        while True:
+            try:
+                async with self._ask(
+                    limit,
+                    system=wire.system_param(request.system),
+                    messages=wire.messages_param(turns, self.name),
+                    tools=wire.tools_param(request.tools),
+                    max_tokens=room,
+                    own=request.max_tokens if room > request.max_tokens else None,
+                    may_call=request.may_call,
+                    output=self._output(request.purpose),
+                ) as answer:
+                    while (piece := await answer.piece()) is not None:
+                        said = said or bool(piece.strip())
+                        yield TextDelta(piece)
+                    part, paused = answer.finished(self.name)
+            except ModelBadRequest:
+                if cut is None or said:
+                    raise
+                part, paused = cut, False  # so much room is more than this model has
+            if part.stop == "length" and not (paused or said or cut) and wire.more(room) > room:
+                log.info("%s was cut off before its first word; asking again with more room", self.name)
+                cut, room = part, wire.more(room)
+                continue
             parts.append(part)
             turns = (*turns, part.turn)
+            if not paused or len(parts) > MOST_PAUSES:
+                break
         yield wire.joined(parts)
 
     async def structured(
@@ -135,48 +154,98 @@ class AnthropicModel:
     ) -> Shape:
         """One answer, read strictly as `shape`. Raises ModelError.
 
-        It is streamed only so that an endless answer can be stopped early.
+        What was cut off or is empty is asked for once more with more room, nonsense once more with its fault
+        named, all within one time limit. If that brings no answer either, the first fault is raised.
         """
         blocks = [SystemBlock(system)]
-        if not self._provider.speaks_schema:
+        if not self._enforces_schema:
             blocks.append(SystemBlock(wire.output_in_words(shape)))
-        size = 0
-        async with self._ask(
-            self._limit(),
-            system=wire.system_param(blocks),
-            messages=wire.messages_param([UserTurn(prompt)]),
-            max_tokens=max_tokens,
-            output=wire.output_param(shape),
-        ) as answer:
-            while (piece := await answer.piece()) is not None:
-                size += len(piece)
-                if size > MAX_ANSWER:
-                    raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
-        done, _ = answer.finished()
-        if done.stop != "end":
-            raise ModelBadOutput(f"the structured answer is incomplete (stop: {done.stop})")
-        return checked(done.turn.text, shape)
+        limit, room = self._limit(), self._room(purpose, max_tokens)
+        turns: tuple[Turn, ...] = (UserTurn(prompt),)
+        first: ModelError | None = None
+        widened = corrected = False
+        while True:
+            try:
+                done = await self._read(limit, blocks, turns, room, self._output(purpose, shape))
+            except (ModelTimeout, ModelBadRequest, ModelTooLong) as error:
+                raise first or error from None
+            try:
+                return wire.structured(done, shape)
+            except (ModelCut, ModelEmpty) as error:
+                first = first or error
+                if widened or wire.more(room) <= room:
+                    raise first from None
+                widened, room = True, wire.more(room)
+            except ModelBadOutput as error:
+                first = first or error
+                if corrected:
+                    raise first from None
+                corrected, turns = True, wire.corrected(prompt, done.turn, str(error))
+            log.info("%s is asked again: %s", self.name, first)
 
     async def close(self) -> None:
         """Close the provider and with it all its models."""
         await self._provider.close()
 
-    def _limit(self) -> "_Limit":
-        return _Limit(self._total_timeout_s, self._provider.secret)
+    async def _read(
+        self,
+        limit: Limit,
+        system: Sequence[SystemBlock],
+        turns: Sequence[Turn],
+        room: int,
+        output: OutputConfigParam,
+    ) -> Finished:
+        """The whole answer to one structured request.
+
+        It is streamed only so that an endless answer can be stopped early.
+        """
+        size = 0
+        async with self._ask(
+            limit,
+            system=wire.system_param(system),
+            messages=wire.messages_param(turns, self.name),
+            max_tokens=room,
+            output=output,
+        ) as answer:
+            while (piece := await answer.piece()) is not None:
+                size += len(piece)
+                if size > MAX_ANSWER:
+                    raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
+        return answer.finished(self.name)[0]
+
+    def _room(self, purpose: Purpose, own: int) -> int:
+        """The tokens to ask for: the answer's own, and what thinking may take beside them."""
+        return wire.bounded(own + thinking_room(self._known, purpose))
+
+    def _output(self, purpose: Purpose, shape: type[BaseModel] | None = None) -> OutputConfigParam:
+        """How much the model should think, and the shape of its answer, as far as the server knows these."""
+        output = OutputConfigParam()
+        if (effort := effort_for(self._known, purpose)) is not None:
+            output["effort"] = effort
+        if shape is not None and (self._enforces_schema or not self._provider.is_anthropic):
+            output["format"] = wire.format_param(shape)
+        return output
+
+    def _limit(self) -> Limit:
+        return Limit(self._total_timeout_s, self._provider.secret)
 
     @asynccontextmanager
     async def _ask(
         self,
-        limit: "_Limit",
+        limit: Limit,
         *,
         system: list[TextBlockParam],
         messages: list[MessageParam],
         max_tokens: int,
+        output: OutputConfigParam,
+        own: int | None = None,
         tools: list[ToolParam] | None = None,
         may_call: bool = True,
-        output: OutputConfigParam | None = None,
-    ) -> AsyncIterator["_Answer"]:
-        """Send one request. The answer is open inside the block and always closed after it."""
+    ) -> AsyncIterator[Answer]:
+        """Send one request. The answer is open inside the block and always closed after it.
+
+        `own`: the tokens that the answer's text may take, where `max_tokens` has room for thinking too.
+        """
         extra: dict[str, object] | None = None
         if self._temperature is not None:
             # The SDK dropped this parameter: current models reject it, but local servers still use it.
@@ -186,7 +255,7 @@ class AnthropicModel:
                 with _logged_warnings():
                     call = self._provider.sdk.messages.stream(
                         model=self.name,
-                        max_tokens=wire.bounded(max_tokens),
+                        max_tokens=max_tokens,
                         system=system or omit,
                         messages=messages,
                         tools=tools or omit,
@@ -196,93 +265,8 @@ class AnthropicModel:
                         extra_body=extra,
                         timeout=Timeout(self._total_timeout_s, connect=self._provider.connect_timeout_s),
                     )
-                answer = _Answer(await stack.enter_async_context(call), limit)
+                answer = Answer(await stack.enter_async_context(call), limit, own)
             yield answer
-
-
-class _Limit:
-    """The deadline of one call. Failures inside `wait` leave as `ModelError`s without `secret`."""
-
-    def __init__(self, seconds: float, secret: str) -> None:
-        self._seconds = seconds
-        self._secret = secret
-        self._deadline = asyncio.get_running_loop().time() + seconds
-
-    @asynccontextmanager
-    async def wait(self) -> AsyncIterator[None]:
-        """Surrounds one wait for the server."""
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                with self.translated():
-                    yield
-        except TimeoutError:
-            raise ModelTimeout(f"no complete answer within {self._seconds:g} s") from None
-
-    def translated(self) -> contextlib.AbstractContextManager[None]:
-        """Surrounds what reads an answer without waiting."""
-        return translated(self._secret)
-
-
-class _Answer:
-    """An answer while it arrives: pieces of text, then the whole message."""
-
-    def __init__(self, stream: AsyncMessageStream[Any], limit: _Limit) -> None:
-        self._stream = stream
-        self._limit = limit
-        self._in_call = False
-        self._input_size = 0
-        self._garbled = False
-
-    async def piece(self) -> str | None:
-        """The next piece of text, or None when the answer is complete.
-
-        Raises ModelUnreachable when the stream ends without the server's end mark: nothing else tells half an
-        answer from a whole one.
-        """
-        while True:
-            try:
-                async with self._limit.wait():
-                    event = await anext(self._stream, None)
-                    if event is None:
-                        raise ModelUnreachable("the stream broke off before the answer was complete")
-                    if event.type == "text" and event.text:
-                        return scrub(event.text)
-                    if event.type == "content_block_start":
-                        self._in_call = event.content_block.type == "tool_use"
-                    elif event.type == "input_json":
-                        self._input_size += len(event.partial_json)
-            except ModelError as error:
-                # The SDK reads inputs as they come, and gives up on one that is not JSON. What the model said
-                # before is worth keeping, and it can call again.
-                if not self._in_call or not isinstance(error.__cause__, ValueError):
-                    raise
-                self._garbled = True
-                return None
-            if self._input_size > MOST_INPUT:
-                self._garbled = True
-                return None
-            if event.type == "message_stop":
-                await self._drain()
-                return None
-
-    def finished(self) -> tuple[Finished, bool]:
-        """The whole answer, once `piece` has returned None, and whether it is only paused.
-
-        Raises ModelError.
-        """
-        with self._limit.translated():
-            message = self._stream.current_message_snapshot
-            return wire.finished(message, garbled=self._garbled), wire.paused(message)
-
-    async def _drain(self) -> None:
-        """Read to the end of the body: only then can the pool reuse the connection.
-
-        The answer is complete, so a failure here costs the connection and nothing else.
-        """
-        with contextlib.suppress(TimeoutError, ModelError):
-            async with asyncio.timeout(_DRAIN_S):
-                with translated():
-                    await anext(self._stream, None)
 
 
 @contextlib.contextmanager

@@ -14,11 +14,11 @@ from typing import Literal, cast
 from uuid import uuid4
 
 from anthropic import transform_schema
-from anthropic.types import Message, MessageParam, OutputConfigParam, TextBlockParam, ToolParam
+from anthropic.types import JSONOutputFormatParam, Message, MessageParam, TextBlockParam, ToolParam
 from anthropic.types import Usage as SdkUsage
 from pydantic import BaseModel
 
-from discoclaw.core.errors import ModelRefused, ModelTooLong
+from discoclaw.core.errors import ModelBadOutput, ModelCut, ModelEmpty, ModelRefused, ModelTooLong
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -31,14 +31,20 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
+from discoclaw.core.ports import Shape
 from discoclaw.core.text import scrub
+from discoclaw.models.structured import checked
 
 Block = Mapping[str, object]
 
 MAX_TOKENS = 32_000
 """Longest answer that is ever requested, in tokens. Every current model supports it."""
+LEAST_MORE = 8_000
+"""A second try gets at least so many more tokens: what a model thinks at low effort."""
 MAX_BREAKPOINTS = 4
 """Cache breakpoints that the API accepts in one request."""
+THOUGHTS = ("thinking", "redacted_thinking")
+"""The types of content blocks that only the model that made them can read."""
 
 # A reason that is not here, such as one of tomorrow, ends the answer. A paused turn arrives here only if it
 # was paused too often: it is incomplete.
@@ -51,9 +57,13 @@ _STOPS: Mapping[str, Literal["end", "length"]] = {
 
 @dataclass(frozen=True, slots=True)
 class ContentBlocks:
-    """`AssistantTurn.raw` of this provider: the content blocks as they came."""
+    """`AssistantTurn.raw` of this provider: the content blocks as they came, and the model that made them.
+
+    No other model can read its thoughts.
+    """
 
     blocks: tuple[Block, ...]
+    model: str
 
 
 def system_param(blocks: Sequence[SystemBlock]) -> list[TextBlockParam]:
@@ -81,12 +91,15 @@ def tools_param(tools: Sequence[ToolSpec]) -> list[ToolParam]:
     ]
 
 
-def messages_param(turns: Sequence[Turn]) -> list[MessageParam]:
-    """The conversation so far. Empty turns are left out, and neighbours of one role become one message.
+def messages_param(turns: Sequence[Turn], model: str) -> list[MessageParam]:
+    """The conversation so far, for `model`: another model's thoughts are left out.
 
-    The API merges neighbours itself, but some local servers reject roles that don't alternate.
+    Empty turns are left out too, and neighbours of one role become one message. The API merges neighbours
+    itself, but some local servers reject roles that don't alternate.
     """
-    roles = [("assistant" if isinstance(turn, AssistantTurn) else "user", _content(turn)) for turn in turns]
+    roles = [
+        ("assistant" if isinstance(turn, AssistantTurn) else "user", _content(turn, model)) for turn in turns
+    ]
     messages = groupby((one for one in roles if one[1]), key=itemgetter(0))
     # The blocks of `raw` are the provider's own JSON, for which we have no types.
     return [
@@ -95,9 +108,9 @@ def messages_param(turns: Sequence[Turn]) -> list[MessageParam]:
     ]
 
 
-def output_param(shape: type[BaseModel]) -> OutputConfigParam:
+def format_param(shape: type[BaseModel]) -> JSONOutputFormatParam:
     """The parameter that makes the server enforce the JSON schema of `shape`."""
-    return {"format": {"type": "json_schema", "schema": transform_schema(shape)}}
+    return {"type": "json_schema", "schema": transform_schema(shape)}
 
 
 def output_in_words(shape: type[BaseModel]) -> str:
@@ -114,15 +127,43 @@ def bounded(max_tokens: int) -> int:
     return max(1, min(max_tokens, MAX_TOKENS))
 
 
-def finished(message: Message, *, garbled: bool = False) -> Finished:
-    """The complete message as the last event of a stream.
+def more(max_tokens: int) -> int:
+    """The room for a second try, after an answer that was cut off."""
+    return bounded(max(2 * max_tokens, max_tokens + LEAST_MORE))
+
+
+def structured(done: Finished, shape: type[Shape]) -> Shape:
+    """The answer to a structured request, read strictly.
+
+    Raises ModelCut, ModelEmpty or ModelBadOutput.
+    """
+    if done.stop == "length":
+        raise ModelCut("the structured answer was cut off at its length limit")
+    if done.turn.calls:
+        raise ModelBadOutput("the answer calls a tool, where none is offered")
+    if not done.turn.text.strip():
+        raise ModelEmpty("the structured answer has no text")
+    return checked(done.turn.text, shape)
+
+
+def corrected(prompt: str, answer: AssistantTurn, fault: str) -> tuple[Turn, ...]:
+    """The request for another answer, with the fault of the first one.
+
+    A call of a tool that was never offered cannot be sent back: then there is only the fault.
+    """
+    asked = UserTurn(f"That was not accepted: {fault}. Answer again with exactly one JSON object, whole.")
+    return (UserTurn(prompt), asked) if answer.calls else (UserTurn(prompt), answer, asked)
+
+
+def finished(message: Message, model: str, *, garbled: bool = False, cut: bool = False) -> Finished:
+    """The complete message of `model` as the last event of a stream.
 
     `garbled`: the input of one of its calls cannot be read. Which one is not known, so all of them count as
-    unreadable.
+    unreadable. `cut`: it was longer than it may be, and the rest was not read.
     Raises ModelRefused when the model declined, and ModelTooLong when its context was full before it had said
     anything.
     """
-    reason = message.stop_reason
+    reason = "max_tokens" if cut else message.stop_reason
     if reason == "refusal":
         detail = message.stop_details
         why = getattr(detail, "explanation", None) or getattr(detail, "category", None)
@@ -140,7 +181,7 @@ def finished(message: Message, *, garbled: bool = False) -> Finished:
         for block in blocks
         if block.get("type") == "tool_use"
     )
-    raw = ContentBlocks(tuple(_sendable(block) for block in blocks))
+    raw = ContentBlocks(tuple(_sendable(block) for block in blocks), model)
     return Finished(AssistantTurn(text, calls, raw), "tools" if calls else stop, _usage(message.usage))
 
 
@@ -154,16 +195,16 @@ def joined(parts: Sequence[Finished]) -> Finished:
     """The parts of one answer, which was paused in between, as one event."""
     if len(parts) == 1:
         return parts[0]
-    raws = [part.turn.raw for part in parts]
-    blocks = tuple(block for raw in raws if isinstance(raw, ContentBlocks) for block in raw.blocks)
+    raws = [part.turn.raw for part in parts if isinstance(part.turn.raw, ContentBlocks)]
+    blocks = tuple(block for raw in raws for block in raw.blocks)
     text = "".join(part.turn.text for part in parts)
-    turn = AssistantTurn(text, parts[-1].turn.calls, ContentBlocks(blocks))
+    turn = AssistantTurn(text, parts[-1].turn.calls, ContentBlocks(blocks, raws[-1].model))
     usages = [part.usage for part in parts]
     counts = {name: sum(getattr(usage, name) for usage in usages) for name in Usage.__slots__}
     return Finished(turn, parts[-1].stop, Usage(**counts))
 
 
-def _content(turn: Turn) -> list[Block]:
+def _content(turn: Turn, model: str) -> list[Block]:
     match turn:
         case UserTurn(text):
             return _text(text)
@@ -171,9 +212,11 @@ def _content(turn: Turn) -> list[Block]:
             return [_result(result) for result in results]
         # Thinking blocks go back unchanged, with their signature; only blank text, which the API rejects, is
         # dropped.
-        case AssistantTurn(raw=ContentBlocks(blocks)):
+        case AssistantTurn(raw=ContentBlocks(blocks, made_by)):
+            thoughts = () if made_by == model else THOUGHTS
+            kept = (block for block in blocks if block.get("type") not in thoughts)
             return [
-                block for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()
+                block for block in kept if block.get("type") != "text" or str(block.get("text", "")).strip()
             ]
         case AssistantTurn(text, calls):
             return _text(text) + [

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 from anthropic.types import Model
 
-from discoclaw.models.anthropic.aliases import ALIASES, resolve
+from discoclaw.models.anthropic.known import ALIASES, resolve
 
 CURRENT = get_args(get_args(Model)[0])
 

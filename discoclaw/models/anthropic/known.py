@@ -1,0 +1,93 @@
+"""What is known about Anthropic's models, and what each purpose asks of them.
+
+A model that thinks unless told otherwise counts its thoughts towards `max_tokens`, so a limit that fits the
+answer would cut it off. Such a model gets room for thinking beside the answer's own, and an effort that says
+how much it should think. Both are for Anthropic's own address: other servers know neither. A model that is
+missing here gets nothing that it might reject.
+
+From Anthropic's model pages and migration guides. Knows nothing about which models an account may use.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from discoclaw.core.model import Purpose
+
+Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
+
+ALIASES = {
+    "fast": "claude-haiku-5-5",
+    "haiku": "claude-haiku-5-5",
+    "sonnet": "claude-sonnet-5-5",
+    "opus": "claude-opus-5-5",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One model. `thinks`: unless told otherwise. `efforts`: the values it accepts; others are rejected.
+
+    All of them enforce a JSON schema.
+    """
+
+    thinks: bool
+    efforts: tuple[Effort, ...] = ()
+
+
+_THINKS = Known(thinks=True, efforts=("low", "medium", "high", "xhigh", "max"))
+
+MODELS: Mapping[str, Known] = {
+    "claude-haiku-5-5": _THINKS,
+    "claude-sonnet-5-5": _THINKS,
+    "claude-opus-5-5": _THINKS,
+    "claude-fable-5-1": _THINKS,
+    "claude-sonnet-5": _THINKS,
+    "claude-opus-5": _THINKS,
+    "claude-opus-4-8": Known(thinks=False, efforts=("low", "medium", "high", "xhigh", "max")),
+    "claude-opus-4-7": Known(thinks=False, efforts=("low", "medium", "high", "xhigh", "max")),
+    "claude-opus-4-6": Known(thinks=False, efforts=("low", "medium", "high", "max")),
+    "claude-sonnet-4-6": Known(thinks=False, efforts=("low", "medium", "high", "max")),
+    "claude-opus-4-5": Known(thinks=False, efforts=("low", "medium", "high")),
+    "claude-sonnet-4-5": Known(thinks=False),
+    "claude-haiku-4-5": Known(thinks=False),
+}
+
+EFFORTS: Mapping[Purpose, Effort] = {
+    "answer": "medium",  # a person waits; Sonnet's own default is high
+    "summary": "low",
+    "extraction": "low",
+    "tidying": "medium",  # it merges memories, and nobody waits
+    "suggestion": "low",
+    "title": "low",
+}
+
+THINKING_ROOM: Mapping[Effort, int] = {"low": 8_000, "medium": 16_000}
+"""Tokens for thinking, beside the answer's own, for each effort in `EFFORTS`."""
+
+_DATED = re.compile(r"-\d{8}$")
+
+
+def resolve(name: str) -> str:
+    """The model id of an alias.
+
+    Any other name is returned as it is: local servers have names of their own.
+    """
+    return ALIASES.get(name.strip().lower(), name)
+
+
+def known(model: str) -> Known | None:
+    """What is known about a model, by its id or that of a dated snapshot; None if nothing is."""
+    return MODELS.get(_DATED.sub("", model))
+
+
+def effort_for(model: Known | None, purpose: Purpose) -> Effort | None:
+    """The effort to ask for; None if the model may not accept it."""
+    effort = EFFORTS[purpose]
+    return effort if model is not None and effort in model.efforts else None
+
+
+def thinking_room(model: Known | None, purpose: Purpose) -> int:
+    """Tokens to ask for beside the answer's own."""
+    return THINKING_ROOM[EFFORTS[purpose]] if model is not None and model.thinks else 0
