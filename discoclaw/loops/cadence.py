@@ -91,7 +91,7 @@ class Cadence:
         """Whether unseen messages are about to leave the window, or are too long for it."""
         patience = 1 << min(session.failures, 8)
         return session.takes_part and (
-            len(session.backlog.waiting) >= session.window * patience
+            len(session.backlog.ready()) >= session.window * patience
             or session.backlog.size() >= max(500, self.window_chars) * patience
         )
 

@@ -221,7 +221,9 @@ class FactsLoop:
             if self._memory.erased_at(user_subject(user_id)) != erased_at:
                 return None
             known = _seen(cursor)
-            return {key: str(max(known.get(key, 0), seen)) for key, seen in (known | backlog.taken).items()}
+            return {
+                key: str(max(known.get(key, 0), seen)) for key, seen in (known | backlog.passed()).items()
+            }
 
         await self._cursors.update(f"facts-{user_id}", further)
 

@@ -25,7 +25,7 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.loops.cadence import Cadence, Track, leaving
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
-from discoclaw.loops.heard import SPOILED, Backlog, Heard
+from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog, Heard
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.work import GRACE_S, Worker
@@ -379,9 +379,12 @@ class Loops:
         except (ModelError, MemoryFault) as error:
             log.warning("%s changed nothing: %s: %s", job, type(error).__name__, error)
             if isinstance(error, SPOILED):
-                given_up = track.backlog.spoil(batch_chars)
-                if given_up is not None:
-                    log.error("%s: nothing can be made of message %s; it is left out", job, given_up)
+                # Only what was put off before is left: the run has done what it could.
+                worked = not track.backlog.ready()
+                unusable = isinstance(error, UNUSABLE)
+                if one := track.backlog.spoil(batch_chars, for_good=not unusable):
+                    what = "tried again after the others" if unusable else "left out"
+                    log.error("%s: nothing can be made of message %s; it is %s", job, one, what)
         finally:
             track.running = False
             track.failures = 0 if worked else track.failures + 1

@@ -217,7 +217,7 @@ class SummaryLoop:
         backlog.take(batch)
         await self._took(
             session_key,
-            backlog.taken[session_key],
+            backlog.passed()[session_key],
             added=len(batch) if stored else 0,
             anew=stored and not previous.summary,
             again=again,

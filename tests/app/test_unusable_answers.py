@@ -1,0 +1,158 @@
+"""The whole bot with a model that makes nothing of one message: it is not lost, and it blocks no other."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from discoclaw.core import titles
+from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from tests.app.conftest import Start, World
+from tests.citing import cited, own_of
+from tests.servers import messages_api as api
+from tests.servers.messages_api import Behaviour, MessagesServer, Received
+
+LIKED = ("snarks", "tea", "cake", "jazz", "chess", "maps", "rain", "bread", "moss", "kites", "wool", "salt")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[MessagesServer]:
+    async with MessagesServer() as running:
+        yield running
+
+
+def opened(server: MessagesServer) -> AnthropicModel:
+    """A model at that server. The bot closes it when it stops."""
+    return AnthropicProvider(base_url=server.base_url, connect_timeout_s=1).model("haiku", total_timeout_s=10)
+
+
+@pytest.fixture
+async def model(server: MessagesServer) -> AsyncIterator[AnthropicModel]:
+    model = opened(server)
+    yield model
+    await model.close()
+
+
+def first_prompt(received: Received) -> str:
+    """What a loop asked, also when it asks once more."""
+    return "".join(block["text"] for block in received.body["messages"][0]["content"])
+
+
+def new_words(received: Received) -> list[str]:
+    """What the messages that a loop reads anew are about."""
+    prompt = first_prompt(received)
+    new = "\n".join(own_of(prompt).values()) or prompt.rpartition(titles.NEW_MESSAGES)[2]
+    return [word for word in LIKED if word in new]
+
+
+def learning(of_snarks: Behaviour | None = None) -> Callable[[Received], Behaviour]:
+    """A model that learns what people like, and says something else where snarks are among it."""
+
+    def answer(received: Received) -> Behaviour:
+        if "tools" in received.body:
+            return api.text("Noted.")
+        words, prompt = new_words(received), first_prompt(received)
+        if "snarks" in words and of_snarks is not None:
+            return of_snarks
+        if titles.NEW_MESSAGES in prompt:
+            return api.json_answer({"summary": f"Liked: {', '.join(words)}.", "themes": [], "decisions": []})
+        items = [{"kind": "fact", "text": f"User likes {', '.join(words)}."}] if words else []
+        return api.json_answer(cited({"upserts": items, "deprecations": []}, prompt))
+
+    return answer
+
+
+UNUSABLE = [
+    pytest.param(api.text("They like snarks."), id="prose"),
+    pytest.param(api.text('{"upserts": [', stop_reason="max_tokens"), id="cut off"),
+    pytest.param(api.tool_use(thought="Snarks?", stop_reason="end_turn"), id="empty"),
+]
+
+
+async def likes(world: World) -> set[str]:
+    items = (await world.memory.view(f"user-{world.ann.id}")).active()
+    texts = [item.text.removeprefix("User likes ").removesuffix(".") for item in items]
+    return {word for text in texts for word in text.split(", ")}
+
+
+async def say_all(world: World, words: tuple[str, ...] = LIKED) -> None:
+    for word in words:
+        await world.ann.send(world.general, f"I like {word}.")
+        await world.settle()
+
+
+class TestAMessageOfWhichAModelMakesNothing:
+    @pytest.mark.parametrize("of_snarks", UNUSABLE)
+    async def test_blocks_no_other_and_is_learned_by_a_better_model_after_a_restart(
+        self, start: Start, server: MessagesServer, model: AnthropicModel, of_snarks: Behaviour
+    ) -> None:
+        server.default = learning(of_snarks)
+        async with start(model, summary_enabled=False) as world:
+            await say_all(world)
+            assert await likes(world) == {*LIKED} - {"snarks"}
+            server.default = learning()
+            await world.restart(opened(server))
+            await world.ann.send(world.general, "I like fog.")
+            await world.settle()
+            assert await likes(world) == {*LIKED}
+
+    async def test_is_tried_again_alone_after_the_others(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.default = learning(api.text("They like snarks."))
+        async with start(model, summary_enabled=False) as world:
+            await say_all(world)
+            asked = len(server.requests)
+            await world.ann.send(world.general, "I like rain.")
+            await world.settle()
+            # The answer, what is new, and the message that was put off: twice, with the fault named.
+            assert [new_words(one) for one in server.requests[asked + 1 :]] == [
+                ["rain"],
+                ["snarks"],
+                ["snarks"],
+            ]
+            server.default = learning()
+            await world.ann.send(world.general, "I like rain!")
+            await world.settle()
+            assert await likes(world) == {*LIKED}
+
+    async def test_does_not_slow_down_what_is_learned_from_the_others(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.default = learning(api.text("They like snarks."))
+        async with start(model, summary_enabled=False) as world:
+            await say_all(world)
+            for word in ("fog", "hail", "wind"):
+                asked = len(server.requests)
+                await world.ann.send(world.general, f"I like {word}.")
+                await world.settle()
+                assert len(server.requests) - asked == 4
+
+    async def test_is_in_the_summary_in_the_end_and_keeps_nothing_else_out(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        server.default = learning(api.text("I'm sorry, I can't summarise that."))
+        async with start(model, extraction_enabled=False, summary_every=1) as world:
+            await say_all(world)
+            rolling = world.folder / "data" / "memory" / "rolling"
+            [path] = rolling.glob("*.json")
+            assert "salt" in json.loads(path.read_text())["summary"]
+            server.default = learning()
+            asked = len(server.requests)
+            await world.ann.send(world.general, "I like fog.")
+            await world.settle()
+            assert ["snarks"] in [new_words(one) for one in server.requests[asked:]]
+
+    async def test_that_it_refuses_is_left_out_for_good(
+        self, start: Start, server: MessagesServer, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server.default = learning(api.refusal("no snarks"))
+        async with start(model, summary_enabled=False) as world:
+            await say_all(world)
+            assert await likes(world) == {*LIKED} - {"snarks"}
+            server.default = learning()
+            await world.restart(opened(server))
+            await world.ann.send(world.general, "I like fog.")
+            await world.settle()
+            assert await likes(world) == {*LIKED} - {"snarks"}
+        assert "it is left out" in caplog.text
