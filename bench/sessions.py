@@ -41,6 +41,9 @@ class Listener:
     async def push(self, text: str) -> None:
         self.said.append(text)
 
+    async def doing(self, line: str) -> None:
+        pass
+
     @property
     def unsaid(self) -> str:
         return ""

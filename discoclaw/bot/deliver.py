@@ -12,6 +12,9 @@ into one more message then comes as a file. The live view ends there, for only t
 
 When Discord fails, what is visible stays and the rest is said again elsewhere: a deleted message (404) is
 followed by a new one; a failed edit ends the live view, and what its message already shows counts as said.
+
+While the model uses tools, the live view ends with a line that says so (`doing`). That is no part of the
+answer: the next words replace it, and a message that shows nothing else is deleted if no words come.
 """
 
 import asyncio
@@ -27,12 +30,12 @@ import discord
 from discoclaw.bot.buttons import hatch_view, switch_view
 from discoclaw.bot.pages import file_of
 from discoclaw.bot.sending import Sender, Sent, stop
-from discoclaw.bot.split import Attachment, Message, Piece, Splitter, split
+from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, split
 from discoclaw.bot.texts import offers
 from discoclaw.bot.texts.markup import plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.ports import HatchOffer, Offer
-from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker
+from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker, utf16_length
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +72,8 @@ class DiscordReply:
         self._files = True  # until Discord refuses one
         self._live = onto
         self._shown: Piece | None = None
+        self._doing = ""  # the line below the text
+        self._noted = ""  # that line, as the live message shows it
         self._streaming = True
         self._news = False
         self._began = False
@@ -96,6 +101,7 @@ class DiscordReply:
     async def drop(self) -> None:
         """Nothing will be said: typing ends."""
         await self.close()
+        await self._drop_note()
 
     @property
     def unsaid(self) -> str:
@@ -109,12 +115,28 @@ class DiscordReply:
         if not text:
             return
         self._arrived.append(text)
-        self._news = True
+        if not ends_blank(text):
+            self._doing = ""
         if self._due is None:
             self._due = self._now() + self._edit_every_s
         if not self._began and _is_enough("".join(self._arrived)):
             self._due = self._now()
             self._hurry.set()
+        self._wake()
+
+    async def doing(self, line: str) -> None:
+        """Show below the text what is being done, until more text comes. Does not wait for Discord.
+
+        It comes late enough that what takes a moment only is not shown.
+        """
+        if self._live is not None and self._shown is None and not self._noted:
+            return  # an answer that was interrupted, and is not to vanish for this
+        self._doing = line
+        self._due = self._now() + self._edit_every_s
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news = True
         if self._streaming and (self._pen is None or self._pen.done()):
             self._pen = asyncio.create_task(self._write_while_news())
 
@@ -131,6 +153,8 @@ class DiscordReply:
                 log.error("the live view of an answer failed", exc_info=fault)
         await self._sender.typing.stop()
         self._take_arrived(last=True)
+        if shows_nothing(self._text.left):
+            await self._drop_note()
         if self._sender.first is not None or not shows_nothing(self._text.left):
             await self._say_rest()
         self._live = self._shown = None
@@ -194,13 +218,15 @@ class DiscordReply:
     async def _write(self) -> None:
         self._take_arrived()
         if self._sender.first is None and shows_nothing(self._text.left):
+            if self._doing:
+                await self._show(None)
             return
         while self._full < MOST_MESSAGES and (piece := self._text.settled()):
             await self._say(piece)
         if self._full >= MOST_MESSAGES:
             return
         draft = self._text.draft()
-        if draft is not None and not self._is_shown(draft):
+        if self._doing != self._noted or (draft is not None and not self._is_shown(draft)):
             await self._show(draft)
 
     def _take_arrived(self, *, last: bool = False) -> None:
@@ -211,15 +237,32 @@ class DiscordReply:
             text = text[:-1]
         self._text.add(scrub(text))
 
-    async def _show(self, draft: Piece) -> None:
+    async def _show(self, draft: Piece | None) -> None:
+        """Show the text so far, and the line below it if there is room for both."""
+        text, doing = draft.text if draft is not None else "", self._doing
+        both = f"{text.rstrip()}\n\n{doing}".lstrip() if doing else text
+        if utf16_length(both) > LIMIT:
+            both, doing = text, ""
+        if not both:
+            return
         if self._live is not None:
             try:
-                await self._sender.edit(self._live, draft.text)
+                await self._sender.edit(self._live, both)
             except ChatGone:
                 self._forget_live()
         if self._live is None:
-            self._live = await self._sender.send(draft, whole=False)
-        self._shown = draft
+            self._live = await self._sender.send(Message(both))
+        self._shown, self._noted = draft, doing
+
+    async def _drop_note(self) -> None:
+        """Delete the live message if it shows nothing but what was being done."""
+        if self._live is None or self._shown is not None or not self._noted:
+            return
+        try:
+            await self._sender.delete(self._live)
+        except ChatError as error:
+            log.info("a line that is over could not be deleted: %s", error)
+        self._forget_live()
 
     async def _say(self, piece: Piece) -> None:
         """Show `piece` for good and go on behind it; if the live message fails us, behind what that shows."""
@@ -243,6 +286,7 @@ class DiscordReply:
                     self._give_up_files(error)
                     return
                 log.info("an answer goes on in a new message: %s", error)
+                await self._drop_note()
                 if isinstance(self._shown, Message):
                     self._accept(self._shown)
                 self._live = self._shown = None
@@ -253,6 +297,7 @@ class DiscordReply:
         self._text.accept(piece)
         self._full += 1
         self._live = self._shown = None
+        self._noted = ""
 
     def _give_up_files(self, error: ChatError) -> None:
         """What was to be a file is said in messages."""
@@ -262,12 +307,13 @@ class DiscordReply:
 
     def _is_shown(self, piece: Piece) -> bool:
         """Whether an edit would change nothing: Discord trims the ends."""
-        return self._shown is not None and self._shown.text.strip() == piece.text.strip()
+        return not self._noted and self._shown is not None and self._shown.text.strip() == piece.text.strip()
 
     def _forget_live(self) -> None:
         """Somebody deleted our message; what it showed is said again."""
         self._sender.forget(self._live)
         self._live = self._shown = None
+        self._noted = ""
 
 
 def _is_about_file(error: ChatError, piece: Piece) -> bool:

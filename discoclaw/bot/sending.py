@@ -80,8 +80,8 @@ class Sender:
         self.first: Sent | None = None
         """The first message that is still there."""
 
-    async def send(self, piece: Piece, *, whole: bool = True) -> discord.Message:
-        """Send a piece (without its file unless `whole`).
+    async def send(self, piece: Piece) -> discord.Message:
+        """Send a piece.
 
         Typing stops before: only a message ends it, and it must not begin again behind that.
         """
@@ -92,7 +92,7 @@ class Sender:
             options["reference"] = discord.MessageReference.from_message(self._to, fail_if_not_exists=False)
 
         async def call() -> discord.Message:
-            if whole and (file := file_of(piece)):
+            if file := file_of(piece):
                 options["file"] = file  # a new one for each try: sending closes it
             message: discord.Message = await send(piece.text, **options)
             return message
@@ -126,6 +126,11 @@ class Sender:
             else:
                 await message.edit(content=text, attachments=[file], allowed_mentions=SILENT)
         self.first = self.first or message
+
+    async def delete(self, message: Sent) -> None:
+        """Delete a message of ours. Tried once."""
+        with discord_errors():
+            await message.delete()
 
     def forget(self, message: Sent | None) -> None:
         """A message was deleted; if it was the first one, the next one is."""

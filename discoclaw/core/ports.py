@@ -191,6 +191,10 @@ class Reply(Protocol):
         """Append text to the answer. It is shown as soon as the chat's rate limits allow."""
         ...
 
+    async def doing(self, line: str) -> None:
+        """Show that the model works on the answer, until more text comes. It is no part of the answer."""
+        ...
+
     async def finish(self) -> str | None:
         """Show everything that was pushed. Returns the id of its first message, None if there was no text.
 

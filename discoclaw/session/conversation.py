@@ -31,6 +31,10 @@ from discoclaw.session.compact import Transcript
 from discoclaw.session.noted import CallLog
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
 
+LOOKING = "*looking in my memory…*"
+WORKING = "*working on it…*"
+"""Shown while tools run of which the person would otherwise see nothing."""
+LOOKS = ("memory_search", "memory_recall", "memory_history")
 NO_TOOLS = "there are no tools here; answer without"
 CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
 
@@ -108,6 +112,7 @@ class Conversation:
                 loop.call_soon(self._compacted, arrival.subject)
             # When enough was called, tools are no longer allowed, so that the model has to say something.
             may_call = bool(offered) and allowance.ask(transcript.tokens)
+            before = len(text)
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
             if finished.stop == "length":
                 if not "".join(text).strip():  # it has thought until there was no room left to speak
@@ -122,6 +127,9 @@ class Conversation:
                 await reply.push("\n\n")
             if may_call:
                 calls = finished.turn.calls
+                if not "".join(text[before:]).strip():
+                    looks = all(call.name in LOOKS for call in calls)
+                    await reply.doing(LOOKING if looks else WORKING)
                 results = ToolTurn(tuple([await self._call(context, call, arrival) for call in calls]))
             else:
                 results, refused = _refused(finished.turn), True

@@ -485,3 +485,86 @@ class _Answer:
 
 def _is_of_a_request(kind: type) -> bool:
     return issubclass(kind, discord.HTTPException)
+
+
+class TestWhatIsBeingDone:
+    LINE = "*looking…*"
+
+    async def do(self, reply: DiscordReply, line: str = LINE) -> None:
+        await reply.doing(line)
+        await written(reply)
+
+    async def test_is_shown_below_the_text_and_replaced_by_more(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(reply, "Let me look.\n\n")
+        await self.do(reply)
+        assert await at.texts() == [f"Let me look.\n\n{self.LINE}"]
+        await say(reply, "Here it is.")
+        assert await at.texts() == ["Let me look.\n\nHere it is."]
+        await self.do(reply)
+        assert reply.unsaid == ""
+        await reply.finish()
+        assert await at.texts() == ["Let me look.\n\nHere it is."]
+
+    async def test_alone_is_a_reply_that_becomes_the_answer(self, at: Stage) -> None:
+        reply = at.reply()
+        await self.do(reply)
+        (line,) = await at.answers()
+        await self.do(reply, "*writing…*")
+        assert await at.texts() == ["*writing…*"]
+        await say(reply, "You like tea.")
+        assert await reply.finish() == str(line.id)
+        (answer,) = await at.answers()
+        assert answer.content == "You like tea." and answer.reference is not None
+
+    @pytest.mark.parametrize("refused", [False, True])
+    async def test_alone_is_no_answer_even_if_it_cannot_be_deleted(self, at: Stage, refused: bool) -> None:
+        reply = at.reply()
+        await self.do(reply)
+        if refused:
+            at.env.inject_error("DELETE", "/channels/*/messages/*", status=403, times=None)
+        assert await reply.finish() is None
+        assert await at.texts() == ([self.LINE] if refused else [])
+
+    async def test_goes_when_nothing_is_to_be_said(self, at: Stage) -> None:
+        reply = at.reply()
+        await self.do(reply)
+        await reply.drop()
+        assert await at.texts() == []
+
+    async def test_is_left_out_where_a_message_has_no_room_for_it(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(reply, "x" * 1_995)
+        await self.do(reply)
+        assert await at.texts() == ["x" * 1_995]
+
+    async def test_is_said_in_a_message_of_its_own_behind_one_that_is_full(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(reply, "Word by word. " * 150)
+        await self.do(reply)
+        assert (await at.texts())[-1].endswith(self.LINE)
+        await reply.finish()
+        assert self.LINE not in "".join(await at.texts())
+
+    async def test_that_somebody_deletes_is_followed_by_the_answer(self, at: Stage) -> None:
+        reply = at.reply()
+        await self.do(reply)
+        (line,) = await at.answers()
+        await line.delete()
+        await say(reply, "You like tea.")
+        await reply.finish()
+        assert await at.texts() == ["You like tea."]
+
+    async def test_leaves_with_its_message_where_that_cannot_be_edited(self, at: Stage) -> None:
+        reply = at.reply()
+        await self.do(reply)
+        at.fail_edits(403)
+        await say(reply, "You like tea.")
+        await reply.finish()
+        assert await at.texts() == ["You like tea."]
+
+    async def test_does_not_replace_half_an_answer_of_before_a_restart(self, at: Stage) -> None:
+        half = await at.channel.send("Half an ans")
+        reply = DiscordReply(at.channel, at.asked, edit_every_s=0.0, onto=half)
+        await self.do(reply)
+        assert await at.texts() == ["Half an ans"]

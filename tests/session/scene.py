@@ -242,6 +242,7 @@ class Recorder:
 
     id: str = "5000"
     pushed: list[str] = field(default_factory=list)
+    did: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     offers: list[Offer] = field(default_factory=list)
     finished: bool = False
@@ -256,6 +257,9 @@ class Recorder:
     async def push(self, text: str) -> None:
         self._check("push")
         self.pushed.append(text)
+
+    async def doing(self, line: str) -> None:
+        self.did.append(line)
 
     async def finish(self) -> str | None:
         self._check("finish")
