@@ -29,6 +29,9 @@ BACKLOG = 500
 """The most messages stored for a loop that keeps failing; beyond that the oldest stay unseen."""
 GIVE_UP = 5
 """How often the model may fail on a single message before it is put off or left out."""
+MOST_HALVINGS = 3
+"""A batch for a slow model is halved so often at most: a model that is down for hours is not asked message by
+message afterwards."""
 UNUSABLE = (ModelBadOutput, ModelCut, ModelEmpty)
 """Failures of the model: it answered, but with nothing that can be used."""
 SPOILED = (*UNUSABLE, ModelRefused, ModelTooLong, ModelBadRequest)
@@ -62,6 +65,8 @@ class Backlog:
     postponed: dict[str, None] = field(default_factory=dict)
     spoiled: int = 0
     """How often in a row the model failed on the oldest batch."""
+    late: int = 0
+    """How often the model was too slow for a batch since nothing was waiting."""
     disturbed: int = 0
     """How often in a row messages were deleted or edited while the model was working."""
     group: Callable[[Heard], object] = by_privacy
@@ -86,11 +91,11 @@ class Backlog:
         """The oldest messages of at most `max_chars` UTF-16 units together, but at least one if any waits.
 
         Private and open talk never share a batch, nor do two personas, so that what is learned from one
-        cannot be mistaken for something said in the other. After failures (see `spoil`) the batch is smaller.
-        A message that was put off comes alone, when nothing else is waiting.
+        cannot be mistaken for something said in the other. After failures (see `spoil`), or where the model
+        was too slow, the batch is smaller. A message that was put off comes alone, when nothing else waits.
         """
         batch: list[Heard] = []
-        max_chars >>= self.spoiled
+        max_chars >>= self.spoiled + self.late
         if not (ready := self.ready()):
             return [self.waiting[one] for one in self.postponed if one in self.waiting][:1]
         for heard in ready:
@@ -120,6 +125,10 @@ class Backlog:
             self.postponed[message_id] = None
         return message_id
 
+    def was_late(self) -> None:
+        """Make the next batches smaller, because the model was too slow for this one."""
+        self.late = min(self.late + 1, MOST_HALVINGS)
+
     def size(self) -> int:
         """The UTF-16 units of everything that is waiting and was not put off."""
         return sum(utf16_length(heard.said.text) for heard in self.ready())
@@ -134,6 +143,8 @@ class Backlog:
         for heard in batch:
             self.forget(heard.said.id)
             self.seen({heard.session_key: int(heard.said.id)})
+        if not self.ready():
+            self.late = 0
 
     def seen(self, up_to: Mapping[str, int]) -> None:
         """Remove everything up to these ids, by session, because a loop has seen it."""

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
-from discoclaw.core.errors import MemoryFault, ModelError
+from discoclaw.core.errors import MemoryFault, ModelError, ModelTimeout
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
@@ -378,7 +378,9 @@ class Loops:
             worked = True
         except (ModelError, MemoryFault) as error:
             log.warning("%s changed nothing: %s: %s", job, type(error).__name__, error)
-            if isinstance(error, SPOILED):
+            if isinstance(error, ModelTimeout):
+                track.backlog.was_late()
+            elif isinstance(error, SPOILED):
                 # Only what was put off before is left: the run has done what it could.
                 worked = not track.backlog.ready()
                 unusable = isinstance(error, UNUSABLE)

@@ -22,8 +22,9 @@ async def server() -> AsyncIterator[MessagesServer]:
 
 
 def opened(server: MessagesServer) -> AnthropicModel:
-    """A model at that server. The bot closes it when it stops."""
-    return AnthropicProvider(base_url=server.base_url, connect_timeout_s=1).model("haiku", total_timeout_s=10)
+    """A model at that server, which is asked once. The bot closes it when it stops."""
+    provider = AnthropicProvider(base_url=server.base_url, connect_timeout_s=1, max_retries=0)
+    return provider.model("haiku", total_timeout_s=10)
 
 
 @pytest.fixture
@@ -156,3 +157,20 @@ class TestAMessageOfWhichAModelMakesNothing:
             await world.settle()
             assert await likes(world) == {*LIKED} - {"snarks"}
         assert "it is left out" in caplog.text
+
+
+class TestABatchForWhichAModelIsTooSlow:
+    async def test_becomes_smaller_and_is_learned(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        quick = learning()
+
+        def slow(received: Received) -> Behaviour:
+            return api.failure(504, "timeout_error") if len(new_words(received)) > 3 else quick(received)
+
+        server.default = slow
+        async with start(model, summary_enabled=False, durable_every=5) as world:
+            for word in LIKED[:10]:
+                await world.ann.send(world.general, f"I like {word}. " + "Really! " * 200)
+                await world.settle()
+            assert await likes(world) == {*LIKED[:10]}
