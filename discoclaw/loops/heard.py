@@ -6,7 +6,7 @@ history, beginning after the loops' saved cursors, so a restart repeats work rat
 
 What a model makes of a batch is not the fault of what was said: after prose, or an answer that is cut off or
 empty, the next batch is smaller, and no message is ever left out for that. One that fails again and again
-even alone is put off: it waits behind all others and is tried alone after each run that has taken those. No
+even alone is postponed: it waits behind all others and is tried alone after each run that has taken those. No
 saved cursor passes it, so a restart tries it again too. Only what the provider refuses, rejects or finds too
 long is left out.
 """
@@ -28,7 +28,7 @@ from discoclaw.core.text import utf16_length
 BACKLOG = 500
 """The most messages stored for a loop that keeps failing; beyond that the oldest stay unseen."""
 GIVE_UP = 5
-"""How often the model may fail on a single message before it is put off or left out."""
+"""How often the model may fail on a single message before it is postponed or left out."""
 MOST_HALVINGS = 3
 """A batch for a slow model is halved so often at most: a model that is down for hours is not asked message by
 message afterwards."""
@@ -56,7 +56,7 @@ def by_privacy(heard: Heard) -> object:
 class Backlog:
     """Messages waiting for one loop, oldest first, without duplicates. `taken`: the newest seen, by session.
 
-    `postponed`: the ids of messages that are put off, in the order in which they are tried again.
+    `postponed`: the ids of messages that are postponed, in the order in which they are tried again.
     `group` returns a key; only messages with equal keys may share a batch.
     """
 
@@ -84,7 +84,7 @@ class Backlog:
             self.forget(next(iter(self.waiting)))
 
     def ready(self) -> list[Heard]:
-        """What is waiting and was not put off, oldest first."""
+        """What is waiting and not postponed, oldest first."""
         return [heard for heard in self.waiting.values() if heard.said.id not in self.postponed]
 
     def oldest(self, max_chars: int) -> list[Heard]:
@@ -92,7 +92,7 @@ class Backlog:
 
         Private and open talk never share a batch, nor do two personas, so that what is learned from one
         cannot be mistaken for something said in the other. After failures (see `spoil`), or where the model
-        was too slow, the batch is smaller. A message that was put off comes alone, when nothing else waits.
+        was too slow, the batch is smaller. A postponed message comes alone, when nothing else waits.
         """
         batch: list[Heard] = []
         max_chars >>= self.spoiled + self.late
@@ -110,7 +110,7 @@ class Backlog:
     def spoil(self, max_chars: int, *, for_good: bool) -> str | None:
         """Make the next batch smaller, because the model failed on this one.
 
-        A single message that fails repeatedly is left out `for_good`, or put off; its id is then returned.
+        A single message that fails repeatedly is left out `for_good`, or postponed; its id is then returned.
         """
         self.spoiled += 1
         batch = self.oldest(max_chars)
@@ -130,7 +130,7 @@ class Backlog:
         self.late = min(self.late + 1, MOST_HALVINGS)
 
     def size(self) -> int:
-        """The UTF-16 units of everything that is waiting and was not put off."""
+        """The UTF-16 units of everything that is waiting and not postponed."""
         return sum(utf16_length(heard.said.text) for heard in self.ready())
 
     def sessions(self) -> set[str]:
@@ -152,7 +152,7 @@ class Backlog:
             self.taken[key] = max(self.taken.get(key, 0), message_id)
 
     def passed(self) -> dict[str, int]:
-        """How far a saved cursor may go, by session: never past a message that is put off."""
+        """How far a saved cursor may go, by session: never past a postponed message."""
         passed = dict(self.taken)
         for heard in [self.waiting[one] for one in self.postponed if one in self.waiting]:
             key = heard.session_key

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from logging import ERROR, WARNING
 from typing import Literal, NamedTuple
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
@@ -381,12 +382,14 @@ class Loops:
             if isinstance(error, ModelTimeout):
                 track.backlog.was_late()
             elif isinstance(error, SPOILED):
-                # Only what was put off before is left: the run has done what it could.
+                # Only what was postponed before is left: the run has done what it could.
                 worked = not track.backlog.ready()
-                unusable = isinstance(error, UNUSABLE)
-                if one := track.backlog.spoil(batch_chars, for_good=not unusable):
-                    what = "tried again after the others" if unusable else "left out"
-                    log.error("%s: nothing can be made of message %s; it is %s", job, one, what)
+                for_good = not isinstance(error, UNUSABLE)
+                if one := track.backlog.spoil(batch_chars, for_good=for_good):
+                    level, what = (
+                        (ERROR, "left out") if for_good else (WARNING, "tried again after the others")
+                    )
+                    log.log(level, "%s: nothing can be made of message %s; it is %s", job, one, what)
         finally:
             track.running = False
             track.failures = 0 if worked else track.failures + 1
