@@ -1,7 +1,7 @@
 """Learning from talk: the loops on a small model, the consolidating heartbeat, and expiry."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from discoclaw.app.archive import Archived
@@ -10,6 +10,8 @@ from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.models import Models
 from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.message import Me
+from discoclaw.core.ports import Clock, Model
 from discoclaw.core.subject import user_subject
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import FactsLoop, FactsRules, NoFacts
@@ -20,6 +22,8 @@ from discoclaw.loops.summary import NoSummary, SummaryLoop
 from discoclaw.loops.traits import Traits
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.subjects.follow import Follower
+from discoclaw.settings import Settings
+from discoclaw.storage import Storage
 
 
 class Learning(Feature):
@@ -86,29 +90,9 @@ class Learning(Feature):
         summary: SummaryLoop = NoSummary()
         facts: FactsLoop = NoFacts()
         if storage.sums_up:
-            summary = SummaryLoop(
-                models.summary,
-                storage.summaries,
-                storage.cursors,
-                me=basics.me,
-                max_chars=settings.summary_max_chars,
-                consent=storage.consent,
-                taken_back=storage.withdrawals.of,
-                groups=storage.people.groups,
-            )
+            summary = summary_loop(settings, storage, models.summary, basics.me)
         if storage.remembers and settings.extraction_enabled:
-            facts = FactsLoop(
-                models.facts,
-                storage.used,
-                storage.cursors,
-                rules=FactsRules(
-                    settings.dm_privacy, settings.personas, settings.zone, storage.people.choices.asks_first
-                ),
-                me=basics.me,
-                clock=basics.clock,
-                consent=storage.consent,
-                traits=Traits(storage.used, settings.owners),
-            )
+            facts = facts_loop(settings, storage, models.facts, me=basics.me, clock=basics.clock)
 
         def learned(user_id: str) -> None:
             for follower in self.followers:
@@ -125,3 +109,34 @@ class Learning(Feature):
             consent=storage.consent,
             behind=self.inboxes.is_behind,
         )
+
+
+def facts_loop(
+    settings: Settings, storage: Storage, model: Model, *, me: Callable[[], Me], clock: Clock
+) -> FactsLoop:
+    """The extraction, as the bot and the evals run it."""
+    choices = storage.people.choices
+    return FactsLoop(
+        model,
+        storage.used,
+        storage.cursors,
+        rules=FactsRules(settings.dm_privacy, settings.personas, settings.zone, choices.asks_first),
+        me=me,
+        clock=clock,
+        consent=storage.consent,
+        traits=Traits(storage.used, settings.owners),
+    )
+
+
+def summary_loop(settings: Settings, storage: Storage, model: Model, me: Callable[[], Me]) -> SummaryLoop:
+    """The rolling summary, as the bot and the evals run it."""
+    return SummaryLoop(
+        model,
+        storage.summaries,
+        storage.cursors,
+        me=me,
+        max_chars=settings.summary_max_chars,
+        consent=storage.consent,
+        taken_back=storage.withdrawals.of,
+        groups=storage.people.groups,
+    )

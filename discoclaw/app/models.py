@@ -56,7 +56,13 @@ def _open(settings: Settings, model: Model | None, small: Model | None) -> Opene
     """The models of the configured provider, replaced by those that are passed in. Raises SettingsError."""
     if model is not None:
         return Opened(model, small or model, small or model)
-    config = ModelConfig(
+    models = open_models(config_of(settings))
+    return replace(models, summary=small, facts=small) if small is not None else models
+
+
+def config_of(settings: Settings) -> ModelConfig:
+    """What the settings say about models."""
+    return ModelConfig(
         provider=settings.model_provider,
         chat=settings.model,
         summary=settings.summary_model,
@@ -67,5 +73,3 @@ def _open(settings: Settings, model: Model | None, small: Model | None) -> Opene
         chat_timeout_s=settings.model_timeout_s,
         loop_timeout_s=settings.loop_timeout_s,
     )
-    models = open_models(config)
-    return replace(models, summary=small, facts=small) if small is not None else models

@@ -18,7 +18,7 @@ from rich.logging import RichHandler
 
 from discoclaw import __version__
 from discoclaw import settings as settings_module
-from discoclaw.cli import audit, config
+from discoclaw.cli import audit, config, evals
 from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
@@ -83,6 +83,7 @@ cli.command()(recall)
 cli.add_typer(config.commands(_relay_access), name="config")
 cli.add_typer(nostr, name="nostr")
 cli.add_typer(audit.commands, name="audit")
+cli.add_typer(evals.commands, name="eval")
 
 
 def _version(wanted: bool) -> None:

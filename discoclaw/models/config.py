@@ -1,11 +1,17 @@
 """A model provider's configuration, and the models it opens: plain values. Knows no provider."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from discoclaw.core.model import Usage
 from discoclaw.core.ports import Model
 from discoclaw.core.redact import Redactor
 from discoclaw.models.redacting import RedactingModel
+
+
+def _unused(usage: Usage) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +19,8 @@ class ModelConfig:
     """Which provider answers, with which models, key and server. Times are in seconds.
 
     `chat`, `summary` and `facts` are model names: an alias of the provider or any name its server knows.
-    `base_url` None means the provider's usual address. A provider ignores what it doesn't need.
+    `base_url` None means the provider's usual address. A provider ignores what it doesn't need. `used` is
+    called with the tokens of each structured answer, as the provider reports them.
     """
 
     provider: str
@@ -25,6 +32,7 @@ class ModelConfig:
     connect_timeout_s: float = 10.0
     chat_timeout_s: float = 180.0
     loop_timeout_s: float = 60.0
+    used: Callable[[Usage], None] = _unused
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,10 @@ def open_models(config: ModelConfig) -> Models:
         )
     try:
         provider = AnthropicProvider(
-            api_key=config.key, base_url=config.base_url, connect_timeout_s=config.connect_timeout_s
+            api_key=config.key,
+            base_url=config.base_url,
+            connect_timeout_s=config.connect_timeout_s,
+            used=config.used,
         )
     except ModelNotFound as error:
         raise SettingsError(f"ANTHROPIC_BASE_URL=…: not an address ({error})") from None

@@ -12,7 +12,7 @@ that task is busy in the caller's code.
 import contextlib
 import logging
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
 from anthropic import AsyncAnthropic, Timeout, omit
@@ -36,6 +36,7 @@ from discoclaw.core.model import (
     SystemBlock,
     TextDelta,
     Turn,
+    Usage,
     UserTurn,
 )
 from discoclaw.core.ports import Shape
@@ -59,7 +60,8 @@ class AnthropicProvider:
     """One connection pool to one server.
 
     The SDK fills every credential and address that is None from the environment. So each gets a value here:
-    only `settings.py` reads the environment. Raises ModelNotFound when `base_url` can't be parsed.
+    only `settings.py` reads the environment. Raises ModelNotFound when `base_url` can't be parsed. `used` is
+    called with the usage of each structured answer, also of one that is of no use.
     """
 
     def __init__(
@@ -69,10 +71,12 @@ class AnthropicProvider:
         base_url: str | None = None,
         connect_timeout_s: float = 10.0,
         max_retries: int = 2,
+        used: Callable[[Usage], None] = lambda usage: None,
     ) -> None:
         key = api_key or DUMMY_KEY
         self.secret = api_key or ""
         self.connect_timeout_s = connect_timeout_s
+        self.used = used
         self.is_anthropic = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
         with translated(self.secret):
             self.sdk = AsyncAnthropic(
@@ -211,7 +215,9 @@ class AnthropicModel:
                 size += len(piece)
                 if size > MAX_ANSWER:
                     raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
-        return answer.finished(self.name)[0]
+        done, _ = answer.finished(self.name)
+        self._provider.used(done.usage)
+        return done
 
     def _room(self, purpose: Purpose, own: int) -> int:
         """The tokens to ask for: the answer's own, and what thinking may take beside them."""

@@ -1,0 +1,164 @@
+"""`discoclaw eval`: measures how well the configured model learns from talk and keeps summaries.
+
+The cases are made up. Nothing of the data folder is read or written, and the bot may run meanwhile.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.common import AsJson, note, say, say_json
+from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound, Refused
+from discoclaw.evals import reading
+from discoclaw.models.config import Models
+from discoclaw.settings import Settings
+from discoclaw.show.words import count
+
+if TYPE_CHECKING:
+    from discoclaw.evals.report import Report
+
+commands = typer.Typer(
+    help="Measure how well the configured model learns and summarises.", no_args_is_help=True
+)
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("--cases", metavar="FILE", help="Your own cases instead of the built-in ones; repeatable."),
+]
+Ids = Annotated[list[str] | None, typer.Option("--case", metavar="ID", help="Only this case; repeatable.")]
+Groups = Annotated[
+    list[str] | None, typer.Option("--group", metavar="NAME", help="Only this group; repeatable.")
+]
+AtOnce = Annotated[
+    int, typer.Option(help="Requests at a time; 1 for a server that answers one by one.", min=1, max=32)
+]
+T = TypeVar("T")
+
+
+@commands.callback()
+def group() -> None:
+    """Measure how well the configured model learns and summarises."""
+
+
+@commands.command()
+def extraction(
+    runs: Annotated[int, typer.Option(help="How often each case is run.", min=1, max=50)] = 3,
+    case: Ids = None,
+    group: Groups = None,
+    cases: Files = None,
+    at_once: AtOnce = 4,
+    as_json: AsJson = False,
+) -> None:
+    """Run the small model on made-up talks, and compare what is remembered with what should be.
+
+    Uses the model, key and address of the settings. The exit code is 1 if a gate is missed.
+
+    Example: discoclaw eval extraction --runs 1 --group dates
+    """
+    from discoclaw.evals import run  # slow imports, which other commands don't need
+    from discoclaw.evals.figures import EXTRACTION
+    from discoclaw.evals.report import Report
+
+    chosen = reading.chosen(reading.cases(cases or ()), ids=case or (), groups=group or ())
+    settings = settings_module.load()
+    model = _model_name(settings, settings.durable_model)
+    _announce(f"{count(len(chosen), 'made-up talk')}", model, runs, len(chosen) * runs)
+    verdicts = _with_models(
+        settings,
+        lambda models: run.extraction(chosen, lambda _: models.facts, runs=runs, at_once=at_once),
+    )
+    _tell(Report("Extraction", model, EXTRACTION, verdicts, runs), as_json)
+
+
+@commands.command()
+def summaries(
+    runs: Annotated[int, typer.Option(help="How often each chain is run.", min=1, max=50)] = 1,
+    case: Ids = None,
+    group: Groups = None,
+    cases: Files = None,
+    at_once: AtOnce = 4,
+    as_json: AsJson = False,
+) -> None:
+    """Run the small model on chains of summaries, and look for lost facts and for lies that got in.
+
+    Uses the model, key and address of the settings. The exit code is 1 if a gate is missed.
+
+    Example: discoclaw eval summaries --case release
+    """
+    from discoclaw.evals import run  # slow imports, which other commands don't need
+    from discoclaw.evals.figures import SUMMARIES
+    from discoclaw.evals.report import Report
+
+    chosen = reading.chosen(reading.chains(cases or ()), ids=case or (), groups=group or ())
+    settings = settings_module.load()
+    model = _model_name(settings, settings.summary_model)
+    requests = sum(one.updates for one in chosen) * runs
+    _announce(f"{count(len(chosen), 'made-up conversation')}", model, runs, requests)
+    verdicts = _with_models(
+        settings,
+        lambda models: run.summaries(chosen, lambda _: models.summary, runs=runs, at_once=at_once),
+    )
+    _tell(Report("Summaries", model, SUMMARIES, verdicts, runs), as_json)
+
+
+def _model_name(settings: Settings, name: str) -> str:
+    """The model and where it is, for people."""
+    if settings.model_provider == "offline":
+        return "the offline model"
+    from discoclaw.models.anthropic.aliases import resolve  # a slow import, as above
+
+    return f"{resolve(name)} at {settings.base_url or 'https://api.anthropic.com'}"
+
+
+def _announce(what: str, model: str, runs: int, requests: int) -> None:
+    """Say what is about to be sent, before it is."""
+    times = "once" if runs == 1 else f"{runs} times each"
+    note(
+        f"sending {what}, {times}, to {model}: at least {count(requests, 'request')}. "
+        "Nothing of your own data is sent, and nothing is written into your data folder."
+    )
+
+
+def _with_models(settings: Settings, work: Callable[[Models], Awaitable[T]]) -> T:
+    """Do something with the configured models. Raises SettingsError, or Refused where they can't be used."""
+    from discoclaw.app.models import config_of  # slow imports, as above
+    from discoclaw.evals.meter import used
+    from discoclaw.models.providers import open_models
+
+    models = open_models(replace(config_of(settings), used=used))
+
+    async def done() -> T:
+        try:
+            return await work(models)
+        finally:
+            await models.close()
+
+    try:
+        return asyncio.run(done())
+    except ModelKeyRejected:
+        raise Refused("the model's server refused the key; check ANTHROPIC_API_KEY") from None
+    except ModelNotFound as error:
+        raise Refused(
+            f"the model's server doesn't have this model, or is none ({error}); check "
+            "DISCOCLAW_DURABLE_MODEL, DISCOCLAW_SUMMARY_MODEL and ANTHROPIC_BASE_URL"
+        ) from None
+    except ModelError as error:
+        raise Refused(
+            f"the model doesn't answer ({type(error).__name__}: {error}); check ANTHROPIC_BASE_URL, "
+            "or try again later"
+        ) from None
+
+
+def _tell(report: "Report", as_json: bool) -> None:
+    """Print a report. Exits with 1 if a gate was missed."""
+    if as_json:
+        say_json(report.json())
+    else:
+        say(report.text())
+    if not report.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,107 @@
+"""Runs all cases of an eval, a few at once, and gives up early where going on makes no sense."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from discoclaw.core.errors import ModelBadOutput, ModelError, ModelKeyRejected, ModelNotFound, ModelRefused
+from discoclaw.core.ports import Model
+from discoclaw.evals import judge, reading, talk, updates
+from discoclaw.evals.case import Case
+from discoclaw.evals.chain import Chain
+from discoclaw.evals.judge import Verdict
+from discoclaw.evals.meter import Call
+
+HOPELESS = (ModelKeyRejected, ModelNotFound)
+"""Failures that every further request would have, too."""
+ANSWERED = (ModelBadOutput, ModelRefused)
+"""Failures that show that the model can be reached."""
+
+Done = Callable[[int], None]
+"""Called with the number of cases that are done, over all runs."""
+
+
+async def extraction(
+    cases: Sequence[Case],
+    model_for: Callable[[Case], Model],
+    *,
+    runs: int = 1,
+    at_once: int = 1,
+    done: Done = lambda cases: None,
+) -> list[Verdict]:
+    """A verdict about each case in each run. Raises ModelError if the model can't be reached at all."""
+    filler = reading.filler()
+
+    async def one(case: Case, run: int) -> tuple[Verdict, Sequence[Call]]:
+        outcome = await talk.run(case, model_for(case), filler)
+        return judge.of_case(case, outcome, run), outcome.calls
+
+    return await _all([(case, run) for run in range(runs) for case in cases], one, at_once, done)
+
+
+async def summaries(
+    chains: Sequence[Chain],
+    model_for: Callable[[Chain], Model],
+    *,
+    runs: int = 1,
+    at_once: int = 1,
+    done: Done = lambda cases: None,
+) -> list[Verdict]:
+    """A verdict about each chain in each run. Raises ModelError if the model can't be reached at all."""
+    filler = reading.filler()
+
+    async def one(chain: Chain, run: int) -> tuple[Verdict, Sequence[Call]]:
+        outcome = await updates.run(chain, model_for(chain), filler)
+        return judge.of_chain(chain, outcome, run), outcome.calls
+
+    work = [(chain, run) for run in range(runs) for chain in chains]
+    return await _all(work, one, at_once, done)
+
+
+async def _all(
+    work: Sequence[tuple[reading.One, int]],
+    one: Callable[[reading.One, int], Awaitable[tuple[Verdict, Sequence[Call]]]],
+    at_once: int,
+    done: Done,
+) -> list[Verdict]:
+    waiting, reached = iter(enumerate(work)), False
+    verdicts: dict[int, Verdict] = {}
+
+    async def lane() -> None:
+        nonlocal reached
+        for number, (case, run) in waiting:
+            verdict, calls = await one(case, run)
+            reached = reached or any(call.error is None or isinstance(call.error, ANSWERED) for call in calls)
+            for call in calls:
+                _give_up_on(call.error, reached)
+            verdicts[number] = verdict
+            done(len(verdicts))
+
+    with _quiet():
+        lanes = [asyncio.create_task(lane()) for _ in range(min(at_once, len(work)))]
+        try:
+            await asyncio.gather(*lanes)
+        finally:
+            for task in lanes:
+                task.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+    return [verdicts[number] for number in sorted(verdicts)]
+
+
+def _give_up_on(error: ModelError | None, reached: bool) -> None:
+    """Raise an error that further requests would have, too, or that the very first one had."""
+    if error is not None and (isinstance(error, HOPELESS) or not reached):
+        raise error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out the loops' warnings about answers: the report has them."""
+    log = logging.getLogger("discoclaw")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
