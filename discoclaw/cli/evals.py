@@ -4,22 +4,24 @@ The cases are made up. Nothing of the data folder is read or written, and the bo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, say, say_json
 from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound, Refused
+from discoclaw.core.ports import Model
 from discoclaw.evals import reading
 from discoclaw.models.config import Models
 from discoclaw.settings import Settings
-from discoclaw.show.words import count
+from discoclaw.show.words import count, line
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # slow imports, as below
+    from discoclaw.evals.judge import Verdict
     from discoclaw.evals.report import Report
 
 commands = typer.Typer(
@@ -37,7 +39,6 @@ Groups = Annotated[
 AtOnce = Annotated[
     int, typer.Option(help="Requests at a time; 1 for a server that answers one by one.", min=1, max=32)
 ]
-T = TypeVar("T")
 
 
 @commands.callback()
@@ -66,12 +67,11 @@ def extraction(
 
     chosen = reading.chosen(reading.cases(cases or ()), ids=case or (), groups=group or ())
     settings = settings_module.load()
-    model = _model_name(settings, settings.durable_model)
-    _announce(f"{count(len(chosen), 'made-up talk')}", model, runs, len(chosen) * runs)
-    verdicts = _with_models(
-        settings,
-        lambda models: run.extraction(chosen, lambda _: models.facts, runs=runs, at_once=at_once),
-    )
+    models = _open(settings)
+    model = _where(settings, models.facts, settings.durable_model)
+    _announce(count(len(chosen), "made-up talk"), model, runs, len(chosen) * runs)
+    work = run.extraction(chosen, lambda _: models.facts, runs=runs, at_once=at_once)
+    verdicts = _answered(models, work)
     _tell(Report("Extraction", model, EXTRACTION, verdicts, runs), as_json)
 
 
@@ -96,23 +96,30 @@ def summaries(
 
     chosen = reading.chosen(reading.chains(cases or ()), ids=case or (), groups=group or ())
     settings = settings_module.load()
-    model = _model_name(settings, settings.summary_model)
-    requests = sum(one.updates for one in chosen) * runs
-    _announce(f"{count(len(chosen), 'made-up conversation')}", model, runs, requests)
-    verdicts = _with_models(
-        settings,
-        lambda models: run.summaries(chosen, lambda _: models.summary, runs=runs, at_once=at_once),
-    )
+    models = _open(settings)
+    model = _where(settings, models.summary, settings.summary_model)
+    updates = sum(one.updates for one in chosen)
+    _announce(count(len(chosen), "made-up conversation"), model, runs, updates * runs)
+    work = run.summaries(chosen, lambda _: models.summary, runs=runs, at_once=at_once)
+    verdicts = _answered(models, work)
     _tell(Report("Summaries", model, SUMMARIES, verdicts, runs), as_json)
 
 
-def _model_name(settings: Settings, name: str) -> str:
-    """The model and where it is, for people."""
+def _open(settings: Settings) -> Models:
+    """The configured models, which tell the meter what they use. Raises SettingsError without one."""
+    from discoclaw.app.models import config_of  # slow imports, as above
+    from discoclaw.evals.meter import used
+    from discoclaw.models.providers import open_models
+
+    return open_models(replace(config_of(settings), used=used))
+
+
+def _where(settings: Settings, model: Model, configured: str) -> str:
+    """A model and where it is, for people."""
     if settings.model_provider == "offline":
         return "the offline model"
-    from discoclaw.models.anthropic.aliases import resolve  # a slow import, as above
-
-    return f"{resolve(name)} at {settings.base_url or 'https://api.anthropic.com'}"
+    name = getattr(model, "name", configured)  # what an alias such as "haiku" stands for
+    return f"{line(name)} at {settings.base_url or 'https://api.anthropic.com'}"
 
 
 def _announce(what: str, model: str, runs: int, requests: int) -> None:
@@ -124,17 +131,12 @@ def _announce(what: str, model: str, runs: int, requests: int) -> None:
     )
 
 
-def _with_models(settings: Settings, work: Callable[[Models], Awaitable[T]]) -> T:
-    """Do something with the configured models. Raises SettingsError, or Refused where they can't be used."""
-    from discoclaw.app.models import config_of  # slow imports, as above
-    from discoclaw.evals.meter import used
-    from discoclaw.models.providers import open_models
+def _answered(models: Models, work: Coroutine[Any, Any, list["Verdict"]]) -> list["Verdict"]:
+    """What comes of asking models. Raises Refused if they can't be used."""
 
-    models = open_models(replace(config_of(settings), used=used))
-
-    async def done() -> T:
+    async def done() -> list["Verdict"]:
         try:
-            return await work(models)
+            return await work
         finally:
             await models.close()
 

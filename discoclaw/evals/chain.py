@@ -39,8 +39,21 @@ class Fact(Shape):
         return self
 
 
+class Lie(Shape):
+    """What no sentence of a summary may say. `example` is how a summary would say it."""
+
+    pattern: Pattern
+    example: str
+
+    @model_validator(mode="after")
+    def _checked(self) -> "Lie":
+        if not found([self.pattern], self.example):
+            raise ValueError(f'the example has nothing for the pattern "{self.pattern}"')
+        return self
+
+
 class Chain(Shape):
-    """One conversation in `updates` updates of its summary. No sentence of a summary may have one of `lies`."""
+    """One conversation in `updates` updates of its summary."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     group: str = ""
@@ -57,7 +70,7 @@ class Chain(Shape):
     max_chars: int = Field(default=2000, ge=100, le=20_000)
     planted: list[Planted] = Field(min_length=1)
     facts: list[Fact] = Field(min_length=1)
-    lies: list[Pattern] = Field(default_factory=list)
+    lies: list[Lie] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _checked(self) -> "Chain":
@@ -73,6 +86,6 @@ class Chain(Shape):
         for number, fact in enumerate(self.facts):
             if fact.since > self.updates:
                 raise ValueError(f"facts.{number}: there is no update {fact.since}")
-            if lie := next((one for one in self.lies if found([one], fact.example)), None):
-                raise ValueError(f'facts.{number}: the example has what "lies" forbids: "{lie}"')
+            if lie := next((one for one in self.lies if found([one.pattern], fact.example)), None):
+                raise ValueError(f'facts.{number}: the example has what "lies" forbids: "{lie.pattern}"')
         return self

@@ -8,12 +8,31 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from discoclaw.core.errors import ModelBadOutput, ModelError
+from discoclaw.core.errors import (
+    ModelBadRequest,
+    ModelError,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelOverloaded,
+    ModelRateLimited,
+    ModelTimeout,
+    ModelUnreachable,
+)
 from discoclaw.core.model import ModelRequest, StreamEvent, Usage
 from discoclaw.core.ports import Model, Shape
 
 CHARS_PER_TOKEN = 4
 """The usual estimate for English; other scripts take more tokens."""
+UNANSWERED = (
+    ModelBadRequest,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelOverloaded,
+    ModelRateLimited,
+    ModelTimeout,
+    ModelUnreachable,
+)
+"""Failures after which nobody knows what the model would have answered."""
 
 
 @dataclass(slots=True)
@@ -26,9 +45,14 @@ class Call:
     error: ModelError | None = None
 
     @property
+    def answered(self) -> bool:
+        """Whether the model answered at all."""
+        return not isinstance(self.error, UNANSWERED)
+
+    @property
     def valid(self) -> bool:
-        """Whether the first answer had the form that was asked for."""
-        return not isinstance(self.error, ModelBadOutput) and len(self.reported) <= 1
+        """Whether the first answer had the form that was asked for. A refusal has none."""
+        return self.error is None and len(self.reported) <= 1
 
     @property
     def requests(self) -> int:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from discoclaw.core.errors import ModelBadOutput, ModelError, ModelKeyRejected, ModelNotFound, ModelRefused
+from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound
 from discoclaw.core.ports import Model
 from discoclaw.evals import judge, reading, talk, updates
 from discoclaw.evals.case import Case
@@ -15,9 +15,6 @@ from discoclaw.evals.meter import Call
 
 HOPELESS = (ModelKeyRejected, ModelNotFound)
 """Failures that every further request would have, too."""
-ANSWERED = (ModelBadOutput, ModelRefused)
-"""Failures that show that the model can be reached."""
-
 Done = Callable[[int], None]
 """Called with the number of cases that are done, over all runs."""
 
@@ -72,7 +69,7 @@ async def _all(
         nonlocal reached
         for number, (case, run) in waiting:
             verdict, calls = await one(case, run)
-            reached = reached or any(call.error is None or isinstance(call.error, ANSWERED) for call in calls)
+            reached = reached or any(call.answered for call in calls)
             for call in calls:
                 _give_up_on(call.error, reached)
             verdicts[number] = verdict

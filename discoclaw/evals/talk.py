@@ -10,7 +10,7 @@ from discoclaw.core.ports import Model
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
 from discoclaw.core.view import View
-from discoclaw.evals.case import Before, Case, moment
+from discoclaw.evals.case import BOT, Before, Case, PlaceName, moment
 from discoclaw.evals.meter import Call, Metered
 from discoclaw.evals.scene import Scene, extracting
 
@@ -20,6 +20,12 @@ LATER_MS = 600_000
 """How long after the last line the extraction begins."""
 
 SmallTalk = Sequence[Sequence[tuple[str, str]]]
+
+
+def fitting(filler: SmallTalk, place: PlaceName) -> SmallTalk:
+    """The small talk that can be heard in a place: in a DM there are only two who speak."""
+    two = {"A", BOT}
+    return [one for one in filler if place != "dm" or all(by in two for by, _ in one)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ def _lines(scene: Scene, case: Case, filler: SmallTalk) -> list[tuple[Said, int 
         share = case.filler * (number + 1) // len(case.talk) - case.filler * number // len(case.talk)
         room = FILLER_MS * (share + 1) if last else times[number + 1] - times[number]
         step = min(FILLER_MS, room // (share + 1))
-        talk = [one for exchange in filler for one in exchange]
+        talk = [one for exchange in fitting(filler, case.place) for one in exchange]
         for place in range(share):
             by, text = talk[(number * 37 + place) % len(talk)]
             said.append((by, text, times[number] + step * (place + 1), None))

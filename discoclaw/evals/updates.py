@@ -8,7 +8,7 @@ from discoclaw.evals.case import moment
 from discoclaw.evals.chain import Chain
 from discoclaw.evals.meter import Call, Metered
 from discoclaw.evals.scene import summarising
-from discoclaw.evals.talk import FILLER_MS, SmallTalk
+from discoclaw.evals.talk import FILLER_MS, SmallTalk, fitting
 
 HOUR_MS = 3_600_000
 
@@ -42,6 +42,7 @@ async def run(chain: Chain, model: Model, filler: SmallTalk) -> Summaries:
 
 def _lines(chain: Chain, update: int, filler: SmallTalk) -> list[tuple[str, str]]:
     """What is said in one update: the planted lines, with small talk before and after them."""
+    filler = fitting(filler, chain.place)
     begin = sum(map(ord, chain.id)) + (update - 1) * chain.small_talk
     talk = [filler[(begin + n) % len(filler)] for n in range(chain.small_talk)]
     planted = [(line.by, line.text) for line in chain.planted if line.update == update]
