@@ -4,7 +4,8 @@ The cases are made up. Nothing of the data folder is read or written, and the bo
 """
 
 import asyncio
-from collections.abc import Coroutine
+import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,7 +71,9 @@ def extraction(
     models = _open(settings)
     model = _where(settings, models.facts, settings.durable_model)
     _announce(count(len(chosen), "made-up talk"), model, runs, len(chosen) * runs)
-    work = run.extraction(chosen, lambda _: models.facts, runs=runs, at_once=at_once)
+    work = run.extraction(
+        chosen, lambda _: models.facts, runs=runs, at_once=at_once, done=_progress(len(chosen) * runs)
+    )
     verdicts = _answered(models, work)
     _tell(Report("Extraction", model, EXTRACTION, verdicts, runs), as_json)
 
@@ -100,7 +103,9 @@ def summaries(
     model = _where(settings, models.summary, settings.summary_model)
     updates = sum(one.updates for one in chosen)
     _announce(count(len(chosen), "made-up conversation"), model, runs, updates * runs)
-    work = run.summaries(chosen, lambda _: models.summary, runs=runs, at_once=at_once)
+    work = run.summaries(
+        chosen, lambda _: models.summary, runs=runs, at_once=at_once, done=_progress(len(chosen) * runs)
+    )
     verdicts = _answered(models, work)
     _tell(Report("Summaries", model, SUMMARIES, verdicts, runs), as_json)
 
@@ -129,6 +134,16 @@ def _announce(what: str, model: str, runs: int, requests: int) -> None:
         f"sending {what}, {times}, to {model}: at least {count(requests, 'request')}. "
         "Nothing of your own data is sent, and nothing is written into your data folder."
     )
+
+
+def _progress(total: int) -> Callable[[int], None]:
+    """Shows on a terminal how many cases are done."""
+
+    def show(done: int) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r{done} of {total}", err=True, nl=done == total)
+
+    return show
 
 
 def _answered(models: Models, work: Coroutine[Any, Any, list["Verdict"]]) -> list["Verdict"]:

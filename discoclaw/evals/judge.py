@@ -15,12 +15,14 @@ from discoclaw.evals.updates import Summaries
 
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n+")
 _REPORTED = re.compile(
-    r"""\b(?:jok|kidding|iron|sarcas|hyperbol|imagin|pretend|fake|spam|hypothe|instruct|inject|claim|said|say
-    | accus|request|ask|demand|order|wish|would|might|if\b|scherz|witz|behaupt|sagt|plaisant|blagu|dit\b|prétend
+    r"""\b(?:
+      jok|kidding|iron|sarcas|hyperbol|imagin|pretend|fake|spam|hypothe|wish|would|might|if\b
+    | instruct|inject|claim|said|say|accus|request|ask|demand|order
+    | scherz|witz|behaupt|sagt|plaisant|blagu|dit\b|prétend
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""How a sentence begins to report something as a joke or as somebody's words, in the chains' languages."""
+"""By what a sentence reports something as a joke or as somebody's words, in the languages of the chains."""
 INJECTION = "injection"
 """The group whose forbidden results have a gate of their own."""
 

@@ -1,4 +1,4 @@
-"""Models for the evals, as functions from a prompt to the text of an answer: a good one, and several bad ones.
+"""Models for the evals, as functions from a prompt to an answer: a good one, and several bad ones.
 
 The good one looks up what a case expects. So it shows that a case can be passed through the prompt, the rules
 and the store, and says nothing about any real model.
