@@ -16,7 +16,6 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, say, say_json
 from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound, Refused
 from discoclaw.core.ports import Model
-from discoclaw.evals import reading
 from discoclaw.models.config import Models
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -62,7 +61,7 @@ def extraction(
 
     Example: discoclaw eval extraction --runs 1 --group dates
     """
-    from discoclaw.evals import run  # slow imports, which other commands don't need
+    from discoclaw.evals import reading, run  # slow imports, which other commands don't need
     from discoclaw.evals.figures import EXTRACTION
     from discoclaw.evals.report import Report
 
@@ -93,7 +92,7 @@ def summaries(
 
     Example: discoclaw eval summaries --case release
     """
-    from discoclaw.evals import run  # slow imports, which other commands don't need
+    from discoclaw.evals import reading, run  # slow imports, which other commands don't need
     from discoclaw.evals.figures import SUMMARIES
     from discoclaw.evals.report import Report
 
