@@ -90,7 +90,7 @@ class Learning(Feature):
         summary: SummaryLoop = NoSummary()
         facts: FactsLoop = NoFacts()
         if storage.sums_up:
-            summary = summary_loop(settings, storage, models.summary, basics.me)
+            summary = summary_loop(settings, storage, models.summary, me=basics.me)
         if storage.remembers and settings.extraction_enabled:
             facts = facts_loop(settings, storage, models.facts, me=basics.me, clock=basics.clock)
 
@@ -128,7 +128,7 @@ def facts_loop(
     )
 
 
-def summary_loop(settings: Settings, storage: Storage, model: Model, me: Callable[[], Me]) -> SummaryLoop:
+def summary_loop(settings: Settings, storage: Storage, model: Model, *, me: Callable[[], Me]) -> SummaryLoop:
     """The rolling summary, as the bot and the evals run it."""
     return SummaryLoop(
         model,

@@ -108,7 +108,8 @@ async def extracting(
 ) -> AsyncIterator[Scene]:
     """A scene in which a person is learned from, and nothing is summarised."""
     async with _scene(place, who, names, timezone=zone) as (settings, storage, clock):
-        facts = facts_loop(settings, storage, RedactingModel(model, PLAIN), me=lambda: ME, clock=clock)
+        redacting = RedactingModel(model, PLAIN)
+        facts = facts_loop(settings, storage, redacting, me=lambda: ME, clock=clock)
         loops = Loops(clock=clock, summary=NoSummary(), facts=facts, consent=storage.consent)
         yield Scene(storage, loops, clock, PLACES[place], who, names)
         await loops.close()
@@ -121,7 +122,8 @@ async def summarising(
     """A scene in which a conversation is summarised at every turn, and nothing is learned of anybody."""
     given = {"timezone": zone, "summary_max_chars": max_chars}
     async with _scene(place, "A", names, **given) as (settings, storage, clock):
-        summary = summary_loop(settings, storage, RedactingModel(model, PLAIN), lambda: ME)
+        redacting = RedactingModel(model, PLAIN)
+        summary = summary_loop(settings, storage, redacting, me=lambda: ME)
         loops = Loops(clock=clock, summary=summary, facts=NoFacts(), summary_every=1, consent=storage.consent)
         yield Scene(storage, loops, clock, PLACES[place], "A", names)
         await loops.close()
