@@ -4,6 +4,7 @@ The cases are made up. Nothing of the data folder is read or written, and the bo
 """
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -27,6 +28,9 @@ if TYPE_CHECKING:  # slow imports, as below
 commands = typer.Typer(
     help="Measure how well the configured model learns and summarises.", no_args_is_help=True
 )
+
+_LOGIN = re.compile(r"//[^/@]*@")
+"""A name and a password in an address."""
 
 Files = Annotated[
     list[Path] | None,
@@ -123,7 +127,8 @@ def _where(settings: Settings, model: Model, configured: str) -> str:
     if settings.model_provider == "offline":
         return "the offline model"
     name = getattr(model, "name", configured)  # what an alias such as "haiku" stands for
-    return f"{line(name)} at {settings.base_url or 'https://api.anthropic.com'}"
+    address = _LOGIN.sub("//", settings.base_url or "https://api.anthropic.com")
+    return f"{line(name)} at {line(address)}"
 
 
 def _announce(what: str, model: str, runs: int, requests: int) -> None:
