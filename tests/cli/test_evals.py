@@ -92,6 +92,20 @@ class TestExtraction:
         assert "  nothing was changed" in result.stdout
         assert result.stdout.endswith("Missed: recall: what had to be learned, and was.\n")
 
+    def test_counts_an_answer_that_took_two_requests_as_not_valid(self, empty: Shell) -> None:
+        prompts: list[str] = []
+
+        def answer(asked: Received) -> Behaviour:
+            prompts.append(asked.prompt)
+            return text(perfect(prompts[0]) if len(prompts) > 1 else "Sure! Here is what I found.")
+
+        with serving(answer) as server:
+            words = ("extraction", "--case", "plain-01", "--runs", "1", "--json")
+            report = json.loads(run(empty, *words, ANTHROPIC_BASE_URL=server.base_url).stdout)
+        figures = {name: one["worst"] for name, one in report["figures"].items()}
+        assert (figures["recall"], figures["valid"], figures["requests"]) == (1.0, 0.0, 2.0)
+        assert figures["tokens_in"] == 20.0
+
     def test_takes_cases_of_ones_own(self, empty: Shell, tmp_path: Path) -> None:
         path = tmp_path / "mine.jsonl"
         line = {"by": "A", "at": "2026-11-19T18:06:00+01:00", "text": "good morning"}
