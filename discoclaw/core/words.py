@@ -36,7 +36,9 @@ _SCRIPTS = {  # the stemmer for a script that, among our languages, only one is 
     "\u0900": (0x097F, "hindi"),
 }
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
-_KEPT = {"и", "И"}  # й is a letter of its own, not an accented и
+# Diacritics of Latin, Greek and Cyrillic (but й is a letter of its own), and the vowel signs of Hebrew and
+# Arabic: most people omit them. Without Indic and kana marks, it would be a different letter.
+_ACCENTS = re.compile("(?<!и)\u0306|[\u0300-\u0305\u0307-\u036f\u0591-\u05c7\u064b-\u065f\u0640\u0670]")
 _STEMMERS: dict[str, Any] = {}
 
 
@@ -46,23 +48,7 @@ def fold(text: str) -> str:
         return text.lower()
     # NFKD twice: compatibility forms such as a bold "P" become plain letters before their case can be folded.
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    kept = (
-        char
-        for before, char in zip(" " + decomposed, decomposed, strict=False)
-        if not _accent(char) or (char == "\u0306" and before in _KEPT)
-    )
-    return unicodedata.normalize("NFC", "".join(kept)).translate(_LETTERS)
-
-
-def _accent(char: str) -> bool:
-    # Diacritics of Latin, Greek and Cyrillic, and the vowel signs of Hebrew and Arabic, which most people
-    # omit. Indic and kana marks are not accents: without them it is a different letter.
-    return (
-        "\u0300" <= char <= "\u036f"
-        or "\u0591" <= char <= "\u05c7"
-        or "\u064b" <= char <= "\u065f"
-        or char in "\u0640\u0670"
-    )
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).translate(_LETTERS)
 
 
 STOP_WORDS = {language: frozenset(map(fold, words)) for language, words in FUNCTION_WORDS.items()}
