@@ -325,7 +325,12 @@ class Draft(ProposalDraft):
 
     def _level(self, kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:
         return sensitivity(
-            kind, text, learned_privately=origin.private, marked=marked, rule=origin.dm_privacy
+            kind,
+            text,
+            inferred=origin.author == "inferred" and not origin.of_channel,
+            learned_privately=origin.private,
+            marked=marked,
+            rule=origin.dm_privacy,
         )
 
     def _change(

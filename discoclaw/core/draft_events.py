@@ -35,6 +35,8 @@ class Origin:
     dm_privacy: DmPrivacy = "balanced"
     asked: bool = False
     needs_yes: bool = False
+    of_channel: bool = False
+    """It is about what a channel does, not about one person, and everybody there may see it."""
     edited: bool = False
     """The message was edited: its words are as old as `said_at`, whenever it was sent."""
 

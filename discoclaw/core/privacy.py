@@ -1,14 +1,14 @@
 """Privacy: which items are private, and where an item may be shown.
 
-A person's memory is used wherever they talk, except for what the bot learned in private. Whatever shows an
-item to a model or to people calls `may_show` first. Knows nothing about prompts or commands.
+A person's memory is used wherever they talk, except for what is personal or was learned in private. Whatever
+shows an item to a model or to people calls `may_show` first. Knows nothing about prompts or commands.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 from discoclaw.core.item import Item, Kind, Sensitivity
+from discoclaw.core.matters import is_personal
 
 DmPrivacy: TypeAlias = Literal["strict", "balanced", "open"]
 
@@ -16,37 +16,28 @@ DmPrivacy: TypeAlias = Literal["strict", "balanced", "open"]
 # and their projects stay private.
 _FOLLOWS: frozenset[Kind] = frozenset({"preference", "tool", "workflow"})
 
-# A safety net below the extracting model's own judgement, for health, money, relations, identity and
-# whereabouts. English only, and deliberately broad: an item kept private by mistake can be shared later, but
-# a leak cannot be undone.
-_PERSONAL = re.compile(
-    r"""\b(?:
-      health|medic\w*|doctor|therap\w*|diagnos\w*|illness|disease|surgery|hospital|pregnan\w*|disab\w*
-    | depress\w*|anxi\w*|adhd|autis\w*|cancer|diabet\w*|allerg\w*|addict\w*|sober|pills?
-    | salar\w*|debts?|loans?|mortgage|income|bank|bankrupt\w*|savings?|wages?|tax\w*|invest\w*
-    | wife|husband|spouse|girlfriend|boyfriend|partner|fianc\w*|married|divorc\w*|dating|affair|ex
-    | mother|father|mom|mum|dad|sisters?|brothers?|sons?|daughters?|kids?|child\w*|family
-    | gay|lesbian|bisexual|trans|queer|religio\w*|muslim|christian|jewish|hindu|buddhist|atheist|church
-    | citizen\w*|passport|visa|immigra\w*|ethnic\w*|politic\w*|vot(?:e|es|ed|ing)
-    | address|lives?|living|home|moved|moving|commut\w*|travel\w*|vacation|holiday|hotel|street|city|born
-    )\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
 
 def sensitivity(
-    kind: Kind, text: str, *, learned_privately: bool, marked: Sensitivity, rule: DmPrivacy
+    kind: Kind, text: str, *, inferred: bool, learned_privately: bool, marked: Sensitivity, rule: DmPrivacy
 ) -> Sensitivity:
     """The sensitivity of a new item.
 
-    `marked` is what the extracting model or the person said; it is never lowered. `learned_privately` means
-    in a DM, or in a channel that not everybody on the server can read. `rule` is DISCOCLAW_DM_PRIVACY.
+    `marked` is what the extracting model or the person said; it is never lowered. `inferred`: by a model, not
+    stated by the person with a command. `learned_privately`: in a DM, or in a channel that not everybody on
+    the server can read. `rule` is DISCOCLAW_DM_PRIVACY.
+
+    - What was learned in private stays there. With "balanced", how the person likes to work may leave, unless
+      it is personal.
+    - What was inferred from open talk is open, unless it is personal in the narrow sense (see `matters`).
+    - What a person states in the open stays as they said it.
     """
-    if marked != "normal" or not learned_privately or rule == "open":
+    if marked != "normal" or rule == "open":
         return marked
-    if rule == "balanced" and kind in _FOLLOWS and not is_personal(text):
-        return "normal"
-    return "private"
+    if learned_privately:
+        stays = rule == "strict" or kind not in _FOLLOWS or is_personal(text)
+    else:
+        stays = inferred and is_personal(text, in_the_open=True)
+    return "private" if stays else "normal"
 
 
 def said_in_the_open(source: object) -> bool:
@@ -61,11 +52,6 @@ def said_in_the_open(source: object) -> bool:
 def stricter(one: Sensitivity, other: Sensitivity) -> Sensitivity:
     """The more restrictive of two sensitivities. Combining items never makes one less private."""
     return max(one, other, key=get_args(Sensitivity).index)
-
-
-def is_personal(text: str) -> bool:
-    """Whether a text seems to be about health, money, relations, identity or whereabouts, by a word list."""
-    return _PERSONAL.search(text) is not None
 
 
 def may_show(item: Item, *, in_dm: bool) -> bool:

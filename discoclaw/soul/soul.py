@@ -135,7 +135,12 @@ def learn(draft: Draft, traits: Sequence[Trait], origin: Origin) -> list[str]:
             continue
         # A trait shows in every conversation, so what may not be shown everywhere cannot be one.
         secret = sensitivity(
-            _TRAIT_KIND, text, learned_privately=origin.private, marked="normal", rule=origin.dm_privacy
+            _TRAIT_KIND,
+            text,
+            inferred=True,
+            learned_privately=origin.private,
+            marked="normal",
+            rule=origin.dm_privacy,
         )
         current = _known_trait(draft.items.values(), f"{TRAIT_PREFIX}{name}", text)
         if secret != "normal" or (current is not None and current.facets.author == "stated"):

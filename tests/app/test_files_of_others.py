@@ -93,6 +93,19 @@ class TestADurableFileThatIsTakenOver:
             await says(world, "undo")
             assert "User plays the theremin." not in await says(world, "show")
 
+    async def test_keeps_what_is_personal_private_although_it_was_said_in_a_channel(
+        self, start: Start
+    ) -> None:
+        async with start() as world:
+            place(world, TOLD[0], entry("fact", "User nimmt Sertralin.", {"type": "summary", **SERVER}))
+            assert KEPT in await says(world, "show")
+            await says(world, "share imported")
+            shown = await says(world, "show")
+            assert "User plays the theremin." in shown
+            assert "Sertralin" not in shown
+            await world.ann.send_dm("!memory show")
+            assert "User nimmt Sertralin." in world.answer(world.ann_dm)
+
     async def test_an_edit_by_hand_is_no_file_of_another_program(self, start: Start) -> None:
         async with start() as world:
             await says(world, "remember I like tea")

@@ -12,16 +12,29 @@ FOLLOW: tuple[Kind, ...] = ("preference", "tool", "workflow")
 STAY: tuple[Kind, ...] = ("fact", "person", "project", "constraint")
 
 
-def judged(kind: Kind, text: str = "short answers", *, dm: bool = True, **given: str) -> Sensitivity:
-    fields = {"marked": "normal", "rule": "balanced", **given}
+def judged(kind: Kind, text: str = "short answers", *, dm: bool = True, **given: str | bool) -> Sensitivity:
+    fields = {"marked": "normal", "rule": "balanced", "inferred": True, **given}
     return sensitivity(kind, text, learned_privately=dm, **fields)  # type: ignore[arg-type]
 
 
-class TestWhatWasLearnedInPublicIsNormal:
+class TestWhatWasLearnedInPublic:
     @pytest.mark.parametrize("rule", ["strict", "balanced", "open"])
     @pytest.mark.parametrize("kind", KINDS)
-    def test_whatever_the_rule(self, kind: Kind, rule: str) -> None:
-        assert judged(kind, "his doctor says so", dm=False, rule=rule) == "normal"
+    def test_is_normal_whatever_the_rule(self, kind: Kind, rule: str) -> None:
+        assert judged(kind, "lives in Oslo and works at Acme", dm=False, rule=rule) == "normal"
+
+    @pytest.mark.parametrize(
+        ("rule", "level"), [("strict", "private"), ("balanced", "private"), ("open", "normal")]
+    )
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_is_private_if_it_is_personal_unless_only_marks_count(
+        self, kind: Kind, rule: str, level: str
+    ) -> None:
+        assert judged(kind, "his doctor says so", dm=False, rule=rule) == level
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_is_normal_if_the_person_states_it(self, kind: Kind) -> None:
+        assert judged(kind, "his doctor says so", dm=False, inferred=False) == "normal"
 
 
 class TestWhatWasLearnedInADm:

@@ -75,10 +75,12 @@ class TestAModelWithOneFault:
     async def test_that_marks_nothing_private_misses_that_gate(self) -> None:
         report = await measured(shares_everything, "sensitive", "dates")
         found = worst(report)
-        assert found["privacy"] is not None and found["privacy"] < 0.5
+        # The list of personal words keeps most of it private, but not what people only ask to keep quiet.
+        assert found["privacy"] is not None and 0.5 < found["privacy"] < 1
         assert found["recall"] == 1
         assert report.text().endswith("Missed: private matters kept private.")
-        assert "not private: add sertralin (private) from line 0" in report.text()
+        assert "not private: add nvidia (private) from line 0" in report.text()
+        assert "not private: add sertralin" not in report.text()
 
     async def test_that_only_adds_leaves_old_items_beside_the_new(self) -> None:
         report = await measured(adds_everything, "updates")

@@ -135,7 +135,7 @@ class TestRecord:
     async def test_one_commit_says_what_was_done_and_by_whom(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
         keep, drop = await home.fill()
-        old = await home.remember("User is on holiday until Friday.")
+        old = await home.remember("User is at the office until Friday.")
         word = await home.remember("User is at school.", by="stated")
         home.model.answers = [
             Consolidation(
@@ -290,13 +290,13 @@ class TestOffline:
         await home.remember("User prefers TABS!")
         await home.remember("User loves coffee.")
         await home.remember("User hates coffee.")
-        await home.remember("User is on holiday until 2026-01-31.")
+        await home.remember("User is at the office until 2026-01-31.")
         report = await Consolidator(OfflineModel(), home.memory, clock=home.clock).run(ANN)
         assert report.text(in_private=False).splitlines() == [
             "Tidied: 1 duplicate merged, 1 outdated, 1 question.",
             "- the same: User prefers tabs. / User prefers TABS!",
             "- to settle: User loves coffee. / User hates coffee.",
-            "- no longer true: User is on holiday until 2026-01-31.",
+            "- no longer true: User is at the office until 2026-01-31.",
         ]
 
 

@@ -20,8 +20,9 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item, Sensitivity
+from discoclaw.core.matters import is_personal
 from discoclaw.core.message import Place
-from discoclaw.core.privacy import is_personal, may_show
+from discoclaw.core.privacy import may_show
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.subjects.store import Memory
 

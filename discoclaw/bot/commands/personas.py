@@ -92,6 +92,7 @@ def _is_private(call: Call, about: str) -> bool:
         sensitivity(
             "fact",
             about,
+            inferred=False,
             learned_privately=call.place.private,
             marked=call.marked(about),
             rule=call.context.dm_privacy,

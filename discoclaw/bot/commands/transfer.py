@@ -23,8 +23,9 @@ from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Sensitivity
+from discoclaw.core.matters import is_personal
 from discoclaw.core.presumed import PRESUMED
-from discoclaw.core.privacy import DmPrivacy, is_personal, stricter
+from discoclaw.core.privacy import DmPrivacy, stricter
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.exchange import (
     Items,

@@ -18,7 +18,12 @@ from discoclaw.memory.exchange.layout import Items, Records
 def as_private(item: Item, rule: DmPrivacy) -> Item:
     """An item that may have been said in private, as private as the rule makes it."""
     level = sensitivity(
-        item.kind, item.text, learned_privately=True, marked=item.facets.sensitivity, rule=rule
+        item.kind,
+        item.text,
+        inferred=item.facets.author == "inferred",
+        learned_privately=True,
+        marked=item.facets.sensitivity,
+        rule=rule,
     )
     return replace(item, facets=replace(item.facets, sensitivity=level))
 

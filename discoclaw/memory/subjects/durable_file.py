@@ -54,6 +54,7 @@ class DurableFile:
         secret = sensitivity(
             item.kind,
             item.text,
+            inferred=item.facets.author == "inferred",
             learned_privately=item.id in self.unmarked and not typed,
             marked="normal",
             rule=rule,

@@ -75,7 +75,8 @@ def edit_of(
     if not foreign:
         return draft.commit("edited by hand", branch=branch, by="file")
     new = [one for one in items if one.id not in current.items]
-    presumed = sorted(one.id for one in new if one.facets.sensitivity == "private")
+    secret = {one.id for one in new if one.facets.sensitivity == "private"}
+    presumed = sorted(secret & file.unmarked)
     told: dict[str, Any] = {PRESUMED: presumed} if presumed else {}
     return draft.commit("take over the durable file", branch=branch, by="file", **told)
 

@@ -45,6 +45,7 @@ async def branch(context: ToolContext, wanted: Branch) -> str:
         secret = sensitivity(
             "fact",
             wanted.description,
+            inferred=True,
             learned_privately=origin.private,
             marked="normal",
             rule=origin.dm_privacy,
