@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from typing import ClassVar
 
 from discoclaw.app.archive import Archived
@@ -10,15 +11,17 @@ from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.models import Models
 from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Me
 from discoclaw.core.ports import Clock, Model
-from discoclaw.core.subject import user_subject
+from discoclaw.core.subject import person_of, user_subject
+from discoclaw.core.zones import zone_of
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import FactsLoop, FactsRules, NoFacts
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Hygiene
 from discoclaw.loops.schedule import Loops
-from discoclaw.loops.summary import NoSummary, SummaryLoop
+from discoclaw.loops.summary import NoSummary, SummaryLoop, SummaryRules
 from discoclaw.loops.traits import Traits
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.subjects.follow import Follower
@@ -90,7 +93,7 @@ class Learning(Feature):
         summary: SummaryLoop = NoSummary()
         facts: FactsLoop = NoFacts()
         if storage.sums_up:
-            summary = summary_loop(settings, storage, models.summary, me=basics.me)
+            summary = summary_loop(settings, storage, models.summary, me=basics.me, clock=basics.clock)
         if storage.remembers and settings.extraction_enabled:
             facts = facts_loop(settings, storage, models.facts, me=basics.me, clock=basics.clock)
 
@@ -128,14 +131,27 @@ def facts_loop(
     )
 
 
-def summary_loop(settings: Settings, storage: Storage, model: Model, *, me: Callable[[], Me]) -> SummaryLoop:
+def summary_loop(
+    settings: Settings, storage: Storage, model: Model, *, me: Callable[[], Me], clock: Clock
+) -> SummaryLoop:
     """The rolling summary, as the bot and the evals run it."""
+
+    async def zone(session_key: str) -> tzinfo:
+        """The person's own zone in their DM, if it is known; the server's elsewhere."""
+        if (person := person_of(session_key)) is None:
+            return settings.zone
+        try:
+            items = (await storage.used.view(user_subject(person))).active()
+        except MemoryFault:
+            return settings.zone
+        return zone_of(items, settings.zone, in_dm=True)
+
     return SummaryLoop(
         model,
         storage.summaries,
         storage.cursors,
         me=me,
-        max_chars=settings.summary_max_chars,
+        rules=SummaryRules(clock, settings.summary_max_chars, zone),
         consent=storage.consent,
         taken_back=storage.withdrawals.of,
         groups=storage.people.groups,

@@ -123,7 +123,7 @@ async def summarising(
     given = {"timezone": zone, "summary_max_chars": max_chars}
     async with _scene(place, "A", names, **given) as (settings, storage, clock):
         redacting = RedactingModel(model, PLAIN)
-        summary = summary_loop(settings, storage, redacting, me=lambda: ME)
+        summary = summary_loop(settings, storage, redacting, me=lambda: ME, clock=clock)
         loops = Loops(clock=clock, summary=summary, facts=NoFacts(), summary_every=1, consent=storage.consent)
         yield Scene(storage, loops, clock, PLACES[place], "A", names)
         await loops.close()

@@ -1,6 +1,6 @@
 """Leaves out of a summary what people took back: of its messages, and of the model's answer. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from discoclaw.core.patch import Summary
 from discoclaw.core.subject import person_of
@@ -8,13 +8,15 @@ from discoclaw.core.taken_back import Withdrawal, terms_of
 from discoclaw.loops.heard import Heard
 from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.memory.conversations.withdrawn import struck
-from discoclaw.memory.erasing.cursor_files import people_of
 
 
-def people_in(session_key: str, batch: Sequence[Heard], noted: Mapping[str, object]) -> set[str]:
-    """The people (user ids) whose words a summary may have, or who were answered in it."""
+def people_in(session_key: str, batch: Sequence[Heard], noted: Iterable[str]) -> set[str]:
+    """The people (user ids) whose words a summary may have, or who were answered in it.
+
+    `noted` are those of whom that is known already.
+    """
     heard = {one.said.to_id if one.said.by_us else one.said.author_id for one in batch if not one.said.guest}
-    return {*heard, *people_of(noted), person_of(session_key) or ""} - {""}
+    return {*heard, *noted, person_of(session_key) or ""} - {""}
 
 
 def covered(heard: Heard, taken: Sequence[Withdrawal]) -> bool:

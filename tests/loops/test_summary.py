@@ -14,10 +14,10 @@ from discoclaw.core.message import Said
 from discoclaw.core.patch import Summary
 from discoclaw.core.text import utf16_length
 from discoclaw.loops.heard import Backlog, Heard
-from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from tests.loops.builders import catch_up, count_of, hear
 from tests.prompt.builders import assert_golden
-from tests.prompt.reader import SPEAKER, SUMMARY_TITLES, entries, sections
+from tests.prompt.reader import LINE, SUMMARY_TITLES, entries, sections
 from tests.session.scene import (
     ANN,
     BOB,
@@ -165,7 +165,7 @@ class TestCadence:
             home.rolling,
             home.cursors,
             me=lambda: ME,
-            max_chars=2000,
+            rules=SummaryRules(home.clock),
             consent=UNLIMITED,
         )
         assert not await loop.run(GENERAL_KEY, backlog)
@@ -219,7 +219,7 @@ class TestEarlyRuns:
         home = house(tmp_path, summary_every=1)
         hear(home.loops, [said(number, BOB) for number in range(1, 100)], window=10)
         await turn(home, 200)
-        found = entries(sections(home.model.summarised[0], SUMMARY_TITLES)["New messages:"], SPEAKER)
+        found = entries(sections(home.model.summarised[0], SUMMARY_TITLES)["New messages:"], LINE)
         assert 9 <= len(found) <= 12
         assert found[-1].text == "line 201"
 
@@ -272,7 +272,7 @@ class TestPrompt:
         await home.loops.settle()
         (prompt,) = home.model.summarised
         assert_golden(Path(__file__).parent / "golden" / "summary.txt", prompt + "\n")
-        assert len(entries(sections(prompt, SUMMARY_TITLES)["New messages:"], SPEAKER)) == 5
+        assert len(entries(sections(prompt, SUMMARY_TITLES)["New messages:"], LINE)) == 5
 
     async def test_without_a_previous_summary_there_is_none(self, tmp_path: Path) -> None:
         home = house(tmp_path, summary_every=1)
@@ -430,7 +430,7 @@ class TestReset:
             home.rolling,
             home.cursors,
             me=lambda: ME,
-            max_chars=2000,
+            rules=SummaryRules(home.clock),
             consent=UNLIMITED,
         )
         await asyncio.gather(home.rolling.clear(GENERAL_KEY), loop.run(GENERAL_KEY, backlog))
@@ -460,7 +460,7 @@ class TestRestart:
             again.loops.nudge(GENERAL_KEY, ANN.id)
         await again.loops.settle()
         (prompt,) = again.model.summarised
-        found = entries(sections(prompt, SUMMARY_TITLES)["New messages:"], SPEAKER)
+        found = entries(sections(prompt, SUMMARY_TITLES)["New messages:"], LINE)
         assert [one.text for one in found] == ["line 21", "line 22", "line 31", "line 32"]
 
     async def test_we_still_take_part_where_a_summary_was_made(self, tmp_path: Path) -> None:

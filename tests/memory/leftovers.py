@@ -11,7 +11,7 @@ from discoclaw.core.patch import Patch, Summary, Upsert
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.loops.facts import FactsLoop, FactsRules
 from discoclaw.loops.heard import Backlog, Heard
-from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
@@ -46,7 +46,8 @@ class Shelves:
 
     def summary_loop(self, model: ScriptedModel) -> SummaryLoop:
         consent = erased_from(self.memory)
-        return SummaryLoop(model, self.rolling, self.cursors, me=lambda: ME, max_chars=2000, consent=consent)
+        rules = SummaryRules(self.clock)
+        return SummaryLoop(model, self.rolling, self.cursors, me=lambda: ME, rules=rules, consent=consent)
 
     def facts_loop(self, model: ScriptedModel) -> FactsLoop:
         about: Any = {"rules": FactsRules(), "me": lambda: Me("9", "Claw"), "clock": self.clock}

@@ -395,6 +395,7 @@ class TestSummaries:
         assert await house.cursors.get(name) == {
             "session": GENERAL_KEY,
             "people": ["820000000000000288", ANN_ID],
+            "names": {ANN_ID: ANN, "820000000000000288": BOB},
         }
         await loop.run(GENERAL_KEY, backlog(GENERAL, said(3, "user-1", "c")))
         assert len((await house.cursors.get(name))["people"]) == 3

@@ -23,7 +23,7 @@ from discoclaw.core.patch import Summary
 from discoclaw.core.profile import key_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
-from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES
 from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
 from discoclaw.memory.exchange.layout import Content
@@ -312,7 +312,7 @@ class TestTheLoopThatLearns:
             house.rolling,
             house.cursors,
             me=lambda: ME,
-            max_chars=2000,
+            rules=SummaryRules(house.clock),
             consent=erased_from(house.memory),
             groups=groups,
         )

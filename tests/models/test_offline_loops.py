@@ -179,35 +179,53 @@ class TestExtraction:
         assert found.upserts == []
 
 
-async def summarised(previous: str, *lines: str, maximum: int = 500) -> str:
-    prompt = titles.SEPARATOR.join(
-        (
-            f"{titles.PREVIOUS_SUMMARY}\n{previous}",
-            "\n".join([titles.NEW_MESSAGES, *lines]),
-            f"{titles.MAXIMUM} {maximum} characters",
-        )
+def talk(*lines: str, day: str = "Thu 2026-11-19") -> str:
+    """The section of new messages, as a prompt has it."""
+    numbered = [f"m{number} {day} 18:06 {line}" for number, line in enumerate(lines, start=1)]
+    return "\n".join([titles.NEW_MESSAGES, *numbered])
+
+
+async def summarised(previous: str, *lines: str, maximum: int = 500, day: str = "Thu 2026-11-19") -> str:
+    parts = (
+        f"{titles.PREVIOUS_SUMMARY}\n{previous}",
+        talk(*lines, day=day),
+        f"{titles.MAXIMUM} {maximum} characters",
     )
-    return (
-        await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)
-    ).summary
+    prompt = titles.SEPARATOR.join(parts)
+    return (await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)).summary
 
 
 class TestSummary:
     async def test_it_carries_the_previous_one_on(self) -> None:
-        lines = ("[Ann]: What is a lighthouse?", "[DiscoClaw]: A tower.", "[Bob]: I like towers")
-        assert await summarised("They met.", *lines) == (
-            "They met. Ann asked: “What is a lighthouse?”. Bob said: “I like towers”."
+        lines = (
+            "[Ann]: What is a lighthouse?",
+            "[DiscoClaw]: A tower.",
+            "[Bob]: I like towers",
+            "[Ann]: we decided to build one",
+            "[Bob (owner)]: great",
+        )
+        previous = "Now:\n- 2026-11-18 Ann: “hi”\nOpen:\n- 2026-11-18 Bob: “who?” (done)"
+        assert await summarised(previous, *lines) == (
+            "Now:\n- 2026-11-19 Bob: “great”\n- 2026-11-18 Ann: “hi”\n"
+            "Open:\n- 2026-11-19 Ann: “What is a lighthouse?”\n- 2026-11-18 Bob: “who?” (done)\n"
+            "Decided:\n- 2026-11-19 Ann: “we decided to build one”\n"
+            "Who wants what:\n- 2026-11-19 Bob: “I like towers”"
         )
 
-    async def test_the_first_one_begins_with_the_first_message(self) -> None:
-        assert await summarised("none", "[Ann]: hi") == "Ann said: “hi”."
+    async def test_one_in_prose_stays_before_the_lines(self) -> None:
+        assert await summarised("They met.", "[Ann]: hi") == "They met.\nNow:\n- 2026-11-19 Ann: “hi”"
 
-    async def test_the_oldest_sentences_go_first(self) -> None:
-        summary = "They met."
-        for number in range(30):
-            summary = await summarised(summary, f"[Ann]: line {number}", maximum=200)
+    async def test_the_first_one_begins_with_the_first_message(self) -> None:
+        assert await summarised("none", "[Ann]: hi") == "Now:\n- 2026-11-19 Ann: “hi”"
+
+    async def test_the_oldest_lines_go_first(self) -> None:
+        summary = "none"
+        for number in range(10, 30):
+            summary = await summarised(
+                summary, f"[Ann]: line {number}", maximum=200, day=f"Thu 2026-11-{number}"
+            )
             assert len(summary) <= 200
-        assert "line 29" in summary and "They met" not in summary
+        assert "line 29" in summary and "line 10" not in summary
 
     async def test_one_endless_message_still_fits(self) -> None:
         assert len(await summarised("", "[Ann]: " + "x" * 5000, maximum=40)) <= 40
@@ -216,7 +234,7 @@ class TestSummary:
 class TestAChannelsMemory:
     async def found(self, *lines: str, known: str = "") -> tuple[list[str], list[str]]:
         parts = [f"{titles.DECISIONS}\n- {known}"] if known else []
-        prompt = titles.SEPARATOR.join([*parts, "\n".join([titles.NEW_MESSAGES, *lines])])
+        prompt = titles.SEPARATOR.join([*parts, talk(*lines)])
         asked = await OfflineModel().structured(
             purpose="summary", system="", prompt=prompt, shape=ChannelSummary
         )

@@ -24,6 +24,7 @@ FACTS_TITLES = (
     "Talk:",
 )
 SUMMARY_TITLES = (
+    "Current time:",
     "Previous summary:",
     "Known themes of this channel:",
     "Known decisions of this channel:",
@@ -51,6 +52,10 @@ ALL_TITLES = (
 )
 
 SEPARATOR = "---"
+LINE = re.compile(
+    r"m\d+ [A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d »?\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: "
+)
+"""A line of the talk in the loops' prompts."""
 SPEAKER = re.compile(r"\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: ")
 ITEM = re.compile(r"- \[(preference|fact|project|constraint|person|tool|workflow)\] ")
 INVISIBLE = ("Cf", "Cc", "Mn", "Me")

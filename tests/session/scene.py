@@ -35,7 +35,7 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.loops.facts import FactsLoop, FactsRules
 from discoclaw.loops.schedule import Loops
-from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
@@ -379,7 +379,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             rolling,
             cursors,
             me=lambda: ME,
-            max_chars=given.pop("summary_max", 2000),
+            rules=SummaryRules(clock, given.pop("summary_max", 2000)),
             consent=consent,
         ),
         facts=FactsLoop(

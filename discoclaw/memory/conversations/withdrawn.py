@@ -2,26 +2,26 @@
 
 It rests on a message between the first and the last one that it took in (the cursor `summary-<session>`), or
 has the words. The cursor then counts that the summary has to be made `again`, with what remains of it as its
-`base`: the sentences without these words, for the case that the messages cannot be read any more. The clear
-that is recorded hides copies elsewhere.
+`base`: the lines and sentences without these words, for the case that the messages cannot be read any more.
+The clear that is recorded hides copies elsewhere. The name of somebody who wants no memory leaves the cursor
+`people-<session>` too.
 Independent of how a summary is made.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 
-import regex
-
 from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.rolling_text import read as read_text
+from discoclaw.core.rolling_text import sentences
 from discoclaw.core.subject import person_of
 from discoclaw.core.taken_back import Withdrawal, Words
 from discoclaw.core.times import time_of_snowflake, valid_ms
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors, read
+from discoclaw.memory.erasing.cursor_files import names_of
 from discoclaw.memory.erasing.files import JSON, json_names
-
-_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？।؟][\"'”’)\]]*)\s+|\n+|(?<=[。！？।])")
 
 
 class SummaryWithdrawal(PersonalData):
@@ -69,6 +69,8 @@ class SummaryWithdrawal(PersonalData):
         gone = set[str]()
         for key in sorted(sessions):
             is_open = person_of(key) is None or not withdrawal.open_only
+            if withdrawal.everything:
+                await self._unname(key, withdrawal.user_id)
             if is_open and await self._rests_on(key, withdrawal, sessions):
                 await self._withdraw(key, withdrawal)
                 gone.add(key)
@@ -114,6 +116,20 @@ class SummaryWithdrawal(PersonalData):
             self._cursors.forget(f"summary-{key}")
             raise MemoryFault(f"what is left of the summary of {key} could not be changed")
 
+    async def _unname(self, key: str, user_id: str) -> None:
+        """Remove the name that somebody has in a conversation's summary. Raises MemoryFault."""
+        name = f"people-{key}"
+        if user_id not in names_of(await self._cursors.get(name)):
+            return
+
+        def unnamed(known: Mapping[str, object]) -> Mapping[str, object]:
+            names = {one: called for one, called in names_of(known).items() if one != user_id}
+            return {**known, "names": names}
+
+        if not await self._cursors.update(name, unnamed):
+            self._cursors.forget(name)
+            raise MemoryFault(f"a name in the summary of {key} could not be removed")
+
 
 def _left_of(text: str, withdrawal: Withdrawal) -> str:
     """What a withdrawal leaves of a summary."""
@@ -121,9 +137,14 @@ def _left_of(text: str, withdrawal: Withdrawal) -> str:
 
 
 def struck(text: str, words: Words, but: frozenset[str] = frozenset(), *, half: bool = False) -> str:
-    """A text without the sentences that have any of these words, or half of them; see `Words.hold`."""
-    kept = [one for one in _SENTENCE_END.split(text) if one and not words.hold(one, but, half=half)]
-    return " ".join(one.strip() for one in kept)
+    """A text without the sentences that have any of these words, or half of them; see `Words.hold`.
+
+    A line of a section goes as a whole.
+    """
+    lines = (
+        [one for one in sentences(line) if not words.hold(one, but, half=half)] for line in text.splitlines()
+    )
+    return str(read_text("\n".join(" ".join(line) for line in lines if line)))
 
 
 def message_in(cursor: Mapping[str, object], name: str = "upTo") -> int:

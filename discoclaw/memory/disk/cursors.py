@@ -23,7 +23,10 @@ MOST_KNOWN = 10_000
 
 
 class Cursors:
-    """Cursors by name, each a map of text to text, numbers or lists of texts. Read once, then in RAM."""
+    """Cursors by name, each a map of text to text, numbers, or lists or maps of texts.
+
+    Read once, then in RAM.
+    """
 
     def __init__(self, where: Path | Documents) -> None:
         self.documents = documents_at(where)

@@ -1,10 +1,10 @@
 """Removes people from cursors: where they talked, whose words a summary has, what a mirror shows of them.
 
-The cursor `people-<session>` says whose words are in a summary; for a summary by an earlier version, the
-sessions in the person's own cursor do. The cursors `summary-<session>` are not removed but advanced to the
-time of the erasing: they hold only ids of messages, and old talk must count as seen. The person's DM needs
-none: the cursor's name identifies the person, and the tombstone covers everything that was said there. Nobody
-writes a cursor meanwhile. Blocking.
+The cursor `people-<session>` says whose words are in a summary, and under which names; for a summary by an
+earlier version, the sessions in the person's own cursor do. The cursors `summary-<session>` are not removed
+but advanced to the time of the erasing: they hold only ids of messages, and old talk must count as seen. The
+person's DM needs none: the cursor's name identifies the person, and the tombstone covers everything that was
+said there. Nobody writes a cursor meanwhile. Blocking.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,6 +27,13 @@ OUTSIDE = ("transparency",)
 def people_of(cursor: Mapping[str, object]) -> set[str]:
     """The user ids of the people whose words are in a summary, from its cursor `people-<session>`."""
     return set(texts_of(cursor, "people"))
+
+
+def names_of(cursor: Mapping[str, object]) -> dict[str, str]:
+    """The names that people have in a summary, by user id, from its cursor `people-<session>`."""
+    found, people = cursor.get("names"), people_of(cursor)
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    return {one: name for one, name in pairs if one in people and isinstance(name, str) and name}
 
 
 def texts_of(value: Mapping[str, object], key: str) -> list[str]:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discoclaw.core import titles
-from discoclaw.core.text import clip, collapse, utf16_length
+from discoclaw.core.rolling_text import DECIDED, NOW, OPEN, WANTED, Line, Notes, fitted, ordered
+from discoclaw.core.rolling_text import read as read_summary
+from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
 from discoclaw.models.offline.facts import Statement, read
 
@@ -22,6 +24,10 @@ _I = re.IGNORECASE
 _TITLES = (titles.SENDER, titles.DURABLE, titles.ROLLING, titles.RECENT, titles.REPLIED_TO)
 _NOTE = re.compile(r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?$", re.M)
 _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
+
+# A line of the talk as the loops' prompts have it.
+_DATED = re.compile(r"^m\d+ \w{3} (?P<date>[\d-]{10}) [\d:]{5} »?\[(?P<name>[^\]\n]+)\]: (?P<text>.*)$", re.M)
+_MARK = re.compile(r" \((?:owner|guest)\)$")
 
 # A title counts only where a section begins, at the start or under a separator: people can type titles too.
 _MESSAGE = re.compile(rf"(?:^|(?<=\n---\n)){re.escape(titles.MESSAGE)}")
@@ -69,6 +75,7 @@ _DECISION = re.compile(
     r"|^decision: (?P<z>.+)$",
     _I,
 )
+_WISH = re.compile(r"\bI(?:'d| would)? (?:want|need|prefer|wish|like)\b", _I)
 _GUEST = "(guest)"
 
 
@@ -134,23 +141,30 @@ def interview(answers: Sequence[str]) -> str:
 
 
 def summary(prompt: str, *, name: str) -> str:
-    """The previous summary, followed by a sentence for each new message of a person.
+    """The previous summary, and a line for each new message of a person, in the section that it fits.
 
-    When it exceeds the prompt's maximum, the oldest sentences are dropped.
+    When it exceeds the prompt's maximum, the oldest lines are dropped.
     """
     parts = titles.sections(prompt)
-    previous = collapse(parts.get(titles.PREVIOUS_SUMMARY, ""))
+    previous = read_summary(parts.get(titles.PREVIOUS_SUMMARY, ""))
     maximum = _MAXIMUM.search(prompt)
-    limit = int(maximum[1]) if maximum else 2000
-    sentences = re.split(r"(?<=[.”]) (?=[A-Z])", previous) if previous != "none" else []
-    for match in _LINE.finditer(parts.get(titles.NEW_MESSAGES, "")):
-        if not match[1].startswith(name):
-            verb = "asked" if match[2].rstrip().endswith("?") else "said"
-            sentences.append(f"{match[1]} {verb}: “{clip(collapse(match[2]), 80)}”.")
-    kept = [sentence for sentence in sentences if sentence]
-    while len(kept) > 1 and utf16_length(" ".join(kept)) > limit:
-        kept.pop(0)
-    return clip(" ".join(kept), limit)
+    lines = []
+    for line in _DATED.finditer(parts.get(titles.NEW_MESSAGES, "")):
+        if not line["name"].startswith(name):
+            said = f"{_MARK.sub('', line['name'])}: “{clip(collapse(line['text']), 80)}”"
+            lines.append(Line(_section(line["text"]), line["date"], said))
+    kept = previous.prose if previous.prose != "none" else ""
+    notes = Notes(kept, ordered([*reversed(lines), *previous.lines]))
+    return fitted(str(notes), int(maximum[1]) if maximum else 2000)
+
+
+def _section(text: str) -> int:
+    """The section of a summary in which a message belongs."""
+    if text.rstrip().endswith("?"):
+        return OPEN
+    if _DECISION.match(collapse(text).rstrip(".!")):
+        return DECIDED
+    return WANTED if _WISH.search(text) else NOW
 
 
 def themes(prompt: str, *, name: str) -> list[str]:
@@ -168,10 +182,10 @@ def _stated(prompt: str, pattern: re.Pattern[str], known_title: str, name: str) 
     parts = titles.sections(prompt)
     known = {_words(line.removeprefix("- ")) for line in parts.get(known_title, "").splitlines()}
     found: dict[tuple[str, ...], str] = {}
-    for line in _LINE.finditer(parts.get(titles.NEW_MESSAGES, "")):
-        if line[1].startswith(name) or line[1].endswith(_GUEST):
+    for line in _DATED.finditer(parts.get(titles.NEW_MESSAGES, "")):
+        if line["name"].startswith(name) or line["name"].endswith(_GUEST):
             continue
-        for sentence in re.split(r"(?<=[.!?])\s+", line[2]):
+        for sentence in re.split(r"(?<=[.!?])\s+", line["text"]):
             match = pattern.match(collapse(sentence).rstrip(".!"))
             if match is not None and not sentence.rstrip().endswith("?"):
                 text = next(group for group in match.groups() if group)

@@ -1,0 +1,236 @@
+"""Takes back what a model changed in a summary without a reason in the new messages.
+
+A summary is written again and again from itself, so a word that changes each time soon says something else.
+What it said stays word for word, unless a new message gives a reason to change it:
+
+- A line that is nearly an old one, and whose new words nobody said, is the old one again.
+- In a line that has news, numbers, dates, names and links that nobody said are the old ones again. If it has
+  fewer of them, the old line stays beside it.
+- A line that was left out comes back unless it was marked as done. Only the maximum length ends it.
+- A mark or another section needs a message about the same thing, or for a mark a date that is over.
+- A new line of an earlier day, or with a number or link that nobody said, needs a word that somebody said.
+
+Words are compared by their stems. In doubt a line stays: a summary may say something twice, but news is never
+lost. Prose is not compared. Pure.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+
+import regex
+
+from discoclaw.core.rolling_text import Line, Notes, ordered, read
+from discoclaw.core.taken_back import distinctive, terms_of
+from discoclaw.core.words import tokenise
+
+_ALIKE = 0.6
+_ALIKE_THEN = 0.3
+"""How much two lines share (Dice's coefficient) if they are versions of one; the second for a day that is
+over, on which nothing new was said."""
+_PART = 0.8
+_FEWEST = 3
+"""How much of one line is in another that is the same shortened or gone on with; the fewest terms of it."""
+_DIGITS_SAID_IN_WORDS = 2
+
+_ISO = r"\d{4}-\d\d-\d\d"
+_DATE = regex.compile(_ISO)
+_EXACT = regex.compile(
+    rf"(?P<link>https?://[^\s<>\"]*[^\s<>\".,;:!?)\]])|(?P<date>{_ISO})|(?P<number>[^\W\d_]*\d+(?:[.,:'’]\d+)*[^\W_]*)"
+)
+_NO_DIGIT = regex.compile(r"\D+")
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """One new message: who said it, by the name in the summary, and on which day (ISO) of the talk's zone."""
+
+    name: str
+    day: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """The new messages, the names of everybody in the summary, and the day (ISO) on which it is made."""
+
+    messages: tuple[NewMessage, ...]
+    names: frozenset[str] = frozenset()
+    today: str = ""
+
+
+def settled(previous: str, answer: str, news: News) -> str:
+    """A model's new summary, with what the previous one said as long as nothing new speaks against it."""
+    old, new = read(previous), read(answer)
+    if not new.lines:
+        return str(Notes(new.prose, tuple(line for line in old.lines if not line.done)))
+    return str(Notes(new.prose, ordered(_Settling(old.lines, news).lines(new.lines))))
+
+
+class _Settling:
+    """One comparison. Old lines wait here until a new one takes their place."""
+
+    def __init__(self, old: Sequence[Line], news: News) -> None:
+        self._waiting = list(old)
+        self._begins = not old
+        self._messages, self._today = news.messages, news.today
+        self._days = {message.day for message in news.messages}
+        longest_first = sorted(news.names, key=len, reverse=True)
+        self._name = regex.compile("|".join(map(_whole, longest_first)) or r"(?!)")
+        self._name_terms = frozenset(chain.from_iterable(map(terms_of, news.names)))
+        self._topics: dict[str, frozenset[str]] = {}
+        self._known = "\n".join(chain((one.text for one in news.messages), (one.text for one in old)))
+
+    def lines(self, new: Sequence[Line]) -> list[Line]:
+        """The lines of the new summary; those that the model left out follow."""
+        copied = [self._claim(self._copy_of(line)) for line in new]
+        found: dict[tuple[str, ...], Line] = {}
+        for line, copy in zip(new, copied, strict=True):
+            old = copy or self._claim(self._version_before(line))
+            after = self._fresh(line) if old is None else self._settle(old, line)
+            if after is not None:
+                found.setdefault(_words(after), after)
+        for line in self._waiting:
+            if not line.done:
+                found.setdefault(_words(line), line)
+        return list(found.values())
+
+    def _claim(self, line: Line | None) -> Line | None:
+        self._waiting = [one for one in self._waiting if one is not line]
+        return line
+
+    def _copy_of(self, line: Line) -> Line | None:
+        return next((one for one in self._waiting if _words(one) == _words(line)), None)
+
+    def _version_before(self, line: Line) -> Line | None:
+        """The old line that this one is another version of."""
+        if not self._waiting:
+            return None
+        likeness = {id(one): self._likeness(one, line) for one in self._waiting}
+        best = max(self._waiting, key=lambda one: (likeness[id(one)], one.date == line.date))
+        over = line.date == best.date and line.date not in self._days
+        return best if likeness[id(best)] >= (_ALIKE_THEN if over else _ALIKE) else None
+
+    def _likeness(self, one: Line, other: Line) -> float:
+        """How much of two lines is about the same, from 0 to 1."""
+        ours, theirs = self._topic(one), self._topic(other)
+        if not ours or not theirs:
+            return 0.0
+        shared, fewer = len(ours & theirs), min(len(ours), len(theirs))
+        dice = 2 * shared / (len(ours) + len(theirs))
+        return max(dice, _PART) if fewer >= _FEWEST and shared >= _PART * fewer else dice
+
+    def _topic(self, line: Line) -> frozenset[str]:
+        """The terms that say what a line is about: not its names and numbers, which may be others'."""
+        if line.text not in self._topics:
+            plain = _EXACT.sub(" ", line.text)
+            self._topics[line.text] = distinctive(plain) - self._name_terms or terms_of(plain)
+        return self._topics[line.text]
+
+    # ------------------------------------------------------------------ a version of an old line
+
+    def _settle(self, old: Line, new: Line) -> Line:
+        """The version of a line that counts."""
+        about = [message for message in self._messages if self._topic(old) & terms_of(message.text)]
+        is_news = _words(old) != _words(new) and self._is_news(old, new, about)
+        over = max(_DATE.findall(old.text), default=self._today) < self._today
+        settled = replace(
+            new if is_news or about else old,
+            date=new.date if is_news and new.date in self._days else old.date,
+            text=old.text,
+            done=old.done or (new.done and bool(is_news or about or over)),
+        )
+        if not is_news:
+            return settled
+        text, stays = self._exact(old.text, new.text, about)
+        if stays:
+            self._waiting.append(old)
+        return replace(settled, text=text)
+
+    def _is_news(self, old: Line, new: Line, about: Collection[NewMessage]) -> bool:
+        """Whether what is new in a line was said: a telling word by anybody, others on the same topic."""
+        before, after = _DATE.sub(" ", old.text), _DATE.sub(" ", new.text)
+        telling = ((terms_of(after) - terms_of(before)) & distinctive(after)) - self._name_terms
+        if any(telling & terms_of(message.text) for message in self._messages):
+            return True
+        others = _runs(after) - _runs(before)
+        if others and any(2 * len(others & _runs(f"{one.name} {one.text}")) >= len(others) for one in about):
+            return True
+        exact = set(self._exacts(new.text)) - set(self._exacts(old.text))
+        return any(self._was_said(kind, value, about) for kind, value in exact)
+
+    def _exact(self, old: str, new: str, about: Collection[NewMessage]) -> tuple[str, bool]:
+        """The new text with the old values where nobody said the new ones, and whether some are left out."""
+        before, after, stays = self._exacts(old), self._exacts(new), False
+        for sort in dict.fromkeys(kind for kind, _ in before):
+            gone = [value for kind, value in before if kind == sort and (kind, value) not in after]
+            come = [value for kind, value in after if kind == sort and (kind, value) not in before]
+            unsaid = [value for value in come if not self._was_said(sort, value, about)]
+            for was, now in zip(gone, unsaid, strict=False):
+                new = regex.sub(_whole(now), lambda _, was=was: was, new)  # type: ignore[misc]
+            stays = stays or len(gone) > len(come)
+        return new, stays
+
+    def _exacts(self, text: str) -> list[tuple[str, str]]:
+        """The sorts and values of what must not change by itself, in their order and each once."""
+        names = [(one.start(), "name", one[0]) for one in self._name.finditer(text)]
+        others = [(one.start(), one.lastgroup or "", one[0]) for one in _EXACT.finditer(text)]
+        return list(dict.fromkeys((kind, value) for _, kind, value in sorted([*names, *others])))
+
+    def _was_said(self, kind: str, value: str, about: Collection[NewMessage]) -> bool:
+        """Whether new messages give such a value. Dates and small numbers are also said in words."""
+        if kind == "name":
+            pattern = regex.compile(_whole(value), regex.IGNORECASE)
+            return any(one.name == value or pattern.search(one.text) for one in about)
+        in_words = kind == "date" or (kind == "number" and len(value) <= _DIGITS_SAID_IN_WORDS)
+        return (in_words and bool(about)) or any(_has(one.text, kind, value) for one in self._messages)
+
+    # ------------------------------------------------------------------ a line of its own
+
+    def _fresh(self, line: Line) -> Line | None:
+        """A line that is no version of an old one, unless nothing of it can be from the new messages.
+
+        It is from their last day, if it does not say from which.
+        """
+        telling = distinctive(_DATE.sub(" ", line.text)) - self._name_terms
+        said = self._begins or any(telling & terms_of(message.text) for message in self._messages)
+        if not said and (self._has_unsaid(line) or (line.date and line.date not in self._days)):
+            return None
+        return line if line.date else replace(line, date=max(self._days, default=""))
+
+    def _has_unsaid(self, line: Line) -> bool:
+        """Whether a line has a link or a number that is neither in the messages nor in the old summary."""
+        return any(
+            kind in ("link", "number")
+            and len(value) > _DIGITS_SAID_IN_WORDS
+            and not _has(self._known, kind, value)
+            for kind, value in self._exacts(line.text)
+        )
+
+
+def _whole(value: str) -> str:
+    """A pattern for a value that is no part of a longer word."""
+    return rf"(?<!\w){regex.escape(value)}(?!\w)"
+
+
+def _has(text: str, kind: str, value: str) -> bool:
+    """Whether a text has a value; a number in whatever way its digits are grouped, and with any unit."""
+    if kind != "number":
+        return value in text
+    digits = _NO_DIGIT.sub("", value)
+    return any(_NO_DIGIT.sub("", one[0]) == digits for one in _EXACT.finditer(text) if one["number"])
+
+
+@lru_cache(maxsize=2_048)
+def _in_order(text: str) -> tuple[str, ...]:
+    return tuple(tokenise(text).runs)
+
+
+def _runs(text: str) -> frozenset[str]:
+    return frozenset(_in_order(text))
+
+
+def _words(line: Line) -> tuple[str, ...]:
+    """A line's day and words, by which it is the same line: without its mark, case and punctuation."""
+    return (line.date, *_in_order(line.text))

@@ -1,0 +1,83 @@
+"""Who speaks in a conversation's summary: whose words it has, and the name that each has in it.
+
+A name is the same person in every batch, also after a restart: the cursor `people-<session>` has the user ids
+(`people`) and the names by id (`names`). Somebody who changes their name keeps the one they were summarised
+under, and their lines say "Sam (now Samira)". A DM needs no such record. An erasing removes the cursor with
+the summary.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from discoclaw.core.consent import Consent
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.message import Me, Said
+from discoclaw.core.subject import person_of
+from discoclaw.core.text import speaker
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.erasing.cursor_files import names_of, people_of
+from discoclaw.prompt.assemble import display_names
+
+_NUMBER = re.compile(r" #\d+$")
+
+
+class Speakers:
+    """The people in summaries. `consent` knows when people had their memory erased."""
+
+    def __init__(self, cursors: Cursors, consent: Consent, me: Callable[[], Me]) -> None:
+        self._cursors = cursors
+        self._consent = consent
+        self._me = me
+
+    async def people(self, session_key: str) -> set[str]:
+        """The user ids of the people whose words are in a conversation's summary."""
+        return people_of(await self._cursors.get(_people(session_key)))
+
+    async def names(self, session_key: str, said: Sequence[Said], *, goes_on: bool) -> dict[str, str]:
+        """A name for everybody in the summary and in these messages, by id, and for the bot.
+
+        `goes_on`: there is a summary already, whose names stay.
+        """
+        known = names_of(await self._cursors.get(_people(session_key))) if goes_on else {}
+        earlier = [Said("0", user_id, name, "", 0) for user_id, name in known.items()]
+        return display_names([*earlier, *said], self._me())
+
+    async def note(
+        self, session_key: str, people: Mapping[str, int], names: Mapping[str, str], *, goes_on: bool
+    ) -> bool:
+        """Record whose words the next summary has, with the time of their last erasing as its run began.
+
+        Returns False if one of them was erased since. Raises MemoryFault when the disk fails.
+        """
+        if person_of(session_key) is not None:
+            return True
+        name, erased = _people(session_key), False
+
+        def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            nonlocal erased
+            erased = any(self._consent.erased_at(user_id) != at for user_id, at in people.items())
+            everybody = sorted(people.keys() | (people_of(known) if goes_on else set()))
+            called = {user_id: names[user_id] for user_id in everybody if user_id in names}
+            return None if erased else {"session": session_key, "people": everybody, "names": called}
+
+        known = await self._cursors.get(name)
+        if goes_on and people.keys() <= people_of(known) and people.keys() <= names_of(known).keys():
+            return True  # the erasing finds the session, and bars summaries begun before it
+        if await self._cursors.update(name, change) or erased:
+            return not erased
+        self._cursors.forget(name)
+        raise MemoryFault(f"whose words are in the summary of {session_key} could not be noted")
+
+
+def shown_names(names: Mapping[str, str], said: Sequence[Said]) -> dict[str, str]:
+    """The names as a summary's prompt has them: with the present one of somebody who has changed it."""
+    shown = dict(names)
+    for one in said:
+        name, present = names[one.author_id], speaker(one.name)
+        same = one.by_us or present in (name, _NUMBER.sub("", name))
+        shown[one.author_id] = name if same else f"{name} (now {present})"
+    return shown
+
+
+def _people(session_key: str) -> str:
+    return f"people-{session_key}"
