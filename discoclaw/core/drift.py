@@ -6,8 +6,10 @@ What it said stays word for word, unless a new message gives a reason to change 
 - A line that is nearly an old one, and whose new words nobody said, is the old one again.
 - In a line that has news, numbers, dates, names and links that nobody said are the old ones again. If it has
   fewer of them, the old line stays beside it.
-- A line that was left out comes back unless it was marked as done. Only the maximum length ends it.
-- A mark or another section needs a message about the same thing, or for a mark a date that is over.
+- A line that was left out comes back unless it was marked as done; only the maximum length ends it. Under
+  Now, lines of earlier days may leave.
+- A mark or another section needs a message that shares a word with the line, or for a mark a date that is
+  over.
 - A new line of an earlier day, or with a number or link that nobody said, needs a word that somebody said.
 
 Words are compared by their stems. In doubt a line stays: a summary may say something twice, but news is never
@@ -21,8 +23,8 @@ from itertools import chain
 
 import regex
 
-from discoclaw.core.rolling_text import Line, Notes, ordered, read
-from discoclaw.core.taken_back import distinctive, terms_of
+from discoclaw.core.rolling_text import NOW, Line, Notes, ordered, read
+from discoclaw.core.taken_back import FRAME, distinctive, terms_of
 from discoclaw.core.words import tokenise
 
 _ALIKE = 0.6
@@ -65,14 +67,16 @@ def settled(previous: str, answer: str, news: News) -> str:
     old, new = read(previous), read(answer)
     if not new.lines:
         return str(Notes(new.prose, tuple(line for line in old.lines if not line.done)))
-    return str(Notes(new.prose, ordered(_Settling(old.lines, news).lines(new.lines))))
+    names = frozenset(name for name in news.names if name in previous or name in answer)
+    settling = _Settling(old.lines, replace(news, names=names))
+    return str(Notes(new.prose, ordered(settling.lines(new.lines))))
 
 
 class _Settling:
     """One comparison. Old lines wait here until a new one takes their place."""
 
     def __init__(self, old: Sequence[Line], news: News) -> None:
-        self._waiting = list(old)
+        self._old, self._waiting = old, list(old)
         self._begins = not old
         self._messages, self._today = news.messages, news.today
         self._days = {message.day for message in news.messages}
@@ -83,7 +87,7 @@ class _Settling:
         self._known = "\n".join(chain((one.text for one in news.messages), (one.text for one in old)))
 
     def lines(self, new: Sequence[Line]) -> list[Line]:
-        """The lines of the new summary; those that the model left out follow."""
+        """The lines of the new summary: what is new, then what stays in its old order."""
         copied = [self._claim(self._copy_of(line)) for line in new]
         found: dict[tuple[str, ...], Line] = {}
         for line, copy in zip(new, copied, strict=True):
@@ -92,9 +96,10 @@ class _Settling:
             if after is not None:
                 found.setdefault(_words(after), after)
         for line in self._waiting:
-            if not line.done:
+            if not line.done and (line.section != NOW or not self._is_earlier(line)):
                 found.setdefault(_words(line), line)
-        return list(found.values())
+        place = {_words(line): number for number, line in enumerate(self._old)}
+        return sorted(found.values(), key=lambda line: place.get(_words(line), -1))
 
     def _claim(self, line: Line | None) -> Line | None:
         self._waiting = [one for one in self._waiting if one is not line]
@@ -109,7 +114,7 @@ class _Settling:
             return None
         likeness = {id(one): self._likeness(one, line) for one in self._waiting}
         best = max(self._waiting, key=lambda one: (likeness[id(one)], one.date == line.date))
-        over = line.date == best.date and line.date not in self._days
+        over = line.date == best.date and self._is_earlier(line)
         return best if likeness[id(best)] >= (_ALIKE_THEN if over else _ALIKE) else None
 
     def _likeness(self, one: Line, other: Line) -> float:
@@ -125,7 +130,8 @@ class _Settling:
         """The terms that say what a line is about: not its names and numbers, which may be others'."""
         if line.text not in self._topics:
             plain = _EXACT.sub(" ", line.text)
-            self._topics[line.text] = distinctive(plain) - self._name_terms or terms_of(plain)
+            topic = distinctive(plain) - self._name_terms
+            self._topics[line.text] = topic or terms_of(plain) - self._name_terms
         return self._topics[line.text]
 
     # ------------------------------------------------------------------ a version of an old line
@@ -134,12 +140,13 @@ class _Settling:
         """The version of a line that counts."""
         about = [message for message in self._messages if self._topic(old) & terms_of(message.text)]
         is_news = _words(old) != _words(new) and self._is_news(old, new, about)
+        touched = is_news or self._touched(old)
         over = max(_DATE.findall(old.text), default=self._today) < self._today
         settled = replace(
-            new if is_news or about else old,
+            new if touched else old,
             date=new.date if is_news and new.date in self._days else old.date,
             text=old.text,
-            done=old.done or (new.done and bool(is_news or about or over)),
+            done=old.done or (new.done and (touched or over)),
         )
         if not is_news:
             return settled
@@ -147,6 +154,11 @@ class _Settling:
         if stays:
             self._waiting.append(old)
         return replace(settled, text=text)
+
+    def _touched(self, line: Line) -> bool:
+        """Whether a message has any word of a line that is not in every second line."""
+        words = terms_of(_DATE.sub(" ", line.text)) - FRAME - self._name_terms
+        return any(words & terms_of(message.text) for message in self._messages)
 
     def _is_news(self, old: Line, new: Line, about: Collection[NewMessage]) -> bool:
         """Whether what is new in a line was said: a telling word by anybody, others on the same topic."""
@@ -195,9 +207,12 @@ class _Settling:
         """
         telling = distinctive(_DATE.sub(" ", line.text)) - self._name_terms
         said = self._begins or any(telling & terms_of(message.text) for message in self._messages)
-        if not said and (self._has_unsaid(line) or (line.date and line.date not in self._days)):
+        if not said and (self._has_unsaid(line) or self._is_earlier(line)):
             return None
         return line if line.date else replace(line, date=max(self._days, default=""))
+
+    def _is_earlier(self, line: Line) -> bool:
+        return bool(line.date) and line.date not in self._days
 
     def _has_unsaid(self, line: Line) -> bool:
         """Whether a line has a link or a number that is neither in the messages nor in the old summary."""
@@ -233,4 +248,4 @@ def _runs(text: str) -> frozenset[str]:
 
 def _words(line: Line) -> tuple[str, ...]:
     """A line's day and words, by which it is the same line: without its mark, case and punctuation."""
-    return (line.date, *_in_order(line.text))
+    return (line.date, *(_in_order(line.text) or (line.text,)))

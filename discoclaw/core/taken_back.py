@@ -34,7 +34,7 @@ _FRAMES = (
     "好き 住んで 名前",
 )
 """How memories are worded in some languages: what many have in common tells none of them."""
-_FRAME = frozenset(term for words in _FRAMES for term in tokenise(words).terms())
+FRAME = frozenset(term for words in _FRAMES for term in tokenise(words).terms())
 _PLAIN_WORD = re.compile(r"\w+")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
 
@@ -97,7 +97,7 @@ def _says(text: str, whole: str) -> bool:
 
 def distinctive(text: str) -> frozenset[str]:
     """The terms by which to recognise what a text says: not those that everybody uses."""
-    return frozenset(term for term in terms_of(text) if not is_common(term)) - _FRAME
+    return frozenset(term for term in terms_of(text) if not is_common(term)) - FRAME
 
 
 def words_of(taken: Iterable[TakenBack], held: frozenset[str]) -> Words:

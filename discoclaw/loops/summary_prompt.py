@@ -19,14 +19,15 @@ _TARGET = 0.6
 
 SYSTEM = """\
 You keep the running summary of one Discord conversation, for whoever goes on with the talk. Write it anew \
-from the previous summary and the new messages. It has these four sections, with these headings in English; \
-leave out those that are empty:
+from the previous summary and the new messages. It has four sections, with these headings in English; leave \
+out empty ones:
 Now:
 Open:
 Decided:
 Who wants what:
-Under them are lines such as "- 2026-11-19 Anna: moves the bot to Postgres 16": the date of the message, the \
-speaker's name as it stands in [ ], and one short sentence. The newest line comes first.
+"Now" is what they are at, "Open" are questions and tasks that nobody has settled. Under them are lines such \
+as "- 2026-11-19 Anna: moves the bot to Postgres 16": the date of the message, the speaker's name as it \
+stands in [ ], and one short sentence. The newest line comes first.
 - Copy every line of the previous summary that still holds, word for word, with its date and name. Change \
 one only where a new message does, and give it that message's date.
 - Add " (done)" to the end of a line that is settled or no longer holds. Leave out lines that were marked so \

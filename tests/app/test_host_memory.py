@@ -342,8 +342,8 @@ class TestTheSummary:
             assert model.shown == ["the fifth answer"]
             assert all(f"turn {number}" in model.summed[0] for number in range(5))
             assert "elsewhere" not in model.summed[0]
-            assert "2000" in model.summed[0].partition("Maximum length:")[2]
-            for rule in ("a short narrative of what matters", "Keep decisions", "drop greetings and filler"):
+            assert "1200" in model.summed[0].partition("Maximum length:")[2]  # of 2,000: room for old lines
+            for rule in ("Now:", "Open:", "Decided:", "Who wants what:", "Leave out greetings and filler"):
                 assert rule in model.systems[0]
             (stored_summary,) = rolling(world).values()
             assert 1990 <= len(stored_summary["summary"]) <= 2000

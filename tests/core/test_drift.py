@@ -1,0 +1,193 @@
+"""What a model changes in a summary counts only if a new message says so."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.drift import NewMessage, News, settled
+from discoclaw.core.rolling_text import HEADINGS, Line, Notes, ordered, read
+
+NAMES = frozenset({"Anna", "Ben", "Sam", "Sam #2", "DiscoClaw"})
+OLD = """\
+Now:
+- 2026-11-18 Anna: moves the bot to Postgres 16
+Open:
+- 2026-11-18 Ben: asks in which region the servers are to run
+- 2026-11-10 Anna: books the room for 2026-11-12
+Decided:
+- 2026-11-18 Anna: the budget is 500 euros
+- 2026-11-17 Ben: docs are at https://docs.example/a
+Who wants what:
+- 2026-11-17 Sam: wants logs in JSON
+- 2026-11-17 Sam #2: does not want emails"""
+
+
+def news(*said: tuple[str, str], day: str = "2026-11-19") -> News:
+    return News(tuple(NewMessage(name, day, text) for name, text in said), NAMES, day)
+
+
+SMALL_TALK = news(("Ben", "good morning, the weather is fine"), ("Anna", "hello 7 times"))
+
+
+def with_line(old: str, new: str) -> str:
+    """The old summary, with one line of it rewritten by the model."""
+    assert old in OLD
+    return OLD.replace(old, new)
+
+
+class TestWithoutAReason:
+    @pytest.mark.parametrize(
+        ("line", "rewritten"),
+        [
+            ("- 2026-11-18 Anna: the budget is 500 euros", "- 2026-11-18 Anna: the budget is 600 euros"),
+            ("- 2026-11-18 Anna: the budget is 500 euros", "- 2026-11-19 Anna: the budget is 500 euros"),
+            ("- 2026-11-18 Anna: the budget is 500 euros", "- 2026-11-18 Ben: the budget is 500 euros"),
+            ("- 2026-11-18 Anna: the budget is 500 euros", "- 2026-11-18 Anna: has 900 to spend"),
+            ("- 2026-11-18 Anna: the budget is 500 euros", "- 2026-11-18 Anna: their budget is around 500"),
+            ("- 2026-11-17 Sam: wants logs in JSON", "- 2026-11-17 Sam #2: wants logs in JSON"),
+            ("- 2026-11-17 Sam: wants logs in JSON", "- 2026-11-17 Sam: would prefer the JSON log format"),
+            ("- 2026-11-17 Sam: wants logs in JSON", "- 2026-11-17 Sam: wants logs in JSON (done)"),
+            ("- 2026-11-17 Sam #2: does not want emails", "- 2026-11-17 Sam #2: wants emails"),
+            ("https://docs.example/a", "https://docs.example/b"),
+            ("for 2026-11-12", "for 2026-11-21"),
+            ("\n- 2026-11-17 Sam: wants logs in JSON", ""),
+            ("\n- 2026-11-18 Ben: asks in which region the servers are to run", ""),
+        ],
+    )
+    def test_a_line_stays_as_it_was(self, line: str, rewritten: str) -> None:
+        assert settled(OLD, with_line(line, rewritten), SMALL_TALK) == OLD
+
+    def test_a_question_does_not_become_a_decision(self) -> None:
+        moved = OLD.replace("Open:\n", "Decided:\n", 1)
+        assert settled(OLD, moved, SMALL_TALK) == OLD
+
+    def test_marks_case_and_punctuation_are_no_change(self) -> None:
+        assert settled(OLD, OLD.replace("- ", "* ").replace("euros", "Euros!"), SMALL_TALK) == OLD
+
+    def test_an_invented_line_of_an_earlier_day_is_left_out(self) -> None:
+        assert settled(OLD, OLD + "\n- 2026-11-16 Ben: likes opera", SMALL_TALK) == OLD
+
+    def test_and_so_is_one_with_a_number_or_link_that_nobody_said(self) -> None:
+        invented = "\n- 2026-11-19 Ben: owes 4711 coins\n- 2026-11-19 Ben: reads https://x.example"
+        assert settled(OLD, OLD + invented, SMALL_TALK) == OLD
+
+
+class TestWithAReason:
+    @pytest.mark.parametrize(
+        ("said", "line", "rewritten"),
+        [
+            (("Anna", "we got more: 600 euros"), "Anna: the budget is 500", "Anna: the budget is 600"),
+            (("Ben", "the docs moved to https://d.example"), "https://docs.example/a", "https://d.example"),
+            (("Anna", "the room is booked for Monday now"), "2026-11-12", "2026-11-23"),
+            (("Anna", "three rooms then"), "books the room for", "books 3 rooms for"),
+            (("Sam #2", "I do want emails again"), "does not want emails", "wants emails again"),
+            (("Ben", "I'll take the budget over"), "Anna: the budget is", "Ben: takes over, the budget is"),
+        ],
+    )
+    def test_a_line_is_what_it_is_now(self, said: tuple[str, str], line: str, rewritten: str) -> None:
+        new = with_line(line, rewritten)
+        assert set(read(settled(OLD, new, news(said))).lines) == set(read(new).lines)
+
+    def test_what_is_settled_is_marked(self) -> None:
+        new = with_line("servers are to run", "servers are to run (done)")
+        said = news(("Anna", "the region is eu-west, by the way"))
+        assert settled(OLD, new, said) == new
+        gone = OLD.replace("\n- 2026-11-18 Ben: asks in which region the servers are to run", "")
+        assert settled(new, gone, SMALL_TALK) == gone
+
+    def test_what_is_over_may_be_marked_by_its_date(self) -> None:
+        new = with_line("for 2026-11-12", "for 2026-11-12 (done)")
+        assert settled(OLD, new, SMALL_TALK) == new
+
+    def test_a_number_nobody_said_is_put_back_into_the_news(self) -> None:
+        new = with_line("the budget is 500 euros", "the budget is 900 euros, approved by Ben")
+        lines = read(settled(OLD, new, news(("Ben", "I approved the budget")))).lines
+        assert [line.text for line in lines if "budget" in line.text] == [
+            "Anna: the budget is 500 euros, approved by Ben"
+        ]
+
+    def test_a_line_whose_number_is_left_out_stays_beside_the_news(self) -> None:
+        new = with_line("the budget is 500 euros", "the budget is approved by Ben")
+        lines = read(settled(OLD, new, news(("Ben", "I approved the budget")))).lines
+        assert [line.text for line in lines if "budget" in line.text] == [
+            "Anna: the budget is approved by Ben",
+            "Anna: the budget is 500 euros",
+        ]
+
+    @pytest.mark.parametrize(
+        "line", ["Ben: kommt am 2026-11-24 nicht", "Ben: 明日は来ない", "Ben: is ill 👍", "Ben: pays 12"]
+    )
+    def test_news_in_other_words_is_not_lost(self, line: str) -> None:
+        new = f"{OLD}\n- 2026-11-19 {line}"
+        assert line in settled(OLD, new, SMALL_TALK)
+
+    def test_news_without_a_date_is_of_the_last_day(self) -> None:
+        assert "- 2026-11-19 Ben: likes the weather" in settled(
+            OLD, f"{OLD}\n- Ben: likes the weather", SMALL_TALK
+        )
+
+    def test_what_they_were_at_on_earlier_days_may_leave(self) -> None:
+        new = with_line("Now:\n- 2026-11-18 Anna: moves the bot to Postgres 16\n", "")
+        assert settled(OLD, new, SMALL_TALK) == new
+        same_day = news(("Ben", "hello"), day="2026-11-18")
+        assert settled(OLD, new, same_day) == OLD
+
+
+class TestProse:
+    def test_is_not_compared(self) -> None:
+        assert settled("They met in May.", "They met in June.", SMALL_TALK) == "They met in June."
+
+    def test_does_not_end_the_sections(self) -> None:
+        assert settled(OLD, "They talked.", SMALL_TALK) == f"They talked.\n{OLD}"
+
+    def test_gives_way_to_sections(self) -> None:
+        new = "Now:\n- 2026-11-01 Ann: carried over"
+        assert settled("They talked.", new, SMALL_TALK) == new
+
+
+SAID = ["kayak", "lantern", "violin", "pepper", "glacier"]
+UNSAID = ["harbour", "saddle", "walnut", "thunder", "meadow", "copper", "17", "2048", "https://x.example/1"]
+DAYS = st.integers(1, 9).map(lambda day: f"2026-11-0{day}")
+
+
+def lines_of(words: list[str]) -> st.SearchStrategy[list[Line]]:
+    phrase = st.lists(st.sampled_from(words), min_size=3, max_size=6, unique=True).map(" ".join)
+    named = st.tuples(st.sampled_from(["Anna", "Ben"]), phrase).map(": ".join)
+    line = st.builds(Line, st.integers(0, len(HEADINGS) - 1), DAYS, named)
+    return st.lists(line, min_size=1, max_size=6, unique_by=lambda one: one.text)
+
+
+ABOUT = news(("Anna", " ".join(SAID)))
+
+
+@given(lines_of(UNSAID), lines_of([*UNSAID, *SAID]))
+def test_each_line_is_an_old_one_or_has_something_that_was_said(old: list[Line], new: list[Line]) -> None:
+    previous = str(Notes(lines=ordered(old)))
+    kept = read(settled(previous, str(Notes(lines=ordered(new))), ABOUT)).lines
+    for line in kept:
+        assert (line.date, line.text) in {(one.date, one.text) for one in old} or any(
+            word in line.text for word in SAID
+        )
+
+
+@given(lines_of(UNSAID), st.data())
+def test_whatever_is_reworded_without_a_message_the_summary_is_the_same(
+    old: list[Line], data: st.DataObject
+) -> None:
+    before = Notes(lines=ordered(one for one in old if one.section))
+    if not before.lines:
+        return
+    new = list[Line]()
+    for line in before.lines:
+        words = line.text.split()
+        place = data.draw(st.integers(0, len(words) - 1))
+        words[place] = data.draw(st.sampled_from([*UNSAID, "Ben:", "Anna:"]))
+        new += data.draw(st.sampled_from([[], [line], [Line(line.section, line.date, " ".join(words))]]))
+    if new:
+        assert settled(str(before), str(Notes(lines=ordered(new))), SMALL_TALK) == str(before)
+
+
+@given(lines_of([*UNSAID, *SAID]), lines_of([*UNSAID, *SAID]))
+def test_what_is_settled_stays_settled(old: list[Line], new: list[Line]) -> None:
+    once = settled(str(Notes(lines=ordered(old))), str(Notes(lines=ordered(new))), ABOUT)
+    assert settled(once, once, ABOUT) == once
