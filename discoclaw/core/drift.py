@@ -5,17 +5,19 @@ What it said stays word for word, unless a new message gives a reason to change 
 
 - A line that is nearly an old one, and whose new words nobody said, is the old one again.
 - In a line that has news, numbers, dates, names and links that nobody said are the old ones again. If it has
-  fewer of them, the old line stays beside it.
+  fewer of them, or lacks much else of the old line, that stays beside it.
 - A line that was left out comes back unless it was marked as done; only the maximum length ends it. Under
   Now, lines of earlier days may leave.
 - A mark or another section needs a message that shares a word with the line, or for a mark a date that is
   over.
-- A new line of an earlier day, or with a number or link that nobody said, needs a word that somebody said.
+- A new line needs a word that somebody said if it is of an earlier day, has a number or link that nobody
+  said, or is nearly what its speaker said that day.
 
-Words are compared by their stems. In doubt a line stays: a summary may say something twice, but news is never
-lost. Prose is not compared. Pure.
+Words are compared by their stems, and those of many lines tell none of them. In doubt a line stays: a summary
+may say something twice, but news is never lost. Prose is not compared. Pure.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,8 +35,11 @@ _ALIKE_THEN = 0.3
 over, on which nothing new was said."""
 _PART = 0.8
 _FEWEST = 3
-"""How much of one line is in another that is the same shortened or gone on with; the fewest terms of it."""
+"""How much of one line is in another that is the same shortened or gone on with; the fewest terms of it. The
+first is also how much of an old line has to be in the one that takes its place."""
 _DIGITS_SAID_IN_WORDS = 2
+_MANY = 3
+"""In how many lines of a summary a word is no evidence for one of them."""
 
 _ISO = r"\d{4}-\d\d-\d\d"
 _DATE = regex.compile(_ISO)
@@ -68,23 +73,25 @@ def settled(previous: str, answer: str, news: News) -> str:
     if not new.lines:
         return str(Notes(new.prose, tuple(line for line in old.lines if not line.done)))
     names = frozenset(name for name in news.names if name in previous or name in answer)
-    settling = _Settling(old.lines, replace(news, names=names))
+    settling = _Settling(old, replace(news, names=names))
     return str(Notes(new.prose, ordered(settling.lines(new.lines))))
 
 
 class _Settling:
     """One comparison. Old lines wait here until a new one takes their place."""
 
-    def __init__(self, old: Sequence[Line], news: News) -> None:
-        self._old, self._waiting = old, list(old)
-        self._begins = not old
+    def __init__(self, before: Notes, news: News) -> None:
+        self._old, self._waiting = before.lines, list(before.lines)
+        self._from_prose = bool(before.prose) and not before.lines
         self._messages, self._today = news.messages, news.today
         self._days = {message.day for message in news.messages}
         longest_first = sorted(news.names, key=len, reverse=True)
         self._name = regex.compile("|".join(map(_whole, longest_first)) or r"(?!)")
+        counts = Counter(chain.from_iterable(terms_of(line.text) for line in self._old))
+        self._many = frozenset(term for term, count in counts.items() if count >= _MANY)
         self._name_terms = frozenset(chain.from_iterable(map(terms_of, news.names)))
         self._topics: dict[str, frozenset[str]] = {}
-        self._known = "\n".join(chain((one.text for one in news.messages), (one.text for one in old)))
+        self._known = "\n".join([*(one.text for one in news.messages), *(one.text for one in self._old)])
 
     def lines(self, new: Sequence[Line]) -> list[Line]:
         """The lines of the new summary: what is new, then what stays in its old order."""
@@ -130,8 +137,9 @@ class _Settling:
         """The terms that say what a line is about: not its names and numbers, which may be others'."""
         if line.text not in self._topics:
             plain = _EXACT.sub(" ", line.text)
-            topic = distinctive(plain) - self._name_terms
-            self._topics[line.text] = topic or terms_of(plain) - self._name_terms
+            words = distinctive(plain) - self._name_terms
+            others = terms_of(plain) - self._name_terms
+            self._topics[line.text] = words - self._many or others - self._many or words or others
         return self._topics[line.text]
 
     # ------------------------------------------------------------------ a version of an old line
@@ -150,14 +158,15 @@ class _Settling:
         )
         if not is_news:
             return settled
-        text, stays = self._exact(old.text, new.text, about)
-        if stays:
+        text, lacks = self._exact(old.text, new.text, about)
+        topic = self._topic(old)
+        if lacks or len(topic & terms_of(text)) < _PART * len(topic):
             self._waiting.append(old)
         return replace(settled, text=text)
 
     def _touched(self, line: Line) -> bool:
         """Whether a message has any word of a line that is not in every second line."""
-        words = terms_of(_DATE.sub(" ", line.text)) - FRAME - self._name_terms
+        words = terms_of(_DATE.sub(" ", line.text)) - FRAME - self._name_terms - self._many
         return any(words & terms_of(message.text) for message in self._messages)
 
     def _is_news(self, old: Line, new: Line, about: Collection[NewMessage]) -> bool:
@@ -173,16 +182,16 @@ class _Settling:
         return any(self._was_said(kind, value, about) for kind, value in exact)
 
     def _exact(self, old: str, new: str, about: Collection[NewMessage]) -> tuple[str, bool]:
-        """The new text with the old values where nobody said the new ones, and whether some are left out."""
-        before, after, stays = self._exacts(old), self._exacts(new), False
+        """The new text with the old values where nobody said the new ones, and whether it lacks any."""
+        before, after, lacks = self._exacts(old), self._exacts(new), False
         for sort in dict.fromkeys(kind for kind, _ in before):
             gone = [value for kind, value in before if kind == sort and (kind, value) not in after]
             come = [value for kind, value in after if kind == sort and (kind, value) not in before]
             unsaid = [value for value in come if not self._was_said(sort, value, about)]
             for was, now in zip(gone, unsaid, strict=False):
                 new = regex.sub(_whole(now), lambda _, was=was: was, new)  # type: ignore[misc]
-            stays = stays or len(gone) > len(come)
-        return new, stays
+            lacks = lacks or len(gone) > len(come)
+        return new, lacks
 
     def _exacts(self, text: str) -> list[tuple[str, str]]:
         """The sorts and values of what must not change by itself, in their order and each once."""
@@ -206,13 +215,22 @@ class _Settling:
         It is from their last day, if it does not say from which.
         """
         telling = distinctive(_DATE.sub(" ", line.text)) - self._name_terms
-        said = self._begins or any(telling & terms_of(message.text) for message in self._messages)
-        if not said and (self._has_unsaid(line) or self._is_earlier(line)):
+        said = self._from_prose or any(telling & terms_of(message.text) for message in self._messages)
+        if not said and (self._is_earlier(line) or self._has_unsaid(line) or self._rewords(line)):
             return None
         return line if line.date else replace(line, date=max(self._days, default=""))
 
     def _is_earlier(self, line: Line) -> bool:
         return bool(line.date) and line.date not in self._days
+
+    def _rewords(self, line: Line) -> bool:
+        """Whether a line says in other words what its speaker said on that day."""
+        return any(
+            one.date == line.date
+            and _speaker(one) == _speaker(line)
+            and self._likeness(one, line) >= _ALIKE_THEN
+            for one in self._old
+        )
 
     def _has_unsaid(self, line: Line) -> bool:
         """Whether a line has a link or a number that is neither in the messages nor in the old summary."""
@@ -235,6 +253,10 @@ def _has(text: str, kind: str, value: str) -> bool:
         return value in text
     digits = _NO_DIGIT.sub("", value)
     return any(_NO_DIGIT.sub("", one[0]) == digits for one in _EXACT.finditer(text) if one["number"])
+
+
+def _speaker(line: Line) -> str:
+    return line.text.partition(":")[0]
 
 
 @lru_cache(maxsize=2_048)

@@ -187,6 +187,13 @@ def test_whatever_is_reworded_without_a_message_the_summary_is_the_same(
         assert settled(str(before), str(Notes(lines=ordered(new))), SMALL_TALK) == str(before)
 
 
+@given(lines_of(UNSAID), lines_of(UNSAID), DAYS)
+def test_nor_is_any_of_it_lost_to_another_line_of_the_day(old: list[Line], new: list[Line], day: str) -> None:
+    before = Notes(lines=ordered(one for one in old if one.section))
+    kept = read(settled(str(before), str(Notes(lines=ordered(new))), news(("Ben", "hello"), day=day)))
+    assert set(before.lines) <= set(kept.lines)
+
+
 @given(lines_of([*UNSAID, *SAID]), lines_of([*UNSAID, *SAID]))
 def test_what_is_settled_stays_settled(old: list[Line], new: list[Line]) -> None:
     once = settled(str(Notes(lines=ordered(old))), str(Notes(lines=ordered(new))), ABOUT)

@@ -326,12 +326,21 @@ class TestWhatTheModelReturns:
         assert list(file) == ["summary", "updatedAt"]
         assert file["updatedAt"] >= NOW
 
-    async def test_an_empty_one_leaves_the_old(self, tmp_path: Path) -> None:
-        replies = [Summary(summary="Old."), Summary(summary="  \n")]
+    @pytest.mark.parametrize("empty", ["", "  \n", "none", "Now:\n- none\nOpen:\nDecided: nothing"])
+    async def test_one_that_says_nothing_leaves_the_old_and_what_waits(
+        self, tmp_path: Path, empty: str
+    ) -> None:
+        replies = [Summary(summary="Old."), Summary(summary=empty), Summary(summary="New.")]
         home = house(tmp_path, ScriptedModel(summaries=replies), summary_every=1)
         await turn(home, 1)
         await turn(home, 11)
         assert await summary(home) == "Old."
+        hear(home.loops, [said(15, BOB)])
+        await home.loops.settle()
+        assert len(home.model.summarised) == 2  # not asked again before the next turn
+        await turn(home, 21)
+        assert await summary(home) == "New."
+        assert all(f": line {number}" in home.model.summarised[-1] for number in (11, 12, 15, 21, 22))
 
     @pytest.mark.parametrize(
         "failure",

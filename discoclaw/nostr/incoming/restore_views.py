@@ -185,8 +185,8 @@ def _restore_cursor(name: str, cursor: Mapping[str, Any], to: Destination) -> bo
     here = _here(folder, name, dict, to) or {}
     value = dict(cursor)
     if "people" in value:
-        # One author too many is harmless; one too few would survive an erasure.
-        value["people"] = sorted(people_of(here) | people_of(value))
+        # One author too many is harmless; one too few would survive an erasure. Their names are only here.
+        value = {**here, **value, "people": sorted(people_of(here) | people_of(value))}
     elif _up_to(here) >= _up_to(value):
         return False
     return bool(value != here and _write(folder, name, render_json(value), to))
