@@ -44,7 +44,13 @@ def test_the_talk_is_in_order_with_days_and_names() -> None:
     golden = Path(__file__).parent / "golden" / "summary_sections.txt"
     assert_golden(golden, f"=== system\n{system(KNOWN)}\n=== user\n{text}\n")
     found = entries(sections(text, SUMMARY_TITLES)["New messages:"], LINE)
-    assert [one.head for one in found] == ["Ann", "DiscoClaw", "Bob #2", "Gus", "Bob #2 (now Bobby)"]
+    assert [one.head for one in found] == [
+        "Ann",
+        "DiscoClaw",
+        "Bob #2 (now Bobby)",
+        "Gus",
+        "Bob #2 (now Bobby)",
+    ]
 
 
 def test_without_a_group_it_is_asked_for_the_summary_alone() -> None:

@@ -110,7 +110,7 @@ class TestOtherValues:
         assert {one.body["model"] for one in summed} == {"tiny-summary"}
         assert {one.body["model"] for one in learned} == {"tiny-facts"}
         assert (len(summed), len(learned)) == (3, 1)
-        assert "Maximum length: 100 characters" in summed[0].prompt
+        assert "Maximum length: 60 characters" in summed[0].prompt
         assert (elsewhere / "rolling" / f"discord:channel:{mill.id}.json").exists()
 
     @pytest.mark.design(238, 243, 250)
