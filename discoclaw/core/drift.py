@@ -44,7 +44,7 @@ _MANY = 3
 _ISO = r"\d{4}-\d\d-\d\d"
 _DATE = regex.compile(_ISO)
 _EXACT = regex.compile(
-    rf"(?P<link>https?://[^\s<>\"]*[^\s<>\".,;:!?)\]])|(?P<date>{_ISO})|(?P<number>[^\W\d_]*\d+(?:[.,:'’]\d+)*[^\W_]*)"
+    rf"(?P<link>https?://[^\s<>\"]*[^\s<>\".,;:!?)\]])|(?P<date>{_ISO})|(?P<number>[A-Za-z]*\d+(?:[.,:'’]\d+)*[A-Za-z\d]*)"
 )
 _NO_DIGIT = regex.compile(r"\D+")
 
@@ -170,10 +170,14 @@ class _Settling:
         return any(words & terms_of(message.text) for message in self._messages)
 
     def _is_news(self, old: Line, new: Line, about: Collection[NewMessage]) -> bool:
-        """Whether what is new in a line was said: a telling word by anybody, others on the same topic."""
+        """Whether what is new in a line was said: half of the telling words at once, or any on its topic.
+
+        Of words that everybody uses, half have to be said on its topic.
+        """
         before, after = _DATE.sub(" ", old.text), _DATE.sub(" ", new.text)
         telling = ((terms_of(after) - terms_of(before)) & distinctive(after)) - self._name_terms
-        if any(telling & terms_of(message.text) for message in self._messages):
+        said = [len(telling & terms_of(message.text)) for message in self._messages]
+        if any(2 * count >= len(telling) for count in said if count) or (about and any(said)):
             return True
         others = _runs(after) - _runs(before)
         if others and any(2 * len(others & _runs(f"{one.name} {one.text}")) >= len(others) for one in about):
@@ -243,8 +247,11 @@ class _Settling:
 
 
 def _whole(value: str) -> str:
-    """A pattern for a value that is no part of a longer word."""
-    return rf"(?<!\w){regex.escape(value)}(?!\w)"
+    """A pattern for a value that is no part of a longer word, in scripts that have spaces between words."""
+    letters = r"[\p{Latin}\p{Greek}\p{Cyrillic}\d]"
+    before = rf"(?<!{letters})" if regex.match(letters, value) else ""
+    after = rf"(?!{letters})" if regex.match(letters, value[-1:]) else ""
+    return f"{before}{regex.escape(value)}{after}"
 
 
 def _has(text: str, kind: str, value: str) -> bool:

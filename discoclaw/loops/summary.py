@@ -148,13 +148,7 @@ class SummaryLoop:
         previous, again = await self._previous(session_key, backlog)
         known = await self._known(session_key, batch)
         talk = await self._talk(session_key, batch, previous)
-        answer = await self._model.structured(
-            purpose="summary",
-            system=system(known),
-            prompt=prompt(previous.summary, talk, known, self._rules.max_chars),
-            shape=Summary,
-            max_tokens=max(2048, self._rules.max_chars),
-        )
+        answer = await self._answer(previous, talk, known)
         if backlog.changed(batch):
             return backlog.once_more()  # without what was deleted, and with what was edited
         if says_nothing(answer.summary):
@@ -189,6 +183,15 @@ class SummaryLoop:
         if stored:
             self._rolling.counted(session_key)
         return not waited.isdisjoint(backlog.waiting)
+
+    async def _answer(self, previous: Rolling, talk: Talk, known: Known | None) -> Summary:
+        return await self._model.structured(
+            purpose="summary",
+            system=system(known),
+            prompt=prompt(previous.summary, talk, known, self._rules.max_chars),
+            shape=Summary,
+            max_tokens=max(2048, self._rules.max_chars),
+        )
 
     async def _talk(self, session_key: str, batch: Sequence[Heard], previous: Rolling) -> Talk:
         """The batch as the model reads it: in the conversation's zone, with the names of the summary."""

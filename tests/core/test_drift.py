@@ -133,6 +133,36 @@ class TestWithAReason:
         assert settled(OLD, new, same_day) == OLD
 
 
+class TestWithoutSpaces:
+    OLD = "Decided:\n- 2026-11-18 花子: 予算は500ユーロ\n- 2026-11-18 太郎: サーバーは東京に置く"
+
+    @pytest.mark.parametrize(
+        ("was", "now"),
+        [
+            ("500", "600"),
+            ("花子", "太郎"),
+            ("予算は500ユーロ", "予算は500ユーロぐらいである"),
+            ("東京", "大阪"),
+        ],
+    )
+    def test_a_line_stays_as_it_was(self, was: str, now: str) -> None:
+        said = News(
+            (NewMessage("花子", "2026-11-19", "おはようございます"),),
+            frozenset({"花子", "太郎"}),
+            "2026-11-19",
+        )
+        assert settled(self.OLD, self.OLD.replace(was, now, 1), said) == self.OLD
+
+    @pytest.mark.parametrize(
+        ("text", "was", "now"),
+        [("予算は600ユーロになった", "500", "600"), ("やっぱり大阪に置きます", "東京", "大阪")],
+    )
+    def test_news_counts(self, text: str, was: str, now: str) -> None:
+        said = News((NewMessage("花子", "2026-11-19", text),), frozenset({"花子", "太郎"}), "2026-11-19")
+        new = self.OLD.replace(was, now)
+        assert set(read(new).lines) <= set(read(settled(self.OLD, new, said)).lines)
+
+
 class TestProse:
     def test_is_not_compared(self) -> None:
         assert settled("They met in May.", "They met in June.", SMALL_TALK) == "They met in June."
