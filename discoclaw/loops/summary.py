@@ -13,6 +13,7 @@ Whatever the model answers, no summary is stored that has the words of what some
 somebody else said them.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -153,13 +154,13 @@ class SummaryLoop:
             return backlog.once_more()  # without what was deleted, and with what was edited
         if says_nothing(answer.summary):
             raise ModelEmpty("the summary says nothing")
+        kept = await self._settled(previous, answer, talk)
         noted = await self._speakers.people(session_key)
         taken = await self._taken_back(people_in(session_key, batch, noted))
         if gone := [one for one in batch if covered(one, taken)]:
             for heard in gone:
                 backlog.forget(heard.said.id)
             return True  # once more, without what was taken back meanwhile
-        kept = settled(previous.summary, answer.summary, news(talk))
         answer = without(answer.model_copy(update={"summary": kept}), taken, batch, previous)
         summary = fitted(answer.summary, self._rules.max_chars)
         stored = False
@@ -192,6 +193,11 @@ class SummaryLoop:
             shape=Summary,
             max_tokens=max(2048, self._rules.max_chars),
         )
+
+    async def _settled(self, previous: Rolling, answer: Summary, talk: Talk) -> str:
+        """The answer, without what it changed for no reason. Computed beside the event loop."""
+        text = fitted(answer.summary, 2 * self._rules.max_chars)  # whatever a model writes
+        return await asyncio.to_thread(settled, previous.summary, text, news(talk))
 
     async def _talk(self, session_key: str, batch: Sequence[Heard], previous: Rolling) -> Talk:
         """The batch as the model reads it: in the conversation's zone, with the names of the summary."""

@@ -8,6 +8,7 @@ from typing import Any
 from discoclaw.core import titles
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets
+from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Shape
 from discoclaw.core.rolling_text import DECIDED, OPEN, WANTED, Line, Notes, ordered, read
 from discoclaw.core.subject import user_subject
@@ -35,7 +36,7 @@ class Drifting(Scripted):
         self.updates = 0
 
     async def structured(
-        self, *, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         self.structured_prompts.append(prompt)
         self.updates += 1

@@ -16,6 +16,7 @@ from discoclaw.core.item import item_id
 from discoclaw.core.message import Place
 from discoclaw.core.taken_back import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
+from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import GROUPS, ROLLING, TOOLS
 from discoclaw.memory.people import tool_log
@@ -152,6 +153,32 @@ class TestARecovery:
         assert tool_log.read(tool_log.log_of(disk, ANN)) == []
         await again.withdrawals.close()
         again.close()
+
+
+class TestWhatIsLeftOfASummary:
+    KEY = "discord:channel:55"
+    SUMMARY = (
+        "Open:\n- 2026-02-01 Ann: whose kayak is red? It leaks.\n"
+        "Decided:\n- 2026-02-01 Bob: paints on Friday\n- 2026-01-30 Ann: rents no kayak"
+    )
+
+    @pytest.mark.parametrize(
+        ("summary", "left"),
+        [
+            (SUMMARY, "Decided:\n- 2026-02-01 Bob: paints on Friday"),
+            ("Bob paints. Ann has a kayak!\nThey talk.", "Bob paints.\nThey talk."),
+        ],
+    )
+    async def test_are_the_lines_and_sentences_without_the_words(
+        self, tmp_path: Path, summary: str, left: str
+    ) -> None:
+        house = storage_in(tmp_path, Clock())
+        rolling = house.conversations.rolling
+        await rolling.put(self.KEY, summary, generation=await rolling.generation(self.KEY))
+        gone = Withdrawal(ANN, NOW, words=Words(terms_of("kayak")))
+        await SummaryWithdrawal(rolling, house.cursors).withdraw(gone, [self.KEY])
+        assert (await house.cursors.get(f"summary-{self.KEY}"))["base"] == left
+        house.close()
 
 
 class TestWhatAChannelRemembers:

@@ -192,7 +192,9 @@ async def summarised(previous: str, *lines: str, maximum: int = 500, day: str = 
         f"{titles.MAXIMUM} {maximum} characters",
     )
     prompt = titles.SEPARATOR.join(parts)
-    return (await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)).summary
+    return (
+        await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)
+    ).summary
 
 
 class TestSummary:
