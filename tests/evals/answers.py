@@ -14,6 +14,7 @@ from discoclaw.core.model import ModelRequest
 from discoclaw.core.own_words import own_words
 from discoclaw.core.ports import Shape
 from discoclaw.core.redact import PLAIN
+from discoclaw.core.text import collapse
 from discoclaw.evals import reading
 from discoclaw.evals.case import Case, Expected
 from discoclaw.evals.chain import Chain
@@ -253,6 +254,15 @@ def reports_all(chain: Chain, update: int, previous: str, said: str) -> str:
 def forgets(chain: Chain, update: int, previous: str, said: str) -> str:
     """Only what is new."""
     return as_summary(*(fact.example for fact in chain.facts if fact.since == update))
+
+
+def forgets_lines(chain: Chain, update: int, previous: str, said: str) -> str:
+    """The same in sections, as the prompt asks for."""
+    day = re.findall(r"(?m)^m\d+ \w+ ([\d-]{10})", said)[-1]
+    facts = [fact.example for fact in chain.facts if fact.since == update]
+    return as_summary(
+        "Now:", f"- {day} A: small talk", "Decided:", *(f"- {day} A: {collapse(fact)}" for fact in facts)
+    )
 
 
 def in_prose(chain: Chain, update: int, previous: str, said: str) -> str:

@@ -12,6 +12,7 @@ from tests.evals.answers import (
     Summariser,
     believes_all,
     forgets,
+    forgets_lines,
     in_prose,
     keeps_all,
     reports_all,
@@ -64,6 +65,10 @@ class TestBadModels:
         assert found["kept"] is not None and found["kept"] < 0.5
         assert found["drift"] is not None and found["drift"] > 5
         assert "last said after update" in report.text()
+
+    async def test_but_loses_nothing_of_what_stands_in_sections(self) -> None:
+        found = worst(await measured(forgets_lines, CHAINS))
+        assert (found["kept"], found["drift"], found["lies"]) == (1, 0, 0)
 
     async def test_prose_is_a_summary_all_the_same(self) -> None:
         report = await measured(in_prose, CHAINS[:1])
