@@ -14,7 +14,7 @@ What it said stays word for word, unless a new message gives a reason to change 
   said, or is nearly what its speaker said that day.
 
 Words are compared by their stems, and those of many lines tell none of them. In doubt a line stays: a summary
-may say something twice, but news is never lost. Prose is not compared. Pure.
+should rather say something twice than lose news. Prose is not compared. Pure.
 """
 
 from collections import Counter
