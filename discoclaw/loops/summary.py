@@ -42,8 +42,8 @@ from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.off import NO_GROUPS
 from discoclaw.memory.people.group_notes import Known, Learned
 from discoclaw.memory.people.groups import Groups
-from discoclaw.prompt.assemble import display_names, entry
 from discoclaw.prompt.quote import quote, quote_entry
+from discoclaw.prompt.recent import display_names, entry
 
 log = logging.getLogger(__name__)
 
