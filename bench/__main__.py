@@ -23,6 +23,7 @@ from bench.figure import Figure
 
 NAMES = (
     "turn",
+    "prompt",
     "commit",
     "history",
     "sessions",

@@ -87,7 +87,7 @@ class Talking(Feature):
             hearing.refill,
             Gatherer(**_sources(settings, storage)),
             finding.items,
-            Prompts(budget, clock=clock, me=me),
+            Prompts(budget, clock=clock, me=me, zone=settings.zone),
         )
         turns = Turns(
             hatchery=hearing.hatchery,

@@ -22,11 +22,15 @@ class SystemBlock:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool the model may call. `description` says when to use it, `schema` is its input's JSON schema."""
+    """A tool the model may call. `description` says when to use it, `schema` is its input's JSON schema.
+
+    `cache` asks the provider to cache the tools up to the end of it.
+    """
 
     name: str
     description: str
     schema: Mapping[str, object]
+    cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,12 +95,12 @@ def shows_nothing(text: str) -> bool:
 def speaker(name: str) -> str:
     """A person's name in the form used in `[Name]: text`: one line, no brackets, nothing invisible.
 
-    At most 48 UTF-16 units; "someone" if nothing is left. Brackets and parentheses are removed so that nobody
-    can call themselves "Ann (owner)".
+    At most 48 UTF-16 units; "someone" if nothing is left. Brackets, parentheses and the mark of a person's
+    own lines are removed so that nobody can call themselves "Ann (owner)" or "»".
     """
     # NFKC first, since it can produce brackets: "⒜" becomes "(a)".
     kept = "".join(
-        " " if char in "<>`“”" or unicodedata.category(char) in _INVISIBLE | _BRACKETS else char
+        " " if char in "<>`“”«»" or unicodedata.category(char) in _INVISIBLE | _BRACKETS else char
         for char in unicodedata.normalize("NFKC", _BLANK.sub(" ", name))
     )
     return clip(collapse(kept), 48) or "someone"

@@ -1,10 +1,11 @@
 """The section titles used in prompts, shared by the code that writes prompts and the code that reads them.
 
-The user turn of a prompt consists of the first six sections in this order, separated by `SEPARATOR`, with the
-user's message last. The offline model and the tests read prompts; `prompt/quote` keeps quoted text from
+The user turn of a prompt consists of the first seven sections in this order, separated by `SEPARATOR`, with
+the user's message last. The offline model and the tests read prompts; `prompt/quote` keeps quoted text from
 imitating a title. The titles are behaviour: changing one changes what models are told.
 """
 
+GROUP = "Notes about this channel:"
 SENDER = "Sender:"
 DURABLE = "Durable memory (user-specific notes; may be empty):"
 ROLLING = "Conversation memory (rolling summary; may be empty):"
@@ -13,9 +14,6 @@ REPLIED_TO = "Replied-to message:"
 MESSAGE = "User message:"
 
 SEPARATOR = "\n\n---\n"
-
-GROUP = "Notes about this channel:"
-"""In the system prompt, after the description of the place."""
 
 # The bot's personality, at the start of the system prompt.
 SOUL_IDENTITY = "Your Identity"

@@ -16,8 +16,8 @@ from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import clip, speaker
 from discoclaw.core.zones import now
 from discoclaw.loops.heard import Heard
-from discoclaw.prompt.assemble import display_names
 from discoclaw.prompt.quote import quote_entry
+from discoclaw.prompt.recent import display_names
 from discoclaw.prompt.transcript import transcript
 
 CONTEXT_CHARS = 3_000

@@ -16,7 +16,7 @@ from discoclaw.core.subject import person_of
 from discoclaw.core.text import speaker
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import names_of, people_of
-from discoclaw.prompt.assemble import display_names
+from discoclaw.prompt.recent import display_names
 
 _NUMBER = re.compile(r" #\d+$")
 

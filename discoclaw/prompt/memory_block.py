@@ -4,13 +4,13 @@
     - key: content [links: a, b]
     [/Memory context]
 
-The key is the item's key, or else its id. Stored text cannot close the block or open another one. Somebody
-who pastes a block into the chat did not say what is in it, so blocks are removed before the bot learns from a
-message. Knows nothing about who asks.
+The key is the item's key, or else its short id. Stored text cannot close the block or open another one.
+Somebody who pastes a block into the chat did not say what is in it, so blocks are removed before the bot
+learns from a message. Knows nothing about who asks.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from discoclaw.core.item import Item
 from discoclaw.prompt.quote import quote_entry
@@ -31,15 +31,11 @@ _STRAY = re.compile(_CLOSED, re.IGNORECASE)
 def memory_block(items: Iterable[Item], named: Mapping[str, str]) -> str:
     """The block for these items, "" if there are none.
 
-    `named` has the linked items that may be shown, as key or id by id; other links are left out.
+    `named` has what the items are called, and those of their links that may be shown, by id; other links are
+    left out.
     """
     lines = [_line(item, named) for item in items]
     return "\n".join([OPEN, *lines, CLOSE]) if lines else ""
-
-
-def names(items: Collection[Item]) -> dict[str, str]:
-    """Each item's key, or else its id, by id."""
-    return {item.id: item.facets.key or item.id for item in items}
 
 
 def strip_memory_context(text: str) -> str:
@@ -58,7 +54,7 @@ def strip_memory_context(text: str) -> str:
 def _line(item: Item, named: Mapping[str, str]) -> str:
     linked = sorted(named[one] for one in item.facets.links if one in named)
     links = f" [links: {', '.join(linked)}]" if linked else ""
-    return quote_entry(f"- {_unmarked(item.facets.key or item.id)}: {_unmarked(item.text)}{_unmarked(links)}")
+    return quote_entry(f"- {_unmarked(named[item.id])}: {_unmarked(item.text)}{_unmarked(links)}")
 
 
 def _unmarked(text: str) -> str:

@@ -1,8 +1,8 @@
 """Quoting: text by people and models is data, and cannot imitate the structure of a prompt.
 
-Everything structural starts in the first column: separators, section titles, `[Name]: ` and `- [kind]`. A
-quoted line that begins like one of these is therefore indented. It is compared without what only dresses it:
-white space, invisible characters, accents, width, case, letters of other scripts that look Latin, and the
+Everything structural starts in the first column: separators, section titles, days, `[Name]: ` and `- [kind]`.
+A quoted line that begins like one of these is therefore indented. It is compared without what only dresses
+it: white space, invisible characters, accents, width, case, letters of other scripts that look Latin, and the
 marks of headings, quotations, lists and emphasis in front. A section title also counts when it is shortened,
 or a few letters off before a colon. All other text stays exactly as it is, since people paste code. In
 entries of one line, continuation lines are indented too.
@@ -60,6 +60,7 @@ _FORGERY = re.compile(
     | \((?:discord:|manual)                    # an item's source
     | (?:human|assistant|system)\s*:           # a turn, in the format some models were trained on
     | \[\s*/?\s*memory\s+context               # blocks and tags with a meaning, here or to a model
+    | (?:mon|tue|wed|thu|fri|sat|sun)\w*\W{{0,3}}[\dol]{{4}}-[\dol]{{2}}-[\dol]{{2}}  # a day, folded
     | </?(?:soul|system|memory|instruction|tool|function|discord-action|continuation-capsule)
     """,
     re.VERBOSE,
@@ -68,7 +69,7 @@ _SEPARATOR = re.compile(r"(?:[-_*=~#─━═]\s*){3,}$")
 # In a list: an item of memory, or a line about the sender.
 _LISTED = re.compile(
     r"(?:(?:[-*+•◦▪‣·○●■□>]|\(?(?:\w{1,4})[.)])\s*)+"
-    r"(?:\[|durable-|(?:name|owner|time|persona|other\spersonas)\s*:)"
+    r"(?:\[|durable-|(?:name|owner|now|persona|other\spersonas)\s*:)"
 )
 _ALIKE = 0.8
 """How alike two heads of a line are if they count as one title, by difflib: two letters in ten may differ."""
@@ -81,7 +82,7 @@ def _letters(text: str) -> str:
     return "".join(char for char in text if char.isalnum())
 
 
-def _fold(text: str) -> str:
+def as_seen(text: str) -> str:
     """The text as a reader sees it who ignores what only dresses it."""
     if not (text.isascii() and text.isprintable()):
         text = unicodedata.normalize("NFKD", visible(text))
@@ -89,7 +90,7 @@ def _fold(text: str) -> str:
     return text.strip().casefold().translate(_LOOKS)
 
 
-_WORDS = [re.findall(r"[^\W_]+", _fold(title.partition("(")[0])) for title in _TITLES]
+_WORDS = [re.findall(r"[^\W_]+", as_seen(title.partition("(")[0])) for title in _TITLES]
 _WHOLE = {"".join(words) for words in _WORDS}
 _LONG = tuple("".join(words) for words in _WORDS if len(words) > 1)
 _SHORTENED = {"".join(words[:count]) for words in _WORDS for count in range(1, len(words) + 1)}
@@ -108,7 +109,7 @@ def quote_entry(text: str) -> str:
 
 def _imitates(line: str) -> bool:
     """Whether a line begins as structure does, without what dresses it."""
-    plain = _fold(line)
+    plain = as_seen(line)
     if _SEPARATOR.match(plain) or _LISTED.match(plain):
         return True
     dress = _DRESS.match(plain)

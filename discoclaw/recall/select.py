@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from discoclaw.core.item import Item
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
 from discoclaw.core.query import Query
+from discoclaw.core.short_ids import ShortIds
+from discoclaw.core.text import utf16_length
 from discoclaw.core.visible import VisibleItems, is_standing
 
-FRAME = len("- []  (src: manual, updated 2026-01-01)") + 1
+FRAME = len("- []  (src: manual, updated 2026-01-01) [i1]") + 1
 """What a line has at least around its item's kind and text."""
 MOST_STANDING = 200
 """Standing items that are looked at; far more than any prompt has room for."""
@@ -26,7 +28,10 @@ SAID, NO_ROOM, UNRELATED = "said already", "no room", "not related"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One item that will be shown, and its line. `hit` is what found it; without one, `always` says why."""
+    """One item that will be shown, and its line with its short id. `hit` is what found it.
+
+    Without one, `always` says why it is there.
+    """
 
     item: Item
     line: str
@@ -56,10 +61,14 @@ class Selection:
     now_ms: int
     signals: Signals = NO_SIGNALS
 
+    def short_ids(self) -> ShortIds:
+        """The ids by which a model reads the chosen items, to go on counting from."""
+        return ShortIds("i", (one.item.id for one in self.chosen))
+
     @property
     def crowded(self) -> bool:
         """Whether some of the standing items would have to leave for what another query finds."""
-        standing = [self.recall.line(one.item).cost for one in self.chosen if is_standing(one.item)]
+        standing = [utf16_length(one.line) + 1 for one in self.chosen if is_standing(one.item)]
         return sum(standing) > int(self.max_chars * STANDING_SHARE)
 
     def left_out(self) -> dict[str, str]:
@@ -151,9 +160,11 @@ class _Page:
             if len(item.text) + len(item.kind) + FRAME > budget:
                 continue  # before anything is built for it
             line = self._recall.line(item)
-            if line.cost > budget or line.gist in self._said:
+            named = f" [i{len(self.chosen) + 1}]"  # as `Selection.short_ids` counts them
+            cost = line.cost + len(named)
+            if cost > budget or line.gist in self._said:
                 continue
             self._said.add(line.gist)
-            budget -= line.cost
-            self.room -= line.cost
-            self.chosen.append(Chosen(item, line.text, self._found.get(item.id), self._always))
+            budget -= cost
+            self.room -= cost
+            self.chosen.append(Chosen(item, line.text + named, self._found.get(item.id), self._always))

@@ -16,6 +16,7 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.message import Place
 from discoclaw.core.text import scrub, speaker
 from discoclaw.core.times import date_of
+from discoclaw.prompt.recent import apart
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document
 from discoclaw.recall.query import parse
@@ -111,7 +112,7 @@ def section(found: Sequence[ArchiveHit], place: Place) -> str:
     lines = []
     for hit in found:
         entry = hit.entry
-        who = "you" if entry.by_us else speaker(entry.name)
+        who = "you" if entry.by_us else apart(entry.name)
         said = quoted(entry.text, LONGEST_SHOWN)
         lines.append(f"- {date_of(entry.sent_at)}, {who} in {_where(entry, place)}: {said}")
     return "\n".join([HEADING, *lines])

@@ -45,9 +45,10 @@ MOST_WAITING = 32
 """How many lookups and writes may wait for a slow disk; further ones are skipped."""
 
 _BEFORE_MESSAGE = f"{titles.SEPARATOR}{titles.MESSAGE}\n"
-# The sender's section comes first, the bot writes its lines, and a name is one line: see `prompt/assemble`.
+# The bot writes the lines of the sender's section, and a name is one line: see `prompt/assemble`. No quoted
+# text has a title in the first column.
 _MINUTE = re.compile(
-    rf"\A({re.escape(titles.SENDER)}\n- name: .*\n- owner: .*\n- time: \S{{13}}):\d\dZ$", re.M
+    rf"^({re.escape(titles.SENDER)}\n- name: .*\n- owner: .*\n- now: \w{{3}} \S+ \d\d):\d\d(?= \(UTC)", re.M
 )
 
 
@@ -71,7 +72,7 @@ def asked(name: str, request: ModelRequest) -> Asked | None:
             before, _, message = text.rpartition(_BEFORE_MESSAGE)
         case _:
             return None
-    context = [*(block.text for block in request.system), _MINUTE.sub(r"\1Z", before)]
+    context = [*(block.text for block in request.system), _MINUTE.sub(r"\1", before, count=1)]
     how = [request.max_tokens, request.may_call, *(tool.name for tool in request.tools)]
     proof = json.dumps([name, context, message, how]).encode()
     key = response_key(name, "\n\n".join(context), message)

@@ -21,7 +21,6 @@ from discoclaw.core.model import (
 from discoclaw.core.ports import Model, Offer, Reply
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.prompt.assemble import Assembled
 from discoclaw.session.allowance import Allowance
 from discoclaw.session.archive_rules import visible_at
 from discoclaw.session.archive_search import section
@@ -29,7 +28,9 @@ from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.compact import Transcript
 from discoclaw.session.noted import CallLog
+from discoclaw.session.prepare import Prepared
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
+from discoclaw.session.tools.offering import LOOKED_AT, Moment
 
 LOOKING = "*looking in my memory…*"
 WORKING = "*working on it…*"
@@ -84,16 +85,15 @@ class Conversation:
         self._redactor = redactor
         self._compacted = compacted
 
-    async def answer(
-        self, arrival: Arrival, prompt: Assembled, reply: Reply, *, branch: str | None
-    ) -> Answered:
+    async def answer(self, arrival: Arrival, ready: Prepared, reply: Reply) -> Answered:
         """Stream the answer into the reply, running tools as the model asks. Raises ModelError and ChatError.
 
-        `branch` is the persona that the prompt was made for. If the author wants no memory, the tools get
-        none.
+        The tools work on the persona that the prompt was made for, and stay the same to the end of the turn.
+        If the author wants no memory, there are none.
         """
+        prompt = ready.prompt
         remembers = arrival.permission.holds and self._rules.remembers
-        offered = self._toolbox.specs if remembers else ()
+        offered = self._toolbox.offered(_moment(arrival, ready)) if remembers else ()
         request = ModelRequest(
             prompt.system,
             (UserTurn(prompt.user),),
@@ -101,7 +101,7 @@ class Conversation:
             self._rules.answer_tokens,
             subject=arrival.subject if remembers else None,  # else it goes into nobody's cache
         )
-        context = self._context(arrival, branch)
+        context = self._context(arrival, ready)
         transcript = Transcript(request, self._rules.context_tokens)
         loop = asyncio.get_running_loop()
         allowance = Allowance(self._rules.answer_tokens, loop.time)
@@ -156,7 +156,7 @@ class Conversation:
             raise ModelError("the model's stream ended without an end")
         return finished
 
-    def _context(self, arrival: Arrival, branch: str | None) -> ToolContext:
+    def _context(self, arrival: Arrival, ready: Prepared) -> ToolContext:
         """The context that the tools of this turn work with."""
         place, message = arrival.place, arrival.message
         origin = Origin(
@@ -169,8 +169,9 @@ class Conversation:
             asked=True,
             needs_yes=self._tools.choices.asks_first(message.author.id),
         )
+        branch = ready.gathered.items.branch
         speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
-        return ToolContext(self._tools, speaker, self._talk_search(arrival))
+        return ToolContext(self._tools, speaker, ready.selection.short_ids(), self._talk_search(arrival))
 
     def _talk_search(self, arrival: Arrival) -> TalkSearch:
         """The search that the model may use for earlier talk in this place."""
@@ -185,6 +186,14 @@ class Conversation:
             return section(found, place)
 
         return search
+
+
+def _moment(arrival: Arrival, ready: Prepared) -> Moment:
+    """What decides which tools are offered."""
+    message, items = arrival.message, ready.gathered.items
+    texts = [message.text, *(said.text for said in ready.window[-LOOKED_AT:])]
+    texts += [message.quoted.text] if message.quoted is not None else []
+    return Moment.of(texts, items=len(items.active), personas=items.persona is not None)
 
 
 def _refused(turn: AssistantTurn) -> ToolTurn:

@@ -1,10 +1,12 @@
 """Step 3 of a turn: turns what was gathered and chosen into the model's prompt."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
 
 from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import Clock
-from discoclaw.prompt.assemble import Assembled, Budget, Materials, assemble
+from discoclaw.core.zones import zone_of
+from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble
 from discoclaw.recall.select import Chosen
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.gather import Gathered
@@ -12,22 +14,24 @@ from discoclaw.soul.soul import sections
 
 
 class Prompts:
-    """Assembles prompts within `budget`."""
+    """Assembles prompts within `budget`. `zone` is that of people who have not told theirs."""
 
-    def __init__(self, budget: Budget, *, clock: Clock, me: Callable[[], Me]) -> None:
+    def __init__(self, budget: Budget, *, clock: Clock, me: Callable[[], Me], zone: tzinfo = UTC) -> None:
         self._budget = budget
         self._clock = clock
         self._me = me
+        self._zone = zone
 
     def assemble(
         self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], chosen: Sequence[Chosen]
     ) -> Assembled:
         """Return the system blocks and the user message. `window` is the talk before the message."""
         content, place_content = gathered.texts
+        zone = zone_of(gathered.items.active, self._zone, in_dm=arrival.in_dm)
         materials = Materials(
             message=arrival.message,
             me=self._me(),
-            now_ms=self._clock(),
+            now=Now(self._clock(), zone),
             owners=gathered.owners,
             soul=sections(gathered.who.soul),
             content=content,

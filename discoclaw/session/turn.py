@@ -82,7 +82,7 @@ class Turns:
         ready = await self.preparation.of(arrival)
         gathered = ready.gathered
         # 4 the model, which streams into the reply and may use tools
-        answered = await self._conversation.answer(arrival, ready.prompt, reply, branch=gathered.items.branch)
+        answered = await self._conversation.answer(arrival, ready, reply)
         # 5 the answer was sent, and becomes part of the talk
         if over and answered.text:
             await reply.push(over)

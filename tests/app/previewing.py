@@ -12,9 +12,9 @@ from discoclaw.core.item import Kind, Sensitivity
 from discoclaw.core.subject import user_subject
 from tests.app.conftest import World
 from tests.app.models import Scripted
-from tests.prompt.reader import GROUP_TITLE, TURN_TITLES, sections
+from tests.prompt.reader import GROUP_TITLE, TURN_TITLES, sections, talk
 
-SENDER, DURABLE, ROLLING, RECENT, _, _ = TURN_TITLES
+_, SENDER, DURABLE, ROLLING, RECENT, _, _ = TURN_TITLES
 ITEMS: Sequence[tuple[Kind, str, Sensitivity]] = (
     ("preference", "User prefers short answers.", "normal"),
     ("constraint", "User never wants emoji.", "normal"),
@@ -100,7 +100,7 @@ def left_out(text: str) -> dict[str, list[str]]:
 def durable(model: Scripted) -> list[str]:
     """What the memories in the last prompt say."""
     lines = sections(model.prompt, TURN_TITLES).get(DURABLE, [])
-    found = [re.fullmatch(r"- (\[\w+\] .*) \(src: .*\)", line) for line in lines]
+    found = [re.fullmatch(r"- (\[\w+\] .*) \(src: .*\) \[i\d+\]", line) for line in lines]
     return [words(one[1]).replace("\\[", "[", 1) for one in found if one is not None]
 
 
@@ -110,12 +110,11 @@ def agrees(text: str, model: Scripted) -> None:
     assert memories(below(text, "From your memory")) == durable(model)
     assert "\n".join(below(text, "Summary of the conversation") or ()) == "\n".join(sent.get(ROLLING, []))
     recent = [line for line in below(text, "Recent messages") or () if line.startswith("- ")]
-    assert recent == [f"- {words(line, 160)}" for line in sent.get(RECENT, [])]
-    _, _, notes = model.requests[-1].system[1].text.partition(f"{GROUP_TITLE}\n")
+    assert recent == [f"- {words(line, 160)}" for line in talk(model.prompt)]
     listed = [line for line in below(text, "Notes about the channel") or () if line.startswith("> ")]
-    assert listed == [f"> {words(line)}" for line in notes.splitlines()]
+    assert listed == [f"> {words(line)}" for line in sent.get(GROUP_TITLE, [])]
     about = [line for line in below(text, "About you") or () if line.startswith("- ")]
-    assert about == [line for line in sent[SENDER] if not line.startswith("- time:")]
+    assert about == [line for line in sent[SENDER] if not line.startswith("- now:")]
 
 
 async def places(world: World) -> dict[str, Any]:

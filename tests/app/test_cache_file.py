@@ -44,9 +44,11 @@ class TestTheFile:
             assert isinstance(turn, UserTurn)
             before, _, message = turn.text.rpartition(BEFORE_MESSAGE)
             assert message == "What colour is it?"
-            minute = f":{world.env.now():%M}Z"
+            minute = f":{world.env.now():%M} (UTC"
             assert before.count(minute) == 1
-            context = "\n\n".join([*(block.text for block in request.system), before.replace(minute, "Z")])
+            context = "\n\n".join(
+                [*(block.text for block in request.system), before.replace(minute, " (UTC")]
+            )
             assert entry["key"] == fnv1a(b"\x01".join(part.encode() for part in ("sonnet", context, message)))
             await ask(world, "How hot is it?")
             assert {one["response"] for one in entries(world)} == {"It is blue.", "It is hot."}

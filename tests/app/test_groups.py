@@ -13,6 +13,7 @@ from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces
+from tests.prompt.reader import GROUP_TITLE, TURN_TITLES, sections
 
 CANARY = "Kanarie-Ü🐦-4711"
 NOTES = "Notes about this channel:"
@@ -35,8 +36,13 @@ class Agreeing(Scripted):
         return shape.model_validate({"summary": "They talked.", **self.found})
 
     def place(self, index: int = -1) -> str:
-        """The system block about the place, of a request."""
-        return self.requests[index].system[1].text
+        """What people wrote about the place, in a request."""
+        return "\n".join(sections(self.user_turn(index), TURN_TITLES).get(GROUP_TITLE, []))
+
+
+def shown(model: Scripted) -> str:
+    """Everything that the model was shown last."""
+    return "\n".join([*(block.text for block in model.requests[-1].system), model.prompt])
 
 
 def file(world: World, folder: str, who: Any) -> Any:
@@ -59,16 +65,15 @@ class TestAChannel:
             await agree(world)
             assert file(world, "groups", world.general)["themes"] == ["indentation"]
             await world.bob.send(world.general, "what did we decide?")
-            assert f"{NOTES}\nThemes: indentation\nDecisions, newest first:\n- 20" in model.place()
+            assert model.place().startswith("Themes: indentation\nDecisions, newest first:\n- 20")
             assert model.place().endswith(": We use tabs.")
             for send in (
                 lambda: world.bob.send(world.dev, "and here?"),
                 lambda: world.ann.send_dm("and here?"),
             ):
                 await send()
-                blocks = "".join(block.text for block in model.requests[-1].system)
-                assert NOTES not in blocks
-                assert "We use tabs." not in blocks
+                assert model.place() == ""
+                assert "We use tabs." not in shown(model)
 
     async def test_keeps_it_over_a_restart_and_shares_it_with_its_threads(self, start: Start) -> None:
         model = Agreeing(decisions=["We use tabs."])
@@ -80,7 +85,7 @@ class TestAChannel:
             await world.env.settle()
             (thread,) = world.general.threads
             await world.bob.send(thread, "what did we decide?")
-            assert "of the channel #general" in model.place()
+            assert "of the channel #general" in model.requests[-1].system[1].text
             assert model.place().endswith(": We use tabs.")
             await world.settle()
             group = file(world, "groups", world.general)
@@ -191,7 +196,7 @@ class TestErasing:
             assert ledger.read_bytes() == kept
             for _ in range(2):
                 await world.bob.send(world.general, "what did we decide?")
-                assert CANARY not in "".join(block.text for block in model.requests[-1].system)
+                assert CANARY not in shown(model)
                 await world.settle()
                 await world.restart()
 

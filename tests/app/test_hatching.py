@@ -109,7 +109,7 @@ class TestTheInterview:
             assert "Your philosophy\nShort answers, no lies." in told
             assert "Learned traits\n- " in told
             assert "an assistant in a Discord server" not in told
-            assert "What you must not do:" in told
+            assert "What always holds:" in told
 
     @pytest.mark.design(135, 136)
     async def test_is_one_commit_of_core_items_that_somebody_stated(self, start: Start) -> None:

@@ -73,38 +73,45 @@ class TestThePrompt:
             whole = "\n".join([*(block.text for block in request.system), model.prompt])
             today = datetime.fromtimestamp(world.env.now().timestamp(), UTC).strftime("%Y-%m-%d")
             where = f"discord:{world.general.id}/{said.id}"
+            day = f"{world.env.now():%a} {today}:\n"
             marks = [
                 "We sail.",
                 "Only boats here.",
                 f"{SEPARATOR}{DURABLE}- [",
                 f"{SEPARATOR}{ROLLING}They talked.",
-                f"{SEPARATOR}{RECENT}[ann]: hello\n",
+                f"{RECENT}{day}[ann]: hello\n",
                 f"{SEPARATOR}{MESSAGE}which boat do I sail?",
             ]
             places = [whole.index(mark) for mark in marks]
             assert places == sorted(places)
             assert whole.endswith(marks[-1])
-            assert f"- [fact] I sail the Pequod (src: manual, updated {today})" in whole
-            assert f"- [project] User builds the boat Argo (src: {where}, updated {today})" in whole
-            assert {"memory_recall", "memory_add"} <= {tool.name for tool in request.tools}
+            assert f"- [fact] I sail the Pequod (src: manual, updated {today}) [i1]" in whole
+            assert f"- [project] User builds the boat Argo (src: {where}, updated {today}) [i2]" in whole
+            assert [tool.name for tool in request.tools] == [
+                "memory_search",
+                "memory_store",
+                "memory_update",
+                "memory_forget",
+            ]
             for rule in (
-                "Trust it; it lasts across channels.",
-                '"Recent conversation" is exact: prefer it where the two differ',
-                "Do not mention memory unprompted. When asked what you remember, name the items",
-                "When the person corrects something you remember, acknowledge it",
+                "Trust it, but newer words count more.",
+                '"Recent conversation" is exact: prefer it to "Conversation memory"',
+                "Let it shape answers silently: name a note only if asked or needed",
+                "Asked what you remember, name these notes and say there may be more.",
+                "Acknowledge corrections",
             ):
                 assert rule in request.system[0].text
 
     @pytest.mark.design(196, 333)
     async def test_has_as_much_of_the_talk_as_the_budget_allows(self, start: Start) -> None:
         model = Scripted()
-        async with start(model, history_budget=200, respond_mode="mention", **QUIET) as world:
+        async with start(model, history_budget=220, respond_mode="mention", **QUIET) as world:
             for number in range(10):
                 await world.bob.send(world.general, f"said {number} {'v' * 40}")
             await world.ann.send(world.general, f"<@{world.env.bot.user.id}> well?")
             talk = model.prompt.partition(RECENT)[2].partition(SEPARATOR)[0]
-            assert talk.splitlines() == [f"[bob]: said {number} {'v' * 40}" for number in (7, 8, 9)]
-            assert len(talk) <= 200
+            assert talk.splitlines()[1:] == [f"[bob]: said {number} {'v' * 40}" for number in (7, 8, 9)]
+            assert len(talk) <= 220
 
 
 class TestWhatIsRecalled:
@@ -171,7 +178,7 @@ class TestWhatIsRecalled:
                 section = model.prompt.partition(DURABLE)[2].partition(SEPARATOR)[0]
                 assert most - 130 < len(section) <= most
                 assert set(durable(model.prompt)) <= set(texts)
-                assert all(line.endswith(")") for line in section.splitlines())
+                assert all(line.endswith("]") for line in section.splitlines())
 
     @pytest.mark.design(212)
     async def test_the_talk_before_helps_a_message_that_says_little(self, start: Start) -> None:

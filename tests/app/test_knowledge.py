@@ -95,7 +95,7 @@ class TestEntries:
                     world, model, ("memory_search", {"query": "cat", "category": category, "limit": 1})
                 )
                 assert text in listed
-                assert listed.count("durable-") == 1
+                assert listed.count("- [") == 1
             assert (
                 json.loads(command(world, "memory", "stats", str(world.ann.id), "--json"))["items"]["active"]
                 == 2
@@ -125,7 +125,7 @@ class TestEntries:
             _, text = await call(
                 world, model, ("memory_forget", {"subject": "Lena", "predicate": "works at"})
             )
-            assert text.count("Forgotten: [durable-") == 2
+            assert text.count("Forgotten: [i") == 2
             assert [one["key"] for one in snapshot(world)] == ["pet"]
 
     @pytest.mark.design(109, 330)
@@ -263,10 +263,7 @@ class TestInThePrompt:
             assert f"- [fact] {CAT} (src: discord:{world.general.id}/" in section
             assert rest.endswith("what does my cat eat?")
             assert BLOCK[0] not in prompt(model)
-            assert (
-                "Do not search memory for what is already in front of you."
-                in model.requests[-1].system[0].text
-            )
+            assert "Don't look up what you were given." in model.requests[-1].system[0].text
             for person, place in ((world.ann, world.general), (world.bob, world.dev)):
                 await person.send(place, "hello")
                 assert CAT not in prompt(model)

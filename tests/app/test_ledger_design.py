@@ -44,7 +44,7 @@ class TestTools:
             place = str(world.general.id)
             for answer in ("Remembered", "Already remembered"):
                 _, text = await call(world, model, ("memory_add", BACKEND))
-                assert text.startswith(f"{answer}: User prefers backend Python [durable-")
+                assert text.startswith(f"{answer}: User prefers backend Python [i")
             for unsure in (1.5, -0.1):
                 failed, text = await call(world, model, ("memory_add", {**BACKEND, "confidence": unsure}))
                 assert failed and "confidence: Input should be" in text
@@ -110,7 +110,7 @@ class TestTools:
             failed, _ = await call(world, model, ("memory_forget", {**named, "scope": "elsewhere"}))
             assert failed and len(ledger(world)) == 1
             failed, text = await call(world, model, ("memory_forget", named))
-            assert not failed and text.startswith("Forgotten: [durable-")
+            assert not failed and text.startswith("Forgotten: [i")
             assert "(0 memories)" in await says(world, "show")
             ((added,), (gone,)) = [one["events"] for one in ledger(world)]
             assert (added["object"], added["scope"], gone["event_type"]) == ("Python", scope, "forget")

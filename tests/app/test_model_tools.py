@@ -7,6 +7,7 @@ import pytest
 
 from discoclaw.core.item import Item
 from discoclaw.core.subject import user_subject
+from discoclaw.session.tools import ALL
 from tests.app.conftest import Start, World
 from tests.session.scene import ScriptedModel, calls
 
@@ -37,6 +38,12 @@ async def linked(world: World) -> bool:
     cat, vet = found["cat"], found["vet"]
     assert (vet.id in cat.facets.links) == (cat.id in vet.facets.links)
     return vet.id in cat.facets.links
+
+
+async def offered(world: World, model: ScriptedModel, text: str) -> list[str]:
+    """The tools that the model may call to answer a text of Ann's."""
+    await world.ann.send(world.general, text)
+    return [tool.name for tool in model.requests[-1].tools]
 
 
 class TestLinks:
@@ -99,8 +106,9 @@ class TestLinks:
     async def test_the_model_is_told_their_names(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model) as world:
-            await world.ann.send(world.general, "hello")
-            (spec,) = [tool for tool in model.requests[0].tools if tool.name == "memory_link"]
+            await call(world, model, ("memory_store", {"text": CAT}), ("memory_store", {"text": VET}))
+            assert "memory_link" in await offered(world, model, "link my cat and the vet")
+            (spec,) = [tool for tool in ALL.specs if tool.name == "memory_link"]
             assert list(spec.schema["properties"]) == ["action", "from", "to"]
             assert spec.schema["required"] == ["action", "from", "to"]
             assert spec.schema["properties"]["action"]["enum"] == ["link", "unlink"]
@@ -119,7 +127,7 @@ class TestLinksOfWhatIsStored:
             )
             assert not failed
             first, second, third = text.splitlines()
-            assert first.startswith(f"Remembered: {VET} [durable-")
+            assert first == f"Remembered: {VET} [i1]."
             assert second.startswith("Not linked: no item matches 'dog'")
             assert third.startswith("Not linked: no item matches 'vet'")
             assert await linked(world)
@@ -181,7 +189,7 @@ class TestRecall:
                 ("memory_store", {"text": VET, "key": "vet"}),
                 ("memory_store", {"text": CAT, "key": "pet", "links": ["vet"]}),
             )
-            assert "memory_recall" in {tool.name for tool in model.requests[0].tools}
+            assert "memory_recall" in await offered(world, model, "what do you remember about my cat?")
             for given, lines in (
                 ({"query": "cat"}, [f"- pet: {CAT} [links: vet]"]),
                 ({"query": "cat", "depth": 1}, [f"- pet: {CAT} [links: vet]", f"- vet: {VET} [links: pet]"]),
@@ -221,7 +229,7 @@ class TestAdd:
                 world, model, ("memory_add", {**relation, "scope": "work", "confidence": 0.75})
             )
             assert (failed, text.split(" [")[0]) == (False, "Remembered: Lena works at Acme")
-            assert "memory_add" in {tool.name for tool in model.requests[0].tools}
+            assert "memory_add" in await offered(world, model, "remember that Lena works at Acme")
             (path,) = (world.folder / "data" / "memory" / "ledger").glob("user-*.jsonl")
             (event,) = [
                 event

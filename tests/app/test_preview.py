@@ -12,7 +12,6 @@ from tests.app.conftest import Start
 from tests.app.models import Scripted
 from tests.app.previewing import (
     ITEMS,
-    RECENT,
     SENTENCES,
     agrees,
     below,
@@ -29,7 +28,7 @@ from tests.app.previewing import (
 from tests.app.test_groups import Agreeing
 from tests.app.test_live_config import edit
 from tests.app.test_vectors import CAT, OTHERS, openai, ready, remember
-from tests.prompt.reader import TURN_TITLES, sections
+from tests.prompt.reader import talk
 from tests.servers.embeddings_api import EmbeddingsServer
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -90,7 +89,7 @@ class TestWhatItLists:
             await world.env.advance_time(10 * 3600)  # the window is closed, and read from Discord again
             assert "**Recent messages** (11)" in await preview(world)
             await world.ann.send(world.general, "still there?")
-            assert len(sections(model.prompt, TURN_TITLES)[RECENT]) == 11
+            assert len(talk(model.prompt)) == 11
 
     async def test_has_what_is_found_by_its_meaning(self, start: Start) -> None:
         model = Scripted()

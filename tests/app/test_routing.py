@@ -164,7 +164,8 @@ class TestThreads:
             await world.env.settle()
             handle = next(thread for thread in forum.threads if thread.id == post.id)
             await world.ann.send(handle, "I like it")
-            assert "You are in the thread “An idea”" in model.requests[-1].system[1].text
+            assert "Thread: An idea" in model.prompt
+            assert "An idea" not in "".join(block.text for block in model.requests[-1].system)
 
     @staticmethod
     async def thread(world: object, channel: object) -> object:

@@ -30,6 +30,11 @@ def whole(request: ModelRequest) -> str:
     return "\n".join([*(block.text for block in request.system), turn.text])
 
 
+def dated(shown: str) -> list[str]:
+    """The recent conversation with the lines that name its days."""
+    return shown.partition(RECENT)[2].partition("\n---\n")[0].splitlines()
+
+
 class TestTheWindow:
     @pytest.mark.design(23, 24, 26, 48, 333)
     async def test_has_the_last_twenty_messages_answered_or_not(self, start: Start) -> None:
@@ -57,7 +62,7 @@ class TestTheWindow:
             for vector in REDACTION:
                 await world.bob.send(world.general, vector["text"])
             await world.ann.send(world.general, f"{me(world)} well?")
-            talk = model.prompt.split(RECENT)[1].split("\n---\n")[0].splitlines()
+            talk = dated(model.prompt)[1:]
             first, second, third, *rest = (line.partition("]: ") for line in talk)
             assert (first[2], second[2], third[2]) == (
                 "I am the first",
@@ -99,9 +104,9 @@ class TestTheContext:
             marks = [
                 "You are TestBot",
                 f"Your owner is bob (id {world.bob.id}).",
-                "How to use what you are given:",
-                "You are in the channel #boats, whose topic is “All about boats”.",
-                f"{NOTES}\nThemes: tea\nDecisions, newest first:\n- ",
+                "How to answer:",
+                "You are in the channel #boats.",
+                f"{NOTES}\nTopic: All about boats\nThemes: tea\nDecisions, newest first:\n- ",
                 ": We drink tea.",
                 f"- name: ann (id {world.ann.id})\n- owner: no",
                 "I prefer green tea",
@@ -137,8 +142,8 @@ class TestTheContext:
                 system = model.requests[-1].system[0].text
                 assert f"- name: ann (id {world.ann.id})\n- owner: no" in shown
                 assert shown.endswith(MESSAGE + message)
-                notes = model.place().partition(NOTES)[2]
-                talk = shown.partition(RECENT)[2].partition("\n---\n")[0].splitlines()
+                notes = model.place()
+                talk = dated(shown)
                 durable = [line for line in shown.splitlines() if line.startswith("- [fact] my boat ")]
                 assert len(shown) - 2 <= budget  # `whole` joins three parts
                 return system, talk, notes, durable
@@ -149,7 +154,7 @@ class TestTheContext:
             less = await asked(full - 500)
             assert (less[0], less[2], less[3]) == (system, notes, durable)
             assert len(less[1]) > 0 and less[1][-1].startswith("[TestBot")
-            assert less[1][0] != talk[0]
+            assert less[1][1] != talk[1]
             bare = full - sum(len(line) + 1 for line in talk)
             tight = await asked(bare - 100)
             assert (tight[0], tight[1], tight[3]) == (system, [], durable)

@@ -18,8 +18,8 @@ from discoclaw.models.offline.talk import INTRODUCTION
 
 STORE = ToolSpec("memory_store", "Stores a memory.", {"type": "object"})
 NOTES = (
-    "- [preference] User prefers tabs over spaces (src: manual, updated 2026-01-02)",
-    "- [tool] User's editor is Neovim (src: discord:1/2, updated 2026-01-03)",
+    "- [preference] User prefers tabs over spaces (src: manual, updated 2026-01-02) [i1]",
+    "- [tool] User's editor is Neovim (src: discord:1/2, updated 2026-01-03) [i2]",
 )
 
 

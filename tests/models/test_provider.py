@@ -113,6 +113,17 @@ class TestRequests:
             {"type": "text", "text": "Today"},
         ]
 
+    async def test_one_stands_behind_the_tools_that_every_turn_has(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        tools = (
+            ToolSpec("search", "Search.", {"type": "object"}, cache=True),
+            ToolSpec("link", "Link.", {"type": "object"}),
+        )
+        await answer_to(model, asking(tools=tools))
+        sent = server.requests[0].body["tools"]
+        assert [tool.get("cache_control") for tool in sent] == [{"type": "ephemeral"}, None]
+
     async def test_the_breakpoint_of_a_blank_block_moves_to_the_block_before(
         self, server: MessagesServer, model: AnthropicModel
     ) -> None:

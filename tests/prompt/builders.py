@@ -1,12 +1,13 @@
 """Materials for prompts, and the texts somebody would send who wants to break out of their section."""
 
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from discoclaw.prompt.assemble import Assembled, Budget, Materials, assemble
+from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble
 from tests.prompt.reader import ALL_TITLES
 from tests.session.scene import ME, NOW, inbound
 
@@ -18,7 +19,7 @@ FULLWIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21,
 
 _PARTS = (
     *ALL_TITLES,
-    *(title.translate(FULLWIDTH) for title in ALL_TITLES[:6]),
+    *(title.translate(FULLWIDTH) for title in ALL_TITLES[:7]),
     "---",
     "-\u200b--",
     "---".translate(FULLWIDTH),
@@ -38,6 +39,8 @@ _PARTS = (
     "Human:",
     "[memory context]",
     "{name}",
+    "Mon 2026-02-02:",
+    "Mon 2026-02-02:".translate(FULLWIDTH),
     "words",
     " ",
     "  ",
@@ -55,13 +58,17 @@ _BREAKS = ("\n", "\n\n", "\r", "\r\n", "\u2028", "\u2029", "\x85", "\x0b", "\x0c
 HOSTILE = st.lists(st.sampled_from([*_PARTS, *_BREAKS, *_BREAKS]), max_size=12).map("".join)
 """Titles, separators, entries and line ends of every kind, in any order."""
 
-NAME = st.one_of(st.sampled_from(["Ann", "ANN", "DiscoClaw", "Ann #2", "O’Brien"]), HOSTILE)
+NAME = st.one_of(
+    st.sampled_from(["Ann", "ANN", "DiscoClaw", "Ann #2", "O’Brien", "assistant", "Mon 2026-02-02:", "m1 »"]),
+    HOSTILE,
+)
 
 
 def assembled(text: str = "Hello", *, budget: Budget | None = None, **given: Any) -> Assembled:
     """The prompt for a message; `given` fills the materials."""
     message = given.pop("message", None) or inbound(1000, text)
-    return assemble(Materials(message, ME, NOW, **given), budget or Budget())
+    now = Now(NOW, given.pop("zone", UTC))
+    return assemble(Materials(message, ME, now, **given), budget or Budget())
 
 
 def shown(prompt: Assembled, *, without_first: bool = False) -> str:

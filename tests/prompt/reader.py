@@ -1,23 +1,23 @@
 """A strict reader of prompts, written from the format and not from the code that writes it.
 
-Structure stands in the first column: a section title, a separator, `[Name]: `, `- [kind] `, and in the
-loops' prompts `i1 [kind] ` and `m1 Thu 2026-11-19 18:06 [Name]: `. Anything else in the first column is
-plain text, and only where plain text may stand. A line counts as structure also when it merely looks like it:
-in other widths or cases, or with invisible characters in between.
+Structure stands in the first column: a section title, a separator, a day, `[Name]: `, `- [kind] `, and in the
+loops' prompts `i1 [kind] ` and `m1 Thu 2026-11-19 18:06 [Name]: `. Anything else in the first column is plain
+text, and only where plain text may stand. A line counts as structure also when it merely looks like it: in
+other widths or cases, or with invisible characters in between.
 """
 
 import re
 import unicodedata
 from dataclasses import dataclass
 
-TURN_TITLES = (
-    "Sender:",
-    "Durable memory (user-specific notes; may be empty):",
-    "Conversation memory (rolling summary; may be empty):",
-    "Recent conversation:",
-    "Replied-to message:",
-    "User message:",
-)
+GROUP_TITLE = "Notes about this channel:"
+SENDER = "Sender:"
+DURABLE = "Durable memory (user-specific notes; may be empty):"
+ROLLING = "Conversation memory (rolling summary; may be empty):"
+RECENT = "Recent conversation:"
+REPLIED_TO = "Replied-to message:"
+MESSAGE = "User message:"
+TURN_TITLES = (GROUP_TITLE, SENDER, DURABLE, ROLLING, RECENT, REPLIED_TO, MESSAGE)
 FACTS_TITLES = (
     "Current time:",
     "Existing items:",
@@ -33,7 +33,6 @@ SUMMARY_TITLES = (
 )
 TIDY_TITLES = ("Today's date:", "Items to tidy:")
 QUESTION_TITLES = ("What is remembered:", "What stands against it:")
-GROUP_TITLE = "Notes about this channel:"
 SOUL_TITLES = (
     "Your Identity",
     "About your human",
@@ -47,7 +46,6 @@ ALL_TITLES = (
     *SUMMARY_TITLES,
     *TIDY_TITLES,
     *QUESTION_TITLES,
-    GROUP_TITLE,
     *SOUL_TITLES,
 )
 
@@ -57,6 +55,7 @@ LINE = re.compile(
 )
 """A line of the talk in the loops' prompts."""
 SPEAKER = re.compile(r"\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: ")
+DAY = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d:")
 ITEM = re.compile(r"- \[(preference|fact|project|constraint|person|tool|workflow)\] ")
 INVISIBLE = ("Cf", "Cc", "Mn", "Me")
 
@@ -92,6 +91,7 @@ def looks_like_structure(line: str) -> bool:
         or plain.rstrip() == SEPARATOR
         or re.match(r"\[[^\]]*\]:", plain) is not None
         or re.match(r"-\s*\[", plain) is not None
+        or DAY.match(plain.title()) is not None
         or re.match(r"\((?:discord:|manual)", plain) is not None
     )
 
@@ -118,9 +118,14 @@ def sections(prompt: str, titles: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def entries(lines: list[str], head: re.Pattern[str]) -> list[Entry]:
-    """The entries of a section: each begins in the first column with `head`, its other lines are indented."""
+    """The entries of a section: each begins in the first column with `head`, its other lines are indented.
+
+    Lines that name a day are left out; `days` has them.
+    """
     found: list[Entry] = []
     for line in lines:
+        if DAY.fullmatch(line):
+            continue
         start = head.match(line)
         if start is not None:
             groups = (*start.groups(), "", "")
@@ -131,6 +136,16 @@ def entries(lines: list[str], head: re.Pattern[str]) -> list[Entry]:
         else:
             raise Forged(f"neither an entry nor the rest of one: {line!r}")
     return found
+
+
+def days(lines: list[str]) -> list[str]:
+    """The days of a section of entries, in order."""
+    return [line.removesuffix(":") for line in lines if DAY.fullmatch(line)]
+
+
+def talk(prompt: str) -> list[str]:
+    """The lines of the recent conversation, without those that name days."""
+    return [line for line in sections(prompt, TURN_TITLES).get(RECENT, []) if not DAY.fullmatch(line)]
 
 
 def plain_text(lines: list[str]) -> list[str]:

@@ -1,17 +1,22 @@
 """How much fits: what is kept, what is cut, and in which order things give way."""
 
+from dataclasses import replace
+from datetime import UTC
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discoclaw.core.message import Me, Said
 from discoclaw.core.text import utf16_length
-from discoclaw.prompt.assemble import Assembled, Budget, recent_lines
+from discoclaw.prompt.assemble import Assembled, Budget
+from discoclaw.prompt.recent import dated
+from discoclaw.prompt.recent import recent_lines as lines_of
 from tests.prompt.builders import MODEST, assembled
-from tests.prompt.reader import SPEAKER, TURN_TITLES, entries, sections
-from tests.session.scene import ANN, ME, inbound, said
+from tests.prompt.reader import DURABLE, GROUP_TITLE, RECENT, ROLLING, SPEAKER, TURN_TITLES, entries, sections
+from tests.session.scene import ANN, HOUR, ME, NOW, inbound, said
 
-RECENT = "Recent conversation:"
-DURABLE = "Durable memory (user-specific notes; may be empty):"
-GROUP = "Notes about this channel:"
+DAY = "Mon 2026-02-02:\n"
+"""The line above the talk of the one day."""
 
 LINES = tuple(f"- [fact] {'fact ' * 10}{number} (src: manual, updated 2026-02-02)" for number in range(8))
 WINDOW = tuple(said(number, text=f"{'words ' * 10}{number}") for number in range(1, 11))
@@ -25,6 +30,16 @@ def size(prompt: Assembled) -> int:
 def within(total: int, **changes: object) -> Assembled:
     materials = {"durable": LINES, "window": WINDOW, "group": NOTES, "rolling": "A summary.", **changes}
     return assembled(budget=Budget(total=total), **materials)
+
+
+def recent_lines(window: list[Said], me: Me, room: int) -> list[str]:
+    """The messages that fit beside the line that names their day."""
+    return [line.text for line in lines_of(window, me, UTC, room + len(DAY))]
+
+
+def notes(prompt: Assembled) -> str:
+    """The notes about the channel."""
+    return "\n".join(sections(prompt.user, TURN_TITLES).get(GROUP_TITLE, []))
 
 
 def recent(prompt: Assembled) -> list[str]:
@@ -57,6 +72,13 @@ class TestRecentConversation:
     def test_no_room_means_no_lines(self) -> None:
         assert recent_lines([said(1)], ME, 0) == []
 
+    def test_the_lines_that_name_days_count_too(self) -> None:
+        window = [replace(said(n, text="x" * 20), sent_at=NOW - (9 - n) * 24 * HOUR) for n in range(1, 9)]
+        for room in range(0, 400, 7):
+            shown = lines_of(window, ME, UTC, room)
+            assert sum(utf16_length(line) + 1 for line in dated(shown)) <= room
+            assert shown == lines_of(window, ME, UTC, 10**6)[len(window) - len(shown) :]
+
     def test_how_many_made_it_in_is_counted(self) -> None:
         assert assembled(window=WINDOW).shown == 10
         assert within(2000, group="", durable=()).shown == len(recent(within(2000, group="", durable=())))
@@ -79,7 +101,7 @@ class TestWhatGivesWayFirst:
     def test_with_room_nothing_does(self) -> None:
         prompt = within(100_000)
         assert len(recent(prompt)) == 10
-        assert NOTES.strip() in prompt.system[1].text
+        assert notes(prompt) == NOTES
         assert len(sections(prompt.user, TURN_TITLES)[DURABLE]) == 8
 
     def test_then_the_recent_conversation_oldest_first(self) -> None:
@@ -99,21 +121,20 @@ class TestWhatGivesWayFirst:
         bare = within(100_000, window=())
         prompt = within(size(bare) - 100)
         assert recent(prompt) == []
-        notes = prompt.system[1].text.split(f"{GROUP}\n")[1]
-        assert notes.endswith("…")
-        assert NOTES.startswith(notes[:-1])
+        assert notes(prompt).endswith("…")
+        assert NOTES.startswith(notes(prompt)[:-1])
         assert len(sections(prompt.user, TURN_TITLES)[DURABLE]) == 8
 
     def test_then_notes_about_the_sender_the_least_important_first(self) -> None:
         bare = within(100_000, window=(), group="")
         prompt = within(size(bare) - 10)
-        assert GROUP not in prompt.system[1].text
+        assert notes(prompt) == ""
         assert sections(prompt.user, TURN_TITLES)[DURABLE] == list(LINES[:-1])
 
     def test_system_sender_and_message_never_do(self) -> None:
         text = "y" * 5000
         prompt = within(1, message=inbound(1000, text), content=("Rules " * 100,))
-        assert tuple(sections(prompt.user, TURN_TITLES)) == ("Sender:", TURN_TITLES[2], "User message:")
+        assert tuple(sections(prompt.user, TURN_TITLES)) == ("Sender:", ROLLING, "User message:")
         assert prompt.user.endswith(text)
         assert "- name: Ann (id 1)" in prompt.user
         assert "Rules " * 99 in prompt.system[0].text
@@ -137,4 +158,4 @@ class TestWhatGivesWayFirst:
         kept = len(sections(prompt.user, TURN_TITLES).get(DURABLE, []))
         if kept < count:
             assert recent(prompt) == []
-            assert GROUP not in prompt.system[1].text
+            assert notes(prompt) == ""

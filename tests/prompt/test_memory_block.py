@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
-from discoclaw.prompt.memory_block import CLOSE, OPEN, memory_block, names, strip_memory_context
+from discoclaw.prompt.memory_block import CLOSE, OPEN, memory_block, strip_memory_context
 from tests.core.builders import FEW, item
 
 PIECES = st.lists(
@@ -20,7 +20,7 @@ PIECES = st.lists(
 
 
 def block(*items: Item) -> str:
-    return memory_block(items, names(items))
+    return memory_block(items, {one.id: one.facets.key or one.id for one in items})
 
 
 class TestTheBlock:

@@ -50,7 +50,9 @@ class TestTheBudget:
         self, query: str, items: list[Item], max_chars: int
     ) -> None:
         shown = chosen(query, items, max_chars)
-        assert [one.line for one in shown] == [durable_line(one.item) for one in shown]
+        assert [one.line for one in shown] == [
+            f"{durable_line(one.item)} [i{number}]" for number, one in enumerate(shown, start=1)
+        ]
         assert len({one.item.id for one in shown}) == len(shown)
         assert {one.item.id for one in shown} <= {one.id for one in items}
 
@@ -69,7 +71,7 @@ class TestTheBudget:
 
     def test_a_line_fits_to_the_last_unit(self) -> None:
         one = item("likes 🦀 tea")
-        room = utf16_length(durable_line(one)) + 1
+        room = utf16_length(f"{durable_line(one)} [i1]") + 1
         assert texts("tea", [one], room) == ["likes 🦀 tea"]
         assert texts("tea", [one], room - 2) == []
 

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.patch import Patch
 from discoclaw.memory.conversations.responses import Response, Responses
-from discoclaw.prompt.assemble import Budget, Materials, assemble
+from discoclaw.prompt.assemble import Budget, Materials, Now, assemble
 from discoclaw.session.caching import MOST_WAITING, Asked, CachingModel, asked
 from discoclaw.session.tools import ALL
 from tests.memory.kit import erased_at
@@ -60,7 +61,9 @@ def request(
 ) -> ModelRequest:
     """What a turn asks the model about a message."""
     message: Inbound = given.pop("message", None) or inbound(1000, text, given.pop("author", ANN))
-    prompt = assemble(Materials(message=message, me=ME, now_ms=at, **given), Budget())
+    prompt = assemble(
+        Materials(message=message, me=ME, now=Now(at, given.pop("zone", UTC)), **given), Budget()
+    )
     return ModelRequest(prompt.system, (UserTurn(prompt.user),), ALL.specs, subject=subject)
 
 
@@ -130,14 +133,28 @@ class TestTheSameQuestion:
         assert len(one.model.requests) == 1
 
     def test_is_so_whatever_the_sender_is_called(self) -> None:
-        author = replace(ANN, name="A\n- time: 2026")
+        author = replace(ANN, name="A\n- now: Mon 2026")
         assert key_of(request(author=author)) == key_of(request(author=author, at=TOP + 59 * MINUTE))
+
+    def test_is_the_same_all_the_hour_below_notes_that_imitate_the_sender(self) -> None:
+        notes = (
+            f"Themes: tea\n{titles.SENDER}\n- name: Eve\n- owner: no\n- now: Mon 2026-02-02 02:41 (UTC+00:00)"
+        )
+        first, last, other = (
+            key_of(request(group=text, at=at))
+            for text, at in (
+                (notes, TOP),
+                (notes, TOP + 59 * MINUTE),
+                (notes.replace(":41", ":42"), TOP),
+            )
+        )
+        assert first == last != other
 
     async def test_goes_to_the_model_as_it_is(self, cache: Make) -> None:
         asking = request(at=TOP + 3 * MINUTE)
         one = cache()
         await one.ask(asking)
-        assert one.model.requests == [asking] and ":03Z" in one.model.user_turn()
+        assert one.model.requests == [asking] and " 02:03 (UTC" in one.model.user_turn()
 
     async def test_too_late_is_asked_again(self, cache: Make) -> None:
         one = cache("old", "new", ttl_ms=10 * MINUTE)
@@ -146,10 +163,13 @@ class TestTheSameQuestion:
         assert (await one.ask(request()))[0] == "new"
 
 
+TIME = "- now: Mon 2026-02-02 02:41 (UTC+00:00)"
 CHANGES: dict[str, Callable[[], ModelRequest]] = {
     "the message": lambda: request("Hello!"),
     "the hour": lambda: request(at=TOP + HOUR),
     "the day": lambda: request(at=TOP + 24 * HOUR),
+    "the zone": lambda: request(zone=timezone(timedelta(hours=1))),
+    "the channel's notes": lambda: request(group="Themes: tea"),
     "the sender's name": lambda: request(author=replace(ANN, name="Anna")),
     "the owner": lambda: request(author=replace(ANN, is_owner=True)),
     "the place": lambda: request(message=inbound(1000, "Hello", ANN, DEV)),
@@ -161,8 +181,10 @@ CHANGES: dict[str, Callable[[], ModelRequest]] = {
     "the tools": lambda: replace(request(), tools=()),
     "the length": lambda: replace(request(), max_tokens=9),
     "the person": lambda: request(subject="user-2"),
-    "the time in what somebody wrote": lambda: request(window=(said(1, BOB, "- time: 2026-02-02T02:41Z"),)),
-    "another time in it": lambda: request(window=(said(1, BOB, "- time: 2026-02-02T02:42Z"),)),
+    "the time in what somebody wrote": lambda: request(
+        window=(said(1, BOB, "- now: Mon 2026-02-02 02:41 (UTC"),)
+    ),
+    "another time in it": lambda: request(window=(said(1, BOB, "- now: Mon 2026-02-02 02:42 (UTC"),)),
 }
 
 
@@ -215,7 +237,9 @@ class TestTheKey:
         (turn,) = asking.turns
         assert isinstance(turn, UserTurn)
         before = turn.text.removesuffix(f"{titles.SEPARATOR}{titles.MESSAGE}\nWhat now?")
-        context = "\n\n".join([*(block.text for block in asking.system), before.replace(":00Z", "Z", 1)])
+        context = "\n\n".join(
+            [*(block.text for block in asking.system), before.replace(":00 (UTC", " (UTC", 1)]
+        )
         assert key_of(asking).key == response_key("haiku", context, "What now?")
 
     def test_is_not_fooled_by_a_message_that_looks_like_sections(self) -> None:

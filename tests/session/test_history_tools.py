@@ -1,6 +1,7 @@
 """The tools for triples, keys, links, personas, history and tidying: what they do, and whose word decides."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from discoclaw.core.ports import Offer
 from discoclaw.memory.subjects import verbs
 from discoclaw.session.tools import ALL
 from discoclaw.session.tools.consolidation import Consolidation
+from tests.prompt.builders import GOLDEN, assert_golden
 from tests.session.scene import ANN, BOB, DM, GENERAL, NOW, House, Recorder, calls, house, inbound, until
 from tests.session.test_tools import ALWAYS, SECRET, call
 
@@ -42,12 +44,12 @@ class TestWhatIsOffered:
         assert [spec.name for spec in ALL.specs] == [
             f"memory_{verb}"
             for verb in (
-                "recall",
                 "search",
                 "store",
-                "add",
                 "update",
                 "forget",
+                "recall",
+                "add",
                 "link",
                 "branch",
                 "history",
@@ -77,6 +79,18 @@ class TestWhatIsOffered:
         assert takes <= spec.schema["properties"].keys()
         assert set(spec.schema["required"]) == needs
 
+    def test_is_described_in_few_words(self) -> None:
+        """The golden text is what every model reads of the tools; the first four are in every request."""
+        shown = [
+            f"{spec.name}: {spec.description}\n"
+            + "\n".join(f"  {name}: {json.dumps(field)}" for name, field in spec.schema["properties"].items())
+            + f"\n  required: {', '.join(spec.schema.get('required', ()))}\n"
+            for spec in ALL.specs
+        ]
+        assert_golden(GOLDEN / "tools.txt", "\n".join(shown))
+        for needless in ('"title"', '"null"', "null", "minLength", "maxLength"):
+            assert needless not in json.dumps([spec.schema for spec in ALL.specs])
+
     async def test_a_write_is_one_commit_that_names_tool_and_message(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         await call(home, "memory_store", text="User has a cat called Tom.", number=77)
@@ -91,7 +105,7 @@ class TestTriplesAndKeys:
         _, text = await call(
             home, "memory_add", subject="user", predicate="prefers backend", object="Python", scope="work"
         )
-        assert text.startswith("Remembered: User prefers backend Python [durable-")
+        assert text.startswith("Remembered: User prefers backend Python [i1]")
         (commit,) = await commits(home)
         (event,) = commit.events
         assert (event.subject, event.predicate, event.object) == ("user", "prefers backend", "Python")
@@ -199,7 +213,7 @@ class TestLinks:
         other = await home.remember(ANN, "Tom is 3 years old.")
         assert await call(home, "memory_link", action="link", **{"from": one.id, "to": other.id}) == (
             False,
-            f"{one.id} and {other.id}: linked.",
+            "i1 and i2: linked.",
         )
         items = (await home.memory.view(ANNS)).items
         assert items[one.id].facets.links == {other.id}

@@ -57,7 +57,7 @@ class TestTheBlock:
         await home.memory.change(SUBJECT, "link", lambda draft: draft.link(cup, tea, HAND))
         failed, text = await call(home, "memory_recall", query="oolong")
         assert not failed
-        assert text == f"[Memory context]\n- drink: User drinks oolong. [links: {cup.id}]\n[/Memory context]"
+        assert text == "[Memory context]\n- drink: User drinks oolong. [links: i1]\n[/Memory context]"
 
     @pytest.mark.parametrize("depth", [1, 2])
     async def test_links_are_followed_when_asked(self, home: House, depth: int) -> None:

@@ -12,7 +12,7 @@ from discoclaw.prompt.assemble import Budget
 from discoclaw.session.refill import HISTORY_PAUSE_MS
 from discoclaw.session.talk import BUSY
 from tests.loops.builders import count_of
-from tests.prompt.reader import TURN_TITLES, sections
+from tests.prompt.reader import talk
 from tests.session.scene import (
     ANN,
     BOB,
@@ -32,7 +32,6 @@ from tests.session.scene import (
     until,
 )
 
-RECENT = "Recent conversation:"
 KEY = GENERAL.session_key(ANN.id)
 MENTION = Policy("mention")
 
@@ -84,7 +83,7 @@ class TestHearing:
         home = house(tmp_path)
         home.hear(inbound(1, "Not for the bot", BOB, mentions_us=False), MENTION)
         await turn(home, 2)
-        assert sections(home.model.user_turn(), TURN_TITLES)[RECENT] == ["[Bob]: Not for the bot"]
+        assert talk(home.model.user_turn()) == ["[Bob]: Not for the bot"]
 
     async def test_an_edit_and_a_deletion_are_followed(self, tmp_path: Path) -> None:
         home = house(tmp_path)
@@ -93,7 +92,7 @@ class TestHearing:
         home.talk.listener.amend("1", ANN.id, "better words", KEY)
         home.talk.listener.forget({"2"}, KEY)
         await turn(home, 4)
-        assert sections(home.model.user_turn(), TURN_TITLES)[RECENT] == [
+        assert talk(home.model.user_turn()) == [
             "[Bob]: better words",
             "[Bob]: words 3",
         ]
@@ -199,7 +198,7 @@ class TestFillingTheWindow:
     async def test_once_from_the_chats_history(self, tmp_path: Path) -> None:
         home = house(tmp_path, history=Past([said(1, BOB, "Before"), said(2, ME, "Indeed")]))
         await turn(home, 10)
-        assert sections(home.model.user_turn(), TURN_TITLES)[RECENT] == [
+        assert talk(home.model.user_turn()) == [
             "[Bob]: Before",
             "[DiscoClaw]: Indeed",
         ]
@@ -211,7 +210,7 @@ class TestFillingTheWindow:
         home.hear(inbound(8, "Second", BOB, mentions_us=False), MENTION)
         home.hear(inbound(9, "Third", BOB, mentions_us=False), MENTION)
         await turn(home, 10)
-        lines = sections(home.model.user_turn(), TURN_TITLES)[RECENT]
+        lines = talk(home.model.user_turn())
         assert lines == ["[Bob]: First", "[Bob]: Second", "[Bob]: Third"]
 
     async def test_what_no_longer_fits_into_the_prompt_is_in_the_summary(self, tmp_path: Path) -> None:
@@ -221,7 +220,7 @@ class TestFillingTheWindow:
             await turn(home, number, f"<{number}> " + "x" * 1400)
             await home.loops.settle()
         await turn(home, 100, "What was first?")
-        recent = "\n".join(sections(home.model.user_turn(), TURN_TITLES)[RECENT])
+        recent = "\n".join(talk(home.model.user_turn()))
         gone = [number for number in range(10, 60, 10) if f"<{number}>" not in recent]
         assert gone
         assert all(count_of(home.model.summarised, f"<{number}>") == 1 for number in gone)

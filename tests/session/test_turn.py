@@ -32,7 +32,7 @@ from discoclaw.session.allowance import MOST_REPEATED, MOST_ROUNDS
 from discoclaw.session.conversation import CUT_ANSWER
 from discoclaw.session.refill import HISTORY_PAUSE_MS
 from discoclaw.session.turn import EMPTY_ANSWER, STOPPED
-from tests.prompt.reader import TURN_TITLES, sections
+from tests.prompt.reader import TURN_TITLES, sections, talk
 from tests.session.scene import (
     ANN,
     BOB,
@@ -52,7 +52,7 @@ from tests.session.scene import (
     until,
 )
 
-DURABLE, ROLLING, RECENT = TURN_TITLES[1:4]
+DURABLE, ROLLING, RECENT = TURN_TITLES[2:5]
 KEY = GENERAL.session_key(ANN.id)
 
 
@@ -84,7 +84,7 @@ class TestAnAnswer:
         assert (line.id, line.text, line.by_us) == ("1001", "Hello, Ann.", True)
         await ask(home, "And now?", 1010)
         await home.loops.settle()
-        assert prompt(home)[RECENT] == ["[DiscoClaw]: Hello, Ann."]
+        assert talk(home.model.user_turn()) == ["[DiscoClaw]: Hello, Ann."]
         assert "[DiscoClaw]: Hello, Ann." in home.model.summarised[0]
 
     async def test_is_followed_by_the_loops(self, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ class TestWhatTheModelIsShown:
         for line in (said(998, BOB, "Before"), said(1000, ANN, "Hello")):
             window.remember(line)
         await ask(home)
-        assert prompt(home)[RECENT] == ["[Bob]: Before"]
+        assert talk(home.model.user_turn()) == ["[Bob]: Before"]
         assert prompt(home)["User message:"] == ["Hello"]
 
     async def test_the_summary_of_this_conversation_only(self, tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ class TestInThePrompt:
     def test_without_an_identity_the_default_one_stays(self) -> None:
         text = assembled(soul=sections(Soul(traits=("dry",)))).system[0].text
         assert text.startswith("You are DiscoClaw, an assistant in a Discord server.")
-        assert "\n\nLearned traits\n- dry\n\nHow to use" in text
+        assert "\n\nLearned traits\n- dry\n\nHow to answer:" in text
 
     def test_without_a_soul_there_is_nothing_of_it(self) -> None:
         assert assembled(soul=sections(Soul())).system == assembled().system

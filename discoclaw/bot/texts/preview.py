@@ -11,7 +11,7 @@ from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place
 from discoclaw.core.ports import IDLE
-from discoclaw.prompt.quote import quote
+from discoclaw.prompt.assemble import notes_about
 from discoclaw.recall.select import EVERYTHING, NO_ROOM, SAID, UNRELATED, Chosen
 from discoclaw.session import preview
 from discoclaw.session.preview import Preview
@@ -82,7 +82,7 @@ def counted(made: Preview, facts: Facts) -> str:
     found += [f"{count(fitting, 'memory')} when it fits what you write"] if fitting else []
     found += ["a summary of the conversation"] if made.ready.gathered.summary else []
     found += [count(made.ready.prompt.shown, "recent message")]
-    found += ["notes about the channel"] if made.ready.prompt.group else []
+    found += ["notes about the channel"] if made.ready.gathered.group and made.ready.prompt.group else []
     left = sum(len(those) for why, those in facts.left_out.items() if why != preview.FITS)
     lines = [*_warnings(facts), f"Here I would use: {', '.join(found)}."]
     lines += [f"{count(left, 'memory')} would be left out."] if left else []
@@ -137,7 +137,7 @@ def _summary(made: Preview, facts: Facts) -> str:
 
 def _recent(made: Preview) -> str:
     lines, older = made.ready.prompt.lines, len(made.ready.window) - made.ready.prompt.shown
-    shown = [f"- {words(line, LONGEST_LINE)}" for line in lines]
+    shown = [f"- {words(line.text, LONGEST_LINE)}" for line in lines]
     return _group(
         "Recent messages", shown + ([f"({count(older, 'older one')}: no room)"] if older else []), len(lines)
     )
@@ -148,14 +148,15 @@ def _notes(made: Preview) -> str:
     if not notes:
         return ""
     lines = [f"> {words(line)}" for line in notes.splitlines()]
-    cut = ["(shortened: no room)"] if notes != quote(made.ready.gathered.group) else []
+    whole = notes_about(made.arrival.place, made.ready.gathered.group)
+    cut = ["(shortened: no room)"] if notes != whole else []
     return "\n".join(["**Notes about the channel**", *lines, *cut])
 
 
 def _person(made: Preview) -> str:
     """What the model is told about the person and what is there for everybody."""
     _, *sender = made.ready.prompt.sender.splitlines()
-    lines = ["**About you**", *(plain(line) for line in sender if not line.startswith("- time:"))]
+    lines = ["**About you**", *(plain(line) for line in sender if not line.startswith("- now:"))]
     soul = made.ready.gathered.who.soul
     if soul.user:
         lines.append(f"- what my personality says about you: {words(soul.user)}")

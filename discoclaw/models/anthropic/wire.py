@@ -84,11 +84,14 @@ def system_param(blocks: Sequence[SystemBlock]) -> list[TextBlockParam]:
 
 
 def tools_param(tools: Sequence[ToolSpec]) -> list[ToolParam]:
-    """The tools the model may call."""
-    return [
-        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
-        for tool in tools
-    ]
+    """The tools the model may call, with a cache breakpoint where a tool asks for one."""
+    params: list[ToolParam] = []
+    for tool in tools:
+        param = ToolParam(name=tool.name, description=tool.description, input_schema=dict(tool.schema))
+        if tool.cache:
+            param["cache_control"] = {"type": "ephemeral"}
+        params.append(param)
+    return params
 
 
 def messages_param(turns: Sequence[Turn], model: str) -> list[MessageParam]:

@@ -22,7 +22,9 @@ _MAXIMUM = re.compile(rf"^{re.escape(titles.MAXIMUM)} (\d+) characters", re.M)
 
 _I = re.IGNORECASE
 _TITLES = (titles.SENDER, titles.DURABLE, titles.ROLLING, titles.RECENT, titles.REPLIED_TO)
-_NOTE = re.compile(r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?$", re.M)
+_NOTE = re.compile(
+    r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?(?: \[i\d+\])?$", re.M
+)
 _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
 
 # A line of the talk as the loops' prompts have it.

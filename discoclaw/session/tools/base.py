@@ -7,8 +7,9 @@ of any particular tool.
 """
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,6 +21,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import Offer
 from discoclaw.core.privacy import may_show
+from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.view import View
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
@@ -27,6 +29,8 @@ from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.tools.consolidation import Consolidation
+from discoclaw.session.tools.offering import Moment, When, always
+from discoclaw.session.tools.schema import lean
 from discoclaw.show.withdrawn import withdrawn
 
 log = logging.getLogger(__name__)
@@ -52,6 +56,7 @@ MEMORY_LATE = (
 
 
 FORGOTTEN = "(forgotten)"
+_SHORT_ID = re.compile(r"[\[(]?i\d{1,6}[\])]?", re.IGNORECASE)
 
 
 class ToolInput(BaseModel):
@@ -98,11 +103,14 @@ class ToolParts:
 class ToolContext:
     """One turn's access to memory. `offers` are proposed persona switches, which the person decides about.
 
-    `talk` searches what was said where the person speaks. `late`: a call didn't end in time, so
-    that no other is tried.
+    `talk` searches what was said where the person speaks. `shown` has the short ids under which the model was
+    shown items in this turn, in the prompt and by tools. `late`: a call didn't end in time, so that no other
+    is tried.
     """
 
-    def __init__(self, parts: ToolParts, speaker: Speaker, talk: TalkSearch = no_talk) -> None:
+    def __init__(
+        self, parts: ToolParts, speaker: Speaker, shown: ShortIds, talk: TalkSearch = no_talk
+    ) -> None:
         self.offers: list[Offer] = []
         self.late = False
         self.speaker = speaker
@@ -112,6 +120,7 @@ class ToolContext:
         self.consolidation = parts.consolidation
         self.withdrawals = parts.withdrawals
         self.talk = talk
+        self.shown = shown
         self.branch = speaker.branch or speaker.answered_as
 
     def check_wanted(self) -> None:
@@ -157,21 +166,31 @@ class ToolContext:
         """The items that may be shown where the person speaks."""
         return [item for item in items if may_show(item, in_dm=self.speaker.in_dm)]
 
+    def name(self, item: Item) -> str:
+        """The short id of an item in this turn; a new one if it has none yet."""
+        return self.shown.of(item.id)
+
     def the_one(self, items: Iterable[Item], wanted: str) -> Item:
-        """Return the one visible item that is meant. Raises Refused if there is none, or more than one."""
-        found = find(self.visible(items), wanted)
+        """Return the one visible item that is meant. Raises Refused if there is none, or more than one.
+
+        A short id of this turn stands for the item that was shown under it. Other words are a key, or at
+        least 60 % of a text.
+        """
+        found = find(self.visible(items), self.shown.meant(wanted) or wanted)
+        if not found and self.shown.meant(wanted) is None and _SHORT_ID.fullmatch(wanted.strip()):
+            raise Refused(f"no item was shown as {wanted!r}; memory_search shows items with their ids")
         if not found:
             raise Refused(f"no item matches {wanted!r}; memory_search shows items with their ids")
         if len(found) > 1:
-            known = ((item.text if item.active else FORGOTTEN, item.id) for item in found[:10])
-            names = "; ".join(f"{text} [{item_id}]" for text, item_id in known)
+            known = ((item.text if item.active else FORGOTTEN, self.name(item)) for item in found[:10])
+            names = "; ".join(f"{text} [{short}]" for text, short in known)
             raise Refused(f"{wanted!r} matches {len(found)} items, name one by its id: {names}")
         return found[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, the shape of its input, and its function.
+    """One tool: its name, the shape of its input, its function, and `when` it is offered.
 
     `waits`: it limits by itself how long it takes. The others have as long as a reply waits for a disk.
     """
@@ -179,23 +198,31 @@ class Tool:
     name: str
     shape: type[ToolInput]
     run: Callable[[ToolContext, Any], Coroutine[Any, Any, str]]
+    when: When = always
     waits: bool = False
 
     @property
     def spec(self) -> ToolSpec:
         """What the model is told."""
         return ToolSpec(
-            self.name, " ".join((self.shape.__doc__ or "").split()), self.shape.model_json_schema()
+            self.name, " ".join((self.shape.__doc__ or "").split()), lean(self.shape.model_json_schema())
         )
 
 
 class Toolbox:
-    """All tools by name. `specs` describes them to the model."""
+    """All tools by name. `specs` describes them to the model, those that are always offered first."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self.tools = tuple(tools)
-        self.specs = tuple(tool.spec for tool in tools)
+        self.tools = tuple(sorted(tools, key=lambda tool: tool.when is not always))
+        fixed = [tool.spec for tool in self.tools if tool.when is always]
+        fixed[-1:] = [replace(spec, cache=True) for spec in fixed[-1:]]
+        self.specs = (*fixed, *(tool.spec for tool in self.tools[len(fixed) :]))
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+
+    def offered(self, moment: Moment) -> tuple[ToolSpec, ...]:
+        """The tools for a turn. Those that are always offered come first, so that they can be cached."""
+        known = zip(self.tools, self.specs, strict=True)
+        return tuple(spec for tool, spec in known if tool.when(moment))
 
     async def call(self, context: ToolContext, call: ToolCall) -> ToolResult:
         """Run one call. Never raises: a failure becomes a result the model can read."""

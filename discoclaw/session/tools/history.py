@@ -6,18 +6,19 @@ from pydantic import Field
 
 from discoclaw.session.deadline import in_time
 from discoclaw.session.tools.base import Text, Tool, ToolContext, ToolInput
+from discoclaw.session.tools.offering import tidying, when_it_changed
 from discoclaw.show import text as shown
 
 
 class HistoryOf(ToolInput):
-    """How the person's memory came about: the newest changes, or everything that happened to one item."""
+    """How the memory came about: its newest changes, or all that happened to one item."""
 
-    item: Text | None = Field(default=None, description="The item's id, or at least 60 % of its text.")
-    limit: int = Field(default=10, ge=1, le=50, description="How many changes at most.")
+    item: Text | None = Field(default=None, description="Its id, key or text.")
+    limit: int = Field(default=10, ge=1, le=50)
 
 
 class Consolidate(ToolInput):
-    """Tidy the person's memory now: merge duplicates, set aside what is outdated. Returns a report."""
+    """Tidy the memory now: merge duplicates, set aside what is outdated. Returns a report."""
 
 
 async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
@@ -29,9 +30,10 @@ async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
         )
     view = await context.view()
     item = context.the_one(shown.TakenFrom([view]).items(view.items.values()), wanted.item)
-    return await asyncio.to_thread(
+    why = await asyncio.to_thread(
         shown.why, history, item, link=str, branch=branch, in_private=in_dm, own=False
     )
+    return f"[{context.name(item)}] {why}"
 
 
 async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
@@ -41,6 +43,6 @@ async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
 
 
 TOOLS = (
-    Tool("memory_history", HistoryOf, history_of),
-    Tool("memory_consolidate", Consolidate, consolidate, waits=True),
+    Tool("memory_history", HistoryOf, history_of, when=when_it_changed),
+    Tool("memory_consolidate", Consolidate, consolidate, when=tidying, waits=True),
 )

@@ -10,17 +10,18 @@ from discoclaw.core.ports import Offer
 from discoclaw.core.privacy import sensitivity
 from discoclaw.memory.subjects import verbs
 from discoclaw.session.tools.base import Name, Tool, ToolContext, ToolInput
+from discoclaw.session.tools.offering import switching
 from discoclaw.show import text as shown
 
 
 class Branch(ToolInput):
-    """The person's personas, which are separate memories: list them, create one, or propose a switch. A
-    switch happens at once only if the person allowed that; else they get a button."""
+    """List the person's personas (separate memories), create one, or propose a switch, which the person
+    decides by a button unless they allowed it."""
 
     action: Literal["list", "create", "switch"]
-    name: Name | None = Field(default=None, description='The persona, one word such as "coding".')
+    name: Name | None = Field(default=None, description='One word: "coding".')
     description: Annotated[str, Field(max_length=500)] = Field(
-        default="", description="What a new persona is for, in the person's words."
+        default="", description="What a new one is for."
     )
 
     @model_validator(mode="after")
@@ -77,4 +78,4 @@ async def branch(context: ToolContext, wanted: Branch) -> str:
     return f"Proposed. The person gets a button to switch to {to}; nothing has changed yet."
 
 
-TOOLS = (Tool("memory_branch", Branch, branch),)
+TOOLS = (Tool("memory_branch", Branch, branch, when=switching),)

@@ -9,8 +9,9 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item, by_newest, durable_line
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
-from discoclaw.prompt.memory_block import memory_block, names
+from discoclaw.prompt.memory_block import memory_block
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
+from discoclaw.session.tools.offering import remembering
 
 log = logging.getLogger(__name__)
 
@@ -19,25 +20,21 @@ TALK_NOT_SEARCHED = "(What was said here before cannot be searched right now.)"
 
 
 class Recall(ToolInput):
-    """Recall what you remember of the person you are talking to, beyond what is in front of you: the few
-    memories that fit best, with their names and links, or none."""
+    """The few memories that fit a question best, with their keys and links, or none."""
 
-    query: Text = Field(description="What to look for, in the person's words.")
-    limit: int | None = Field(
-        default=None, ge=1, le=50, description="How many items at most; without it as many as are usual here."
-    )
-    category: Category | None = Field(default=None, description="Only this category.")
-    depth: int = Field(default=0, ge=0, le=2, description="How many links to follow from what is found.")
+    query: Text
+    limit: int | None = Field(default=None, ge=1, le=50)
+    category: Category | None = None
+    depth: int = Field(default=0, ge=0, le=2, description="How many links to follow.")
 
 
 class Search(Recall):
-    """Search more widely than memory_recall does: memories of one scope or subject, with their kinds, sources
-    and dates; the newest if none has the words; and what was said here before, where that is archived."""
+    """Look for what you were not given: memories of the person you answer, the newest if none fits, and what
+    was said here before, where that is archived."""
 
-    scope: Name | None = Field(default=None, description='Only this scope: "permanent", "work/technical", …')
-    subject: Name | None = Field(
-        default=None, description="Only what is about this subject: a name, or user for the person."
-    )
+    query: Text = Field(description="In the person's words.")
+    scope: Name | None = Field(default=None, description="Only this scope.")
+    subject: Name | None = Field(default=None, description='Only what is about a name, or "user".')
 
 
 async def search(context: ToolContext, wanted: Search) -> str:
@@ -68,8 +65,8 @@ async def _items(context: ToolContext, wanted: Search) -> str:
     return "\n".join(
         [
             *head,
-            *(f"{durable_line(item)} [{item.id}]" for item in chosen),
-            *(f"{durable_line(item)} [{item.id}] (linked)" for item in linked[:limit]),
+            *(f"{durable_line(item)} [{context.name(item)}]" for item in chosen),
+            *(f"{durable_line(item)} [{context.name(item)}] (linked)" for item in linked[:limit]),
             *([f"({len(chosen)} of {len(chosen) + more} shown; narrow it down.)"] if more else []),
         ]
     )
@@ -80,8 +77,15 @@ async def recall(context: ToolContext, wanted: Recall) -> str:
     everything = context.visible(view.active())
     items = [item for item in everything if wanted.category in (None, item.facets.category)]
     found, _ = await context.found(wanted.query, items, limit)
-    linked = _linked(context, view, found, wanted.depth)
-    return memory_block([*found, *linked[:limit]], names(everything)) or NOTHING_FITS
+    shown = [*found, *_linked(context, view, found, wanted.depth)[:limit]]
+    links = {link for item in shown for link in item.facets.links}
+    near = [item for item in everything if item.id in links]
+    return memory_block(shown, {one.id: _called(context, one) for one in [*shown, *near]}) or NOTHING_FITS
+
+
+def _called(context: ToolContext, item: Item) -> str:
+    """What an item is called in a block: its key, or else its short id."""
+    return item.facets.key or context.name(item)
 
 
 def _linked(context: ToolContext, view: View, start: Sequence[Item], depth: int) -> list[Item]:
@@ -110,4 +114,7 @@ def _subject(item: Item) -> str:
     return item.facets.triple[0] if item.facets.triple is not None else "user"
 
 
-TOOLS = (Tool("memory_recall", Recall, recall), Tool("memory_search", Search, search))
+TOOLS = (
+    Tool("memory_search", Search, search),
+    Tool("memory_recall", Recall, recall, when=remembering),
+)

@@ -1,0 +1,115 @@
+"""The recent conversation as a model reads it: `[Name]: text`, below the day on which it was said.
+
+    Thu 2026-11-19:
+    [Ann]: I have the dentist tomorrow
+    [Bob (guest)]: good luck
+    Fri 2026-11-20:
+    [DiscoClaw]: How was it?
+
+A line that names a day begins in the first column, and no entry does so without its brackets: what a message
+says stands behind its speaker or is indented. Pure.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import tzinfo
+from typing import NamedTuple
+
+from discoclaw.core.message import Me, Said
+from discoclaw.core.text import clip, speaker, utf16_length
+from discoclaw.core.zones import day
+from discoclaw.prompt.quote import as_seen, quote_entry
+
+ROLES = frozenset({"assistant", "system", "user", "human", "developer", "model", "tool", "bot", "you", "me"})
+"""Names that stand for somebody else to a model. Nobody appears under one of them alone."""
+WORTH_READING = 80
+"""A message that has to be cut to fewer UTF-16 units is left out."""
+
+
+class Line(NamedTuple):
+    """A message as the model reads it, and the day on which it was said."""
+
+    day: str
+    text: str
+
+
+def recent_lines(window: Sequence[Said], me: Me, zone: tzinfo, max_chars: int) -> list[Line]:
+    """The newest messages that fit with the lines that name their days, oldest first.
+
+    If not even the newest one fits, it is cut rather than left out.
+    """
+    names = display_names(window, me)
+    lines: list[Line] = []
+    left = max_chars
+    for said in reversed(window):
+        line = Line(day(said.as_of, zone), entry(said, names))
+        cost = _cost(line, lines[-1] if lines else None)
+        if cost > left:
+            room = left - cost + utf16_length(line.text)
+            if not lines and room >= WORTH_READING:
+                lines.append(line._replace(text=clip(line.text, room)))
+            break
+        lines.append(line)
+        left -= cost
+    return lines[::-1]
+
+
+def without_oldest(lines: Sequence[Line], excess: int) -> list[Line]:
+    """The lines without the oldest ones that together take at least `excess`."""
+    for index, line in enumerate(lines):
+        if excess <= 0:
+            return list(lines[index:])
+        excess -= _cost(line, lines[index + 1] if index + 1 < len(lines) else None)
+    return []
+
+
+def dated(lines: Iterable[Line]) -> list[str]:
+    """The lines, and above the first of each day a line that names the day."""
+    found: list[str] = []
+    last = ""
+    for line in lines:
+        if line.day != last:
+            found.append(header(line.day))
+        found.append(line.text)
+        last = line.day
+    return found
+
+
+def header(day: str) -> str:
+    """The line above what was said on a day."""
+    return f"{day}:"
+
+
+def entry(said: Said, names: dict[str, str]) -> str:
+    """One message as `[Name]: text`, with a mark for owners and guests."""
+    mark = " (owner)" if said.is_owner else " (guest)" if said.guest else ""
+    return f"[{names[said.author_id]}{mark}]: {quote_entry(said.text)}"
+
+
+def display_names(window: Iterable[Said], me: Me) -> dict[str, str]:
+    """A name for each author in the window, by id. People with the same name are numbered: "Sam #2".
+
+    The bot's own name is taken first, so that nobody else can appear under it, and so are `ROLES`.
+    """
+    names = {me.id: speaker(me.name)}
+    taken = {as_seen(names[me.id]), *ROLES}
+    for said in window:
+        if said.author_id not in names:
+            names[said.author_id] = apart(said.name, taken)
+            taken.add(as_seen(names[said.author_id]))
+    return names
+
+
+def apart(name: str, taken: Collection[str] = ROLES) -> str:
+    """A person's name, numbered if it looks like one of those that are taken (as `as_seen` has them)."""
+    name = wanted = speaker(name)
+    count = 1
+    while as_seen(name) in taken:
+        count += 1
+        name = f"{wanted} #{count}"
+    return name
+
+
+def _cost(line: Line, after: Line | None) -> int:
+    """What a line takes above the one that follows it: its length, and a line for its day if that differs."""
+    heading = 0 if after is not None and after.day == line.day else len(header(line.day)) + 1
+    return utf16_length(line.text) + 1 + heading
