@@ -20,7 +20,7 @@ from discoclaw.core import titles
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.core.policy import Policy
-from discoclaw.core.ports import HatchOffer, Offer
+from discoclaw.core.ports import AskOffer, HatchOffer, Offer
 from discoclaw.session.talk import Talk
 
 SESSIONS, EACH = 1_000, 20
@@ -55,7 +55,7 @@ class Listener:
     async def drop(self) -> None:
         pass
 
-    async def offer(self, offer: Offer | HatchOffer) -> None:
+    async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         pass
 
     async def fail(self, text: str, also: Sequence[str] = ()) -> None:

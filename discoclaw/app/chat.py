@@ -60,7 +60,7 @@ class Chat(Feature):
             follower = _transparency(client, mirror, storage)
             self._show(follower, mirror, follower)
             learning.followers.append(follower)
-        follower = _questions(client, storage, models)
+        follower = _questions(client, storage, models, learning)
         self._show(follower, follower)
         learning.followers.append(follower)
 
@@ -89,11 +89,12 @@ def _transparency(client: DiscoClaw, mirror: Transparency, storage: Storage) -> 
     return follower
 
 
-def _questions(client: DiscoClaw, storage: Storage, models: Models) -> Follower:
+def _questions(client: DiscoClaw, storage: Storage, models: Models, learning: Learning) -> Follower:
     """A follower that asks people in a DM about contradictions in their memory."""
     memory, cursors = storage.memory, storage.cursors
     suggestion = partial(suggest, models.facts)
-    questions = Questions(client, client.access, memory, storage.people.choices, cursors, suggestion)
+    choices, asked_back = storage.people.choices, learning.asked_back
+    questions = Questions(client, client.access, memory, choices, cursors, asked_back, suggestion)
     follower = Follower("questions", questions.ask, ledgers=memory.ledgers, cursors=cursors)
     client.ready_hooks.append(follower.catch_up)
     return follower

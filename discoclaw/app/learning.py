@@ -24,6 +24,7 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import NoSummary, SummaryLoop, SummaryRules
 from discoclaw.loops.traits import Traits
 from discoclaw.memory.conversations.inboxes import Inboxes
+from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
@@ -32,6 +33,7 @@ from discoclaw.storage import Storage
 class Learning(Feature):
     """`loops` learn from talk, `heartbeat` consolidates, `hygiene` removes what has expired.
 
+    `asked_back` limits what the loops may ask people in return.
     `inboxes` say what was handled. `followers` are updated after each run of a loop, even if it changed
     nothing.
     """
@@ -46,11 +48,13 @@ class Learning(Feature):
         "knowledge_max_idle_days",
         "knowledge_survival_chance",
         "pending_days",
+        "ask_back",
     )
 
     def __init__(self, basics: Basics, disk: OnDisk, models: Models, archive: Archived) -> None:
         settings, storage = basics.settings, disk.storage
         self.followers: list[Follower] = []
+        self.asked_back = asked_back(settings, storage, basics.clock)
         self.inboxes = Inboxes(
             storage.cursors,
             storage.consent,
@@ -114,6 +118,12 @@ class Learning(Feature):
         )
 
 
+def asked_back(settings: Settings, storage: Storage, clock: Clock) -> AskedBack:
+    """The limits for questions in return. What they know is on disk, so it may be built more than once."""
+    choices, on = storage.people.choices, settings.ask_back and storage.remembers
+    return AskedBack(storage.used, storage.cursors, choices, clock=clock, on=on)
+
+
 def facts_loop(
     settings: Settings, storage: Storage, model: Model, *, me: Callable[[], Me], clock: Clock
 ) -> FactsLoop:
@@ -123,7 +133,13 @@ def facts_loop(
         model,
         storage.used,
         storage.cursors,
-        rules=FactsRules(settings.dm_privacy, settings.personas, settings.zone, choices.asks_first),
+        rules=FactsRules(
+            settings.dm_privacy,
+            settings.personas,
+            settings.zone,
+            choices.asks_first,
+            asked_back(settings, storage, clock).may_raise,
+        ),
         me=me,
         clock=clock,
         consent=storage.consent,

@@ -14,6 +14,7 @@ from discoclaw.app.part import Part
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session import tools
 from discoclaw.session.arrival import Arrivals
+from discoclaw.session.asking import Asking
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.desk import Desk
@@ -105,6 +106,7 @@ class Talking(Feature):
                 redactor=basics.redactor,
             ),
             loops=loops,
+            asking=Asking(storage.used, learning.asked_back),
         )
         desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
         self.talk = Talk(

@@ -29,12 +29,13 @@ import discord
 
 from discoclaw.bot.buttons import hatch_view, switch_view
 from discoclaw.bot.pages import file_of
+from discoclaw.bot.proposals import answer_view
 from discoclaw.bot.sending import Sender, Sent, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, split
-from discoclaw.bot.texts import offers
+from discoclaw.bot.texts import offers, pending
 from discoclaw.bot.texts.markup import plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
-from discoclaw.core.ports import HatchOffer, Offer
+from discoclaw.core.ports import AskOffer, HatchOffer, Offer
 from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker, utf16_length
 
 log = logging.getLogger(__name__)
@@ -168,9 +169,12 @@ class DiscordReply:
                 piece = self._text.remainder(REST)
             await self._say(piece)
 
-    async def offer(self, offer: Offer | HatchOffer) -> None:
+    async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
-        if isinstance(offer, HatchOffer):
+        if isinstance(offer, AskOffer):
+            view = answer_view(offer.user_id, offer.commit, offer.branch, whole=True, several=False)
+            await self._sender.send_view(pending.asked(offer.pending, offer.held), view)
+        elif isinstance(offer, HatchOffer):
             await self._sender.send_view(offers.NO_PERSONALITY, hatch_view(offer.user_id))
         else:
             view = switch_view(offer.user_id, offer.branch)

@@ -1,13 +1,14 @@
 """Asks people in a DM which side of a contradiction is right, with buttons. Follows the ledger.
 
 `ask` may be called as often as one likes: which questions were asked is kept in a cursor for each person. A
-few wait at a time, and the next comes when one is answered, here or with a command. Whoever takes no DMs is
+few wait at a time, and the next comes when one is answered, here or with a command. What only the model that
+tidies raised comes one a day at most, when a day later something changes or is said. Whoever takes no DMs is
 not asked again; `!memory show` and `!memory settle` have the same questions. People who have opted out are
 left alone.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +27,7 @@ from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import clip
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
@@ -90,6 +92,7 @@ class Questions:
         memory: Memory,
         choices: Choices,
         cursors: Cursors,
+        asked_back: AskedBack,
         suggest: Suggest | None = None,
     ) -> None:
         self._client = client
@@ -97,6 +100,7 @@ class Questions:
         self._memory = memory
         self._choices = choices
         self._cursors = cursors
+        self._asked_back = asked_back
         self._suggest = suggest
 
     async def ask(self, subject: str) -> None:
@@ -111,14 +115,23 @@ class Questions:
             await self._close(user_id, asked.pop(gone))
             await noted.drop(gone)
         waiting = sum(message != NOT_SENT for message in asked.values())
-        new = [one for key, one in found.items() if key not in asked][: max(0, MOST_OPEN - waiting)]
+        allowed = await self._allowed(user_id, [one for key, one in found.items() if key not in asked])
+        new = allowed[: max(0, MOST_OPEN - waiting)]
         if not new or (user := await self._person(user_id)) is None:
             return
         history = await self._memory.history(subject)
         for one in new:
             text = await self._text(one, history)
             if one.conflict.event_id in await self._open(subject):  # a suggestion takes its time
+                if _is_of_a_model(one.conflict):
+                    await self._asked_back.note(user_id, one.conflict.event_id)
                 await noted.add(one.conflict.event_id, await self._send(user, user_id, one, text))
+
+    async def _allowed(self, user_id: str, new: Sequence[_Open]) -> list[_Open]:
+        """What may be asked today: what the person stated is in question, and one that a model raised."""
+        raised = [one for one in new if _is_of_a_model(one.conflict)]
+        today = raised[:1] if raised and await self._asked_back.may_ask(user_id) else []
+        return [one for one in new if one in today or not _is_of_a_model(one.conflict)]
 
     async def _open(self, subject: str) -> Mapping[str, _Open]:
         """What is open, by the event that noted it; on HEAD's branch where it is on several."""
@@ -198,3 +211,8 @@ class Questions:
             if any(one.words.hold(text) for one in taken if not one.open_only):
                 return True
         return False
+
+
+def _is_of_a_model(conflict: Conflict) -> bool:
+    """Whether tidying raised it, which compares two items. What talk says against an item is none yet."""
+    return conflict.other_id != ""

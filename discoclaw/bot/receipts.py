@@ -1,5 +1,6 @@
 """Receipts: a small silent line wherever something was learned from talk, with a button to take it back.
-What waits for the person's yes is asked about in the same way, whether receipts are on or not.
+What waits for the person's yes is asked about in the same way, whether receipts are on or not; but what a
+model asks in return is shown below the next answer (`session/asking`).
 
 Told of each commit; sends from tasks of its own, so that neither the writer nor a reply waits. What fails is
 a line in the log and nothing more. What is private, or was just forgotten, is not quoted outside the
@@ -21,7 +22,7 @@ from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
-from discoclaw.core.pending import is_proposal, settled_as
+from discoclaw.core.pending import is_proposal, question_of, settled_as
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
@@ -148,8 +149,8 @@ def _is_open(event: Event, *, in_dm: bool) -> bool:
 
 
 def _is_asked(event: Event) -> bool:
-    """Whether an event proposes something, which waits for a yes."""
-    return is_proposal(event) and not settled_as(event)
+    """Whether an event proposes something, which waits for a yes, and is not asked about elsewhere."""
+    return is_proposal(event) and not settled_as(event) and not question_of(event)
 
 
 def _question(event: Event) -> str:

@@ -326,7 +326,7 @@ class Draft(ProposalDraft):
     def _level(self, kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:
         return sensitivity(
             kind,
-            text,
+            f"{text}\n{origin.question}",  # shown wherever the item may be
             inferred=origin.author == "inferred" and not origin.of_channel,
             learned_privately=origin.private,
             marked=marked,

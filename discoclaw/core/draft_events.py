@@ -24,7 +24,7 @@ class Origin:
     read. `evidence` is a short quote or reason. `dm_privacy` is the rule that decides what stays private.
     `asked`: a person asked for the change, although not they made it (a model's tool), or it keeps the item's
     author (an undo).
-    `needs_yes`: the person wants to be asked before anything inferred is remembered.
+    `needs_yes`: the person is to be asked before this is remembered. `question` is how, in a model's words.
     """
 
     author: Author
@@ -39,6 +39,7 @@ class Origin:
     """It is about what a channel does, not about one person, and everybody there may see it."""
     edited: bool = False
     """The message was edited: its words are as old as `said_at`, whenever it was sent."""
+    question: str = ""
 
 
 class EventDraft:

@@ -6,6 +6,8 @@ A proposal that a rule rejects is noted and the others are applied. The rules:
   nothing is learned that nobody said.
 - Lines and items have the short names under which the model was shown them. Unknown ones are rejected.
 - At most `MOST` upserts and as many deprecations count. Whoever learns more from so little did not choose.
+- A proposal with a question (`ask`) waits for the person's yes. It counts only where a question may be asked
+  and no other one is open; else it stays out, since the model was unsure.
 - A key is kept only where there can be one of a thing. A second dog does not replace the first.
 - A model that learns from conversation never makes an item "core", nor takes one out of it.
 
@@ -15,6 +17,7 @@ Pure. Knows nothing about models.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from discoclaw.core.asking import question
 from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft import Draft, Origin, Outcome, find
 from discoclaw.core.errors import Refused
@@ -58,11 +61,15 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a model was shown: `lines` and `items` by their short names, `own` lines by message id."""
+    """What a model was shown: `lines` and `items` by their short names, `own` lines by message id.
+
+    `may_ask`: it was told that it may ask the person something.
+    """
 
     own: Mapping[str, ShownLine]
     lines: ShortIds
     items: ShortIds
+    may_ask: bool = False
 
     def basis(self, proposal: Upsert | Deprecation | Trait) -> Origin:
         """The line that a proposal rests on. Raises Refused unless it quotes the person's own words there."""
@@ -92,7 +99,7 @@ def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
     count = 0
     for upsert in patch.upserts:
         try:
-            origin = shown.basis(upsert)
+            origin = _asking(draft, upsert, shown.basis(upsert), shown)
             given_id = shown.item(upsert.id) if upsert.id else None
             if count == MOST:
                 raise Refused(f"more than {MOST} proposals in one run")
@@ -120,6 +127,17 @@ def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
         except Refused as refusal:
             refused.append(str(refusal))
     return refused
+
+
+def _asking(draft: Draft, upsert: Upsert, origin: Origin, shown: Shown) -> Origin:
+    """The origin of an upsert; with a question, it waits for the person's yes. Raises Refused."""
+    if not upsert.ask.strip():
+        return origin
+    if not shown.may_ask:
+        raise Refused("it is unsure, and nothing may be asked now")
+    if draft.view.pending or draft.view.conflicts:
+        raise Refused("it is unsure, and another question is open")
+    return replace(origin, needs_yes=True, question=question(upsert.ask))
 
 
 def _apply_upsert(

@@ -75,7 +75,9 @@ class ProposalDraft(EventDraft):
         self, item: Item, origin: Origin, settled: Settled | None = None, *, parent: str | None = None
     ) -> None:
         """Record that an item waits for the person's yes, or how that was settled. It is not changed."""
-        how: dict[str, str] = {} if settled is None else {"settled": settled}
+        how: dict[str, str] = {"settled": settled} if settled is not None else {}
+        if settled is None and origin.question:
+            how["ask"] = origin.question
         if settled is not None:  # an answer has an author of its own
             item = replace(item, facets=replace(item.facets, author=origin.author))
         self.emit("observe", item, item.to_json(), origin, noted={"proposal": how}, parent=parent)

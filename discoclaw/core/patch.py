@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from discoclaw.core.item import Kind
 from discoclaw.core.prose import ProseShape, objects_in, summary_in
@@ -79,7 +80,12 @@ def _private_in_doubt(value: object) -> object:
     return "normal" if plain is None else plain if plain in ("normal", "private") else "private"
 
 
+def _none_is_blank(value: object) -> object:
+    return "" if value is None else value
+
+
 Words = Annotated[list[str], BeforeValidator(_none_is_empty)]
+Ask = Annotated[str, BeforeValidator(_none_is_blank)]
 
 
 class Upsert(_Proposal):
@@ -102,6 +108,16 @@ class Upsert(_Proposal):
     category: Annotated[Literal["core", "knowledge", "conversation"] | None, BeforeValidator(_tidy_word)] = (
         None
     )
+    ask: SkipJsonSchema[Ask] = ""  # read wherever it turns up, but a model sees it only in AskingUpsert
+
+
+class AskingUpsert(Upsert):
+    """Add an item, or change the one named by `id` or `key`.
+
+    `ask` is a yes-or-no question to the person, if it is unsure whether this is so; else "".
+    """
+
+    ask: Ask = ""
 
 
 class Deprecation(_Proposal):
@@ -130,6 +146,12 @@ class Patch(_Proposals):
     deprecations: list[Deprecation] = []
     traits: list[Trait] = []
     """The bot's traits; used only if the messages are an owner's."""
+
+
+class AskingPatch(Patch):
+    """What extraction returns when it may ask the person something."""
+
+    upserts: list[AskingUpsert] = []  # type: ignore[assignment]  # never changed, so the narrower list fits
 
 
 class Summary(_Strict, ProseShape):

@@ -1,7 +1,8 @@
-"""What waits for a person's yes before it is remembered, for people who want to be asked.
+"""What waits for a person's yes before it is remembered: they want to be asked, or extraction was unsure.
 
 A proposal is an "observe" event with the whole item as it would be in ext["item"], and ext["proposal"]: {} to
-propose it, {settled: how} to end it. So a version that does not know proposals remembers nothing of them.
+propose it, {ask: question} to propose it with a question of a model's, {settled: how} to end it. So a version
+that does not know proposals remembers nothing of them.
 `view` folds them into `View.pending`, which nothing reads but the questions to the person: a pending item is
 not among the items. Two proposals of the same claim are one, whichever replica made them.
 Pure. Knows nothing about how a proposal is made or decided; that is `draft_events` and `approval`.
@@ -31,12 +32,14 @@ class Pending:
     """Something that was inferred and that the person has not agreed to yet.
 
     `item` is the item as it would be. If one with its id is remembered, it would change that; one that is
-    deprecated would be forgotten. `event_id` is the event that proposed it, `at` (ms) when.
+    deprecated would be forgotten. `event_id` is the event that proposed it, `at` (ms) when. `question` is
+    what extraction asks because it was unsure; "" for somebody who wants to be asked about everything.
     """
 
     event_id: str
     item: Item
     at: int
+    question: str = ""
     plain: str = field(init=False, repr=False, compare=False)
     """The normalised text; each event of a fold is compared with it."""
 
@@ -79,6 +82,11 @@ def settled_as(event: Event) -> str:
     return str(event.ext["proposal"].get("settled", ""))
 
 
+def question_of(event: Event) -> str:
+    """What extraction wants to know with a proposal; "" if it was sure."""
+    return str(event.ext["proposal"].get("ask", ""))
+
+
 def key_of_event(event: Event) -> Key:
     """The key of what an event proposes or settles; the event carries the whole item."""
     body = event.ext.get("item", {})
@@ -92,7 +100,7 @@ def noted(pending: Iterable[Pending], event: Event, item: Item, held: Item | Non
         return tuple(one for one in waiting if one.key != key)
     if any(one.key == key for one in waiting) or (held is not None and key_of(held) == key):
         return waiting
-    return (*waiting, Pending(event.id, item, ms_of_iso(event.timestamp)))[-MOST_PENDING:]
+    return (*waiting, Pending(event.id, item, ms_of_iso(event.timestamp), question_of(event)))[-MOST_PENDING:]
 
 
 def after_change(pending: Iterable[Pending], item: Item, *, stated: bool) -> tuple[Pending, ...]:

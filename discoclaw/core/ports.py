@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place, Said
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
+from discoclaw.core.pending import Pending
 from discoclaw.core.query import Query
 from discoclaw.core.visible import Line
 
@@ -184,6 +185,21 @@ class HatchOffer:
     user_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class AskOffer:
+    """A question in return: whether something that extraction was unsure of is to be remembered.
+
+    It is shown with buttons for yes and no. `commit` is the change that proposed it on `branch`, `held` the
+    item that a yes would change.
+    """
+
+    user_id: str
+    commit: str
+    branch: str
+    pending: Pending
+    held: Item | None
+
+
 class Reply(Protocol):
     """The answer to one message while it is being written. The chat adapter makes one for each turn."""
 
@@ -211,7 +227,7 @@ class Reply(Protocol):
         """Give up without an answer: stop showing that one is being written."""
         ...
 
-    async def offer(self, offer: Offer | HatchOffer) -> None:
+    async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Show a proposal and its button below the answer. Called after `finish`. Raises `ChatError`."""
         ...
 

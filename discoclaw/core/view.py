@@ -273,7 +273,9 @@ class Fold:
         if self.pending and not taken.open_only:
             held = (terms_of(item.text) for item in self.items.values() if item.active)
             words = words_of([taken], frozenset[str]().union(*held))
-            self.pending = tuple(one for one in self.pending if not words.hold(one.text))
+            self.pending = tuple(
+                one for one in self.pending if not (words.hold(one.text) or words.hold(one.question))
+            )
         if len(self.taken_back) > MOST:
             del self.taken_back[next(iter(self.taken_back))]
 

@@ -1,7 +1,7 @@
 """Extraction: turns what a person has said since the last run into proposals, which core decides on."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import partial
@@ -14,7 +14,7 @@ from discoclaw.core.history import Branches
 from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.own_words import own_words
-from discoclaw.core.patch import Patch
+from discoclaw.core.patch import AskingPatch, Patch
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.privacy import DmPrivacy, may_show
@@ -22,7 +22,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.view import View
 from discoclaw.core.zones import zone_of
-from discoclaw.loops.facts_prompt import SYSTEM, Asked, Context, asked
+from discoclaw.loops.facts_prompt import ASK, SYSTEM, Asked, Context, asked
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.disk.cursors import Cursors
@@ -35,17 +35,23 @@ BATCH_CHARS = 12_000
 MAX_TOKENS = 8_192
 
 
+async def _never(user_id: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class FactsRules:
     """What extraction goes by: what DMs say about privacy, the places' personas, the server's time zone.
 
-    `asks_first` tells whether a person (user id) wants to be asked before something is remembered.
+    `asks_first` tells whether a person (user id) wants to be asked before something is remembered, `may_ask`
+    whether extraction may ask them something of its own now.
     """
 
     dm_privacy: DmPrivacy = "balanced"
     personas: Personas = field(default_factory=Personas)
     zone: tzinfo = UTC
     asks_first: Callable[[str], bool] = lambda user_id: False
+    may_ask: Callable[[str], Awaitable[bool]] = _never
 
 
 class FactsLoop:
@@ -102,16 +108,18 @@ class FactsLoop:
         traits_welcome = self._traits.welcome(
             user_id, own, [one for talk in context.values() for one in talk]
         )
-        patch = await self._model.structured(
+        may_ask = await self._rules.may_ask(user_id)
+        patch: Patch = await self._model.structured(
             purpose="extraction",
-            system=SYSTEM + RULE if traits_welcome else SYSTEM,
+            system=SYSTEM + (ASK if may_ask else "") + (RULE if traits_welcome else ""),
             prompt=asked.prompt,
-            shape=Patch,
+            shape=AskingPatch if may_ask else Patch,
             max_tokens=MAX_TOKENS,
         )
         changed = partial(backlog.changed, batch)
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
-        await self._learn(user_id, branch, patch, batch, asked, unwanted)
+        shown = self._shown(batch, asked, asks=self._rules.asks_first(user_id), may_ask=may_ask)
+        await self._learn(user_id, branch, patch, batch, shown, unwanted)
         if traits_welcome:
             shown, ids = self._shown(batch, asked), [heard.said.id for heard in batch]
             await self._traits.learn(user_id, patch, shown, ids, lambda: not unwanted())
@@ -173,14 +181,16 @@ class FactsLoop:
         zone = zone_of(items, self._rules.zone, in_dm=in_private)
         return asked(items, batch, context, me=self._me(), now_ms=self._clock(), zone=zone)
 
-    def _shown(self, batch: Sequence[Heard], asked: Asked, *, asks: bool = False) -> Shown:
+    def _shown(
+        self, batch: Sequence[Heard], asked: Asked, *, asks: bool = False, may_ask: bool = False
+    ) -> Shown:
         own = {
             heard.said.id: ShownLine(
                 self._origin(heard, asks=asks), own_words(strip_memory_context(heard.said.text))
             )
             for heard in batch
         }
-        return Shown(own, asked.lines, asked.items)
+        return Shown(own, asked.lines, asked.items, may_ask)
 
     async def _learn(
         self,
@@ -188,12 +198,11 @@ class FactsLoop:
         branch: str,
         patch: Patch,
         batch: Sequence[Heard],
-        asked: Asked,
+        shown: Shown,
         unwanted: Callable[[], str],
     ) -> None:
         """Let core decide about the model's proposals, in one commit. Raises MemoryFault."""
         subject = user_subject(user_id)
-        shown = self._shown(batch, asked, asks=self._rules.asks_first(user_id))
 
         def learn(draft: Draft) -> list[str]:
             why = unwanted()

@@ -88,6 +88,14 @@ Answer with one JSON object only. A deprecation is {"id": "i2", "reason": "…",
 "…"}."""
 
 
+ASK = """\
+
+When something is worth knowing for months but the talk leaves open whether it is so, one item may have \
+"ask": a yes-or-no question about exactly this memory, one short line to the person in their language \
+("Shall I remember that you moved to Graz for good?"). At most one; whatever else is unsure is left out."""
+"""Follows SYSTEM where the model may ask something in return."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The prompt of an extraction, and what its short names stand for: message ids and item ids."""

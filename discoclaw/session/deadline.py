@@ -55,7 +55,7 @@ async def noted_in_time(noting: Coroutine[Any, Any, bool]) -> bool:
     task = asyncio.create_task(noting)
     await asyncio.wait([task], timeout=SAVE_WAIT_S)
     if not task.done():
-        log.warning("an interview could not be saved in time: the disk does not answer")
+        log.warning("something could not be noted in time: the disk does not answer")
         task.add_done_callback(lambda late: late.cancelled() or late.exception())
         return False
     return task.result()

@@ -9,9 +9,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
-from discoclaw.core.ports import HatchOffer, Offer, Reply
+from discoclaw.core.ports import AskOffer, HatchOffer, Offer, Reply
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.asking import Asking
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.item_search import ItemSearch
@@ -38,6 +39,7 @@ class Turns:
         conversation: Conversation,
         record: Record,
         loops: Loops,
+        asking: Asking,
     ) -> None:
         self._hatchery = hatchery
         self._refill = refill
@@ -46,6 +48,7 @@ class Turns:
         self._conversation = conversation
         self._record = record
         self._loops = loops
+        self._asking = asking
 
     async def take(self, arrival: Arrival, reply: Reply, ended: Callable[[bool], None]) -> None:
         """Answer one message. Every failure ends with a sentence to the person, or in the log.
@@ -96,12 +99,15 @@ class Turns:
             self._record.reasons(arrival, answer_id, ready)
             self._items.note_use(arrival, ready.used)
         hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
-        await _offer([*answered.offers, *hatching], reply, arrival.session_key)
+        offers: list[Offer | HatchOffer | AskOffer] = [*answered.offers, *hatching]
+        if not offers:  # one question at a time
+            offers += await self._asking.offers(arrival, gathered.items.branch)
+        await _offer(offers, reply, arrival.session_key)
         # 6 the loops, which work later
         self._loops.nudge(arrival.session_key, arrival.message.author.id)
 
 
-async def _offer(offers: Sequence[Offer | HatchOffer], reply: Reply, session_key: str) -> None:
+async def _offer(offers: Sequence[Offer | HatchOffer | AskOffer], reply: Reply, session_key: str) -> None:
     """Show the offers below the answer, which stands even if that fails."""
     for offer in offers:
         try:

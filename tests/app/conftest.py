@@ -81,6 +81,11 @@ class World:
         await self._running.aclose()
 
     @property
+    def model(self) -> Any:
+        """The model that the bot was given."""
+        return self._model
+
+    @property
     def memory(self) -> Memory:
         return self.app.storage.memory
 

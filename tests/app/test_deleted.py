@@ -35,7 +35,7 @@ class Repeating(OfflineModel):
     async def structured(
         self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
-        if shape is not Patch:
+        if not issubclass(shape, Patch):
             return await super().structured(
                 purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
             )

@@ -72,7 +72,7 @@ VIEW = st.builds(
     head=st.none() | TEXT,
     updated_at=TIMES,
     commits=st.integers(0, 10**6),
-    pending=st.lists(st.builds(Pending, TEXT, ITEM, TIMES), max_size=3).map(tuple),
+    pending=st.lists(st.builds(Pending, TEXT, ITEM, TIMES, TEXT), max_size=3).map(tuple),
 )
 BRANCH = st.builds(Branch, TEXT, st.none() | TEXT, TEXT, TIMES, st.none() | TEXT, st.booleans())
 BRANCHES = st.builds(
@@ -144,7 +144,7 @@ KNOWN_FIELDS = {
     *("name", "persona", "base", "metadata"),
     *("item_id", "reason", "event_id", "other_id"),
     *("sources", "taken_back", "at", "messages", "open_only", "alone"),
-    *("pending", "item"),
+    *("pending", "item", "question"),
 }
 
 

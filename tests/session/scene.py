@@ -41,6 +41,7 @@ from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import FileDocuments
 from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.consent import KnownConsent
 from discoclaw.memory.people.groups import Groups
@@ -57,6 +58,7 @@ from discoclaw.session import tools
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival, Arrivals
+from discoclaw.session.asking import Asking
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import AnswerRules, Conversation
 from discoclaw.session.desk import Desk
@@ -473,6 +475,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         ),
         record=Record(loops, archive, explained, withdrawals, clock=clock, me=lambda: ME, redactor=redactor),
         loops=loops,
+        asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
     )
     listener = Listener(windows, loops, archive, hatchery, profiles, groups)
     live = LiveConfig(FileDocuments(root), clock=clock)

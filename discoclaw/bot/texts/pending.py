@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from discoclaw.bot.texts.markup import NOTE, ago, said
+from discoclaw.bot.texts.markup import NOTE, ago, said, words
+from discoclaw.core import asking
 from discoclaw.core.decay import DAY_MS
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
@@ -37,7 +38,7 @@ def listed(view: View, some: Sequence[Pending], *, others: int, hidden: int, day
     room = min(300, _ROOM // max(1, len(some)))
     for number, one in enumerate(some, 1):
         lapses = f" (lapses {ago(one.at + int(days * DAY_MS))})" if days > 0 and len(some) <= 10 else ""
-        lines.append(f"{number}. {_asks(view, one, room)}{lapses}")
+        lines.append(f"{number}. {_would(one, view.items.get(one.item.id), room)}{lapses}")
     if others:
         lines.append(f"(and {others} more, which come when these are answered)")
     if hidden:
@@ -45,9 +46,14 @@ def listed(view: View, some: Sequence[Pending], *, others: int, hidden: int, day
     return "\n".join(lines)
 
 
-def _asks(view: View, one: Pending, room: int) -> str:
-    """What would happen with a yes: `remember “User likes tea.”`."""
-    held = view.items.get(one.item.id)
+def asked(one: Pending, held: Item | None) -> str:
+    """A model's question about what is pending, and what exactly a yes would do, in small print."""
+    question = words(one.question, asking.LONGEST)
+    return f"{NOTE}{question}\n{NOTE}With a yes, I {_would(one, held, 300)}."
+
+
+def _would(one: Pending, held: Item | None, room: int) -> str:
+    """What would happen with a yes: `remember “User likes tea.”`. `held` is the item that it would change."""
     if not one.item.active:
         return f"forget {said(one.text, room)}"
     if held is None or not held.active:
@@ -66,10 +72,10 @@ def answered(items: Sequence[Item], *, yes: bool, in_private: bool) -> str:
 
 
 def _became(item: Item, *, yes: bool, in_private: bool) -> str:
-    words = line(item.text, 200) if in_private or may_show(item, in_dm=False) else "something private"
+    text = line(item.text, 200) if in_private or may_show(item, in_dm=False) else "something private"
     if not item.active:
-        return f"forgotten: {words}" if yes else f"still remembered: {words}"
-    return f"remembered: {words}" if yes else f"not remembered: {words}"
+        return f"forgotten: {text}" if yes else f"still remembered: {text}"
+    return f"remembered: {text}" if yes else f"not remembered: {text}"
 
 
 def counted(number: int, *, yes: bool) -> str:

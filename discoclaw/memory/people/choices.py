@@ -66,6 +66,10 @@ class Choices:
         """Whether a person wants to be asked before anything inferred is remembered."""
         return bool(self._people.get(user_id, {}).get(ASKS, self._asks))
 
+    def never_asks(self, user_id: str) -> bool:
+        """Whether a person chose not to be asked, whatever others are."""
+        return self._people.get(user_id, {}).get(ASKS) is False
+
     async def choose(self, user_id: str, **chosen: bool | int) -> None:
         """Store choices durably: `opted_out`, `auto_switch`, `asks_first`, `since` (ms; opted in again then).
 

@@ -23,7 +23,7 @@ from discoclaw.memory.disk.files import write_atomic
 
 log = logging.getLogger(__name__)
 
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _view_to_json(view: View) -> dict[str, Any]:
         "items": [_item_to_json(item) for item in view.items.values()],
         "conflicts": [asdict(conflict) for conflict in view.conflicts],
         "taken_back": [asdict(one) for one in view.taken_back.values()],
-        "pending": [[one.event_id, one.at, *_item_to_json(one.item)] for one in view.pending],
+        "pending": [[one.event_id, one.at, one.question, *_item_to_json(one.item)] for one in view.pending],
     }
 
 
@@ -97,7 +97,7 @@ def _view_from_json(value: Mapping[str, Any]) -> View:
         conflicts=tuple(Conflict(**conflict) for conflict in value["conflicts"]),
         sources={key: tuple(messages) for key, messages in value["sources"].items()},
         taken_back={(one.item_id, normalise(one.text)): one for one in taken},
-        pending=tuple(Pending(key, _item(*item), at) for key, at, *item in value["pending"]),
+        pending=tuple(Pending(key, _item(*item), at, asked) for key, at, asked, *item in value["pending"]),
         **{name: value[name] for name in _PLAIN},
     )
 

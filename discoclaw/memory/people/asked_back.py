@@ -1,0 +1,73 @@
+"""Who may be asked something that only a model wants to know: one question a person and day, one at a time.
+
+Extraction may ask about what it is unsure of, and tidying about memories that seem to contradict each other.
+When a person was last asked is in the cursor `asked-<user id>`, which erasing the person removes; what they
+are asked is in their ledger. Knows nothing about where questions are shown.
+"""
+
+from functools import partial
+
+from discoclaw.core.decay import DAY_MS
+from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_subject
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
+
+
+class AskedBack:
+    """The limits. Unless it is switched `on`, nobody may be asked."""
+
+    def __init__(
+        self, memory: Memory, cursors: Cursors, choices: Choices, *, clock: Clock, on: bool = True
+    ) -> None:
+        self._memory = memory
+        self._cursors = cursors
+        self._choices = choices
+        self._clock = clock
+        self._on = on
+
+    async def may_raise(self, user_id: str) -> bool:
+        """Whether extraction may leave a question for a person. Raises MemoryFault.
+
+        Whoever is asked about everything needs no such question.
+        """
+        if self._choices.asks_first(user_id) or not self.wanted(user_id):
+            return False
+        return await self.may_ask(user_id) and not await self.open(user_id)
+
+    def wanted(self, user_id: str) -> bool:
+        """Whether a person did not choose to be asked about nothing."""
+        return not self._choices.never_asks(user_id)
+
+    async def may_ask(self, user_id: str) -> bool:
+        """Whether a person may be asked today."""
+        if not self._on:
+            return False
+        at = (await self._cursors.get(_cursor(user_id))).get("at")
+        return not (isinstance(at, int) and 0 <= self._clock() - at < DAY_MS)
+
+    async def open(self, user_id: str) -> set[str]:
+        """The events that asked what a person has not answered, in any persona. Raises MemoryFault."""
+        subject = user_subject(user_id)
+        found = set[str]()
+        for name in (await self._memory.branches(subject)).all:
+            view = await self._memory.view(subject, name)
+            found |= {one.event_id for one in view.pending} | {one.event_id for one in view.conflicts}
+        return found
+
+    async def was_shown(self, user_id: str, event_id: str) -> bool:
+        """Whether a person's last question was the one of this event."""
+        return (await self._cursors.get(_cursor(user_id))).get("event") == event_id
+
+    async def note(self, user_id: str, event_id: str) -> bool:
+        """Record that a person is asked now. Returns False if that failed, or they were erased meanwhile."""
+        erased_at = partial(self._memory.erased_at, user_subject(user_id))
+        asked, began = {"at": self._clock(), "event": event_id}, erased_at()
+        return await self._cursors.update(
+            _cursor(user_id), lambda known: asked if erased_at() == began else None
+        )
+
+
+def _cursor(user_id: str) -> str:
+    return f"asked-{user_id}"

@@ -1,0 +1,82 @@
+"""When somebody was last asked something in return: kept over restarts, and gone with the person."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from discoclaw.core.decay import DAY_MS
+from discoclaw.core.personal import PersonalData
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.asked_back import AskedBack
+from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import Memory
+from tests.session.scene import Clock
+
+ANN = "7"
+
+
+class Home:
+    """The limits on real files, by a clock that is set by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
+        self.cursors = Cursors(folder / "cursors")
+        self.memory = Memory(folder, clock=self.clock, cursors=self.cursors)
+        choices = Choices(folder / "choices.json", self.memory.changes)
+        choices.load()
+        self.asked = AskedBack(self.memory, self.cursors, choices, clock=self.clock)
+
+
+class Meanwhile(PersonalData):
+    """Notes a question as an erasing begins: the note has to wait for it."""
+
+    name = "a question in the middle of an erasing"
+
+    def __init__(self, asked: AskedBack) -> None:
+        self._asked = asked
+        self.noting: asyncio.Task[bool] | None = None
+
+    def sessions_of(self, subject: str) -> Iterable[str]:
+        self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
+        return ()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+async def test_a_day_counts_from_the_last_question_also_after_a_restart(home: Home, tmp_path: Path) -> None:
+    assert await home.asked.may_ask(ANN)
+    assert await home.asked.note(ANN, "event")
+    again = Home(tmp_path)
+    for later, may in ((0, False), (DAY_MS - 1000, False), (DAY_MS, True)):
+        again.clock.now = home.clock.now + later
+        assert await again.asked.may_ask(ANN) == may
+    assert await again.asked.may_ask("8")
+
+
+async def test_a_clock_that_was_ahead_once_silences_nobody(home: Home) -> None:
+    home.clock.now += 1000 * DAY_MS
+    await home.asked.note(ANN, "event")
+    home.clock.now -= 1000 * DAY_MS
+    assert await home.asked.may_ask(ANN)
+
+
+async def test_a_cursor_that_nobody_can_read_is_none(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "cursors").mkdir(exist_ok=True)
+    (tmp_path / "cursors" / f"asked-{ANN}.json").write_text('{"at": "yesterday", "event": 7}')
+    assert await home.asked.may_ask(ANN)
+    assert not await home.asked.was_shown(ANN, "event")
+
+
+async def test_what_is_noted_during_an_erasing_is_not_kept(home: Home, tmp_path: Path) -> None:
+    await home.asked.note(ANN, "event")
+    meanwhile = Meanwhile(home.asked)
+    home.memory.join(meanwhile)
+    assert (await home.memory.erase(f"user-{ANN}")).left == ()
+    assert meanwhile.noting is not None
+    assert not await meanwhile.noting
+    assert not (tmp_path / "cursors" / f"asked-{ANN}.json").exists()
