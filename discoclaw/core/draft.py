@@ -108,7 +108,8 @@ class Draft(ProposalDraft):
         if is_bot_key(requested.key) and not self._bot_memory:
             raise Refused(f"the key {requested.key!r} is reserved for my own memory; use another one")
         current = self._meant(kind, text, given_id, requested.key, origin.author)
-        level = self._level(current.kind if current else kind, text, marked, origin)
+        shown = "\n".join([text, *tidy_tags(tags), (requested.key or "").replace(":", " ")])
+        level = self._level(current.kind if current else kind, shown, marked, origin)
         if self._was_taken_back(current, kind, text, origin):
             return current or self._new(kind, text, origin, tags, requested), "ignored"
         if current is None:

@@ -13,6 +13,7 @@ from discoclaw.core import titles
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said
 from discoclaw.core.short_ids import ShortIds
+from discoclaw.core.taken_back import terms_of
 from discoclaw.core.text import clip, speaker
 from discoclaw.core.zones import now
 from discoclaw.loops.heard import Heard
@@ -20,6 +21,8 @@ from discoclaw.prompt.quote import quote_entry
 from discoclaw.prompt.recent import display_names
 from discoclaw.prompt.transcript import transcript
 
+ITEMS_CHARS = 24_000
+"""Most characters of the items; a memory of short sentences fits as a whole."""
 CONTEXT_CHARS = 3_000
 """Most characters of all lines that only explain the person's."""
 CONTEXT_LINE = 400
@@ -119,7 +122,7 @@ def asked(
     Each conversation is in an order of its own.
     """
     lines, known = ShortIds("m"), ShortIds("i")
-    existing = [_existing(item, known) for item in items]
+    existing = [_existing(item, known) for item in _related(items, batch)]
     own = {heard.said.id for heard in batch}
     talks: dict[str, list[Said]] = {}
     for heard in batch:
@@ -141,6 +144,26 @@ def asked(
         "\n".join([titles.TALK, *shown]),
     ]
     return Asked(titles.SEPARATOR.join(sections), lines, known)
+
+
+def _related(items: Sequence[Item], batch: Sequence[Heard]) -> list[Item]:
+    """The items in their order, without those that least fit the batch where they are too long together.
+
+    Of what is left out, core still recognises what is proposed once more in the same words.
+    """
+    if sum(len(item.text) + 40 for item in items) <= ITEMS_CHARS:
+        return list(items)
+    said = terms_of("\n".join(heard.said.text for heard in batch))
+
+    def worth(item: Item) -> tuple[bool, int, int]:
+        return item.facets.key is not None, len(said & terms_of(item.text)), item.updated_at
+
+    chosen, room = set[str](), ITEMS_CHARS
+    for item in sorted(items, key=worth, reverse=True):
+        room -= len(item.text) + 40
+        if room >= 0:
+            chosen.add(item.id)
+    return [item for item in items if item.id in chosen]
 
 
 def _around(own: Sequence[Said], recent: Sequence[Said], room: int) -> list[Said]:

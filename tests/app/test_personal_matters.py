@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_groups import NOTES, Agreeing, agree
+from tests.app.test_groups import Agreeing, agree
 from tests.session.scene import ScriptedModel, calls
 
 
@@ -106,5 +106,4 @@ class TestWhatAChannelRemembers:
         async with start(model) as world:
             await agree(world)
             await world.ann.send(world.general, "and now?")
-            assert NOTES in model.place()
             assert "We meet in the church on Friday." in model.place()

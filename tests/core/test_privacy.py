@@ -4,9 +4,11 @@ from itertools import product
 
 import pytest
 
-from discoclaw.core.item import KINDS, Kind, Sensitivity
+from discoclaw.core.draft import Draft
+from discoclaw.core.item import KINDS, Facets, Kind, Sensitivity
 from discoclaw.core.privacy import may_show, sensitivity
-from tests.core.builders import item
+from discoclaw.core.view import EMPTY
+from tests.core.builders import NOW, inferred, item
 
 FOLLOW: tuple[Kind, ...] = ("preference", "tool", "workflow")
 STAY: tuple[Kind, ...] = ("fact", "person", "project", "constraint")
@@ -86,3 +88,21 @@ class TestWhereAnItemMayBeShown:
         one = item("likes tea", sensitivity=held)
         assert may_show(one, in_dm=True) is in_dm
         assert may_show(one, in_dm=False) is elsewhere
+
+
+class TestWhatIsShownBesideTheText:
+    @pytest.mark.parametrize(
+        ("tags", "key"),
+        [(["therapie"], None), (["depression", "psychiatrist"], None), ([], "chemotherapy:status")],
+    )
+    def test_a_tag_or_a_key_can_give_away_what_it_is_about(self, tags: list[str], key: str | None) -> None:
+        draft = Draft(EMPTY, now_ms=NOW)
+        draft.upsert("fact", "User has a date at 9.", inferred(), tags=tags, facets=Facets(key=key))
+        (item,) = draft.items.values()
+        assert item.facets.sensitivity == "private"
+
+    def test_a_key_for_where_somebody_lives_does_not(self) -> None:
+        draft = Draft(EMPTY, now_ms=NOW)
+        draft.upsert("fact", "User lives in Lisbon.", inferred(), tags=["home"], facets=Facets(key="home"))
+        (item,) = draft.items.values()
+        assert item.facets.sensitivity == "normal"
