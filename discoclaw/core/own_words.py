@@ -2,87 +2,157 @@
 
 A model may learn only what a person said, and proves it by a quotation. Not their own are lines quoted with
 ">", forwards and attachments (which `bot/wire` puts behind the text), code blocks, and passages of three
-words or more in quotation marks. Whatever looks like one of these counts as one: it is safer not to learn.
-Pure. Knows nothing about models or prompts.
+words or more in quotation marks or backticks. Whatever looks like one of these counts as one: it is safer not
+to learn. Pure. Knows nothing about models or prompts.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from discoclaw.core.text import visible
 
 FEWEST_WORDS = 3
 """Fewest words of a quotation, unless it is a whole sentence, such as "yes please"."""
 FEWEST_LETTERS = 4
-"""The same for scripts that do not separate words, in characters."""
+"""The same for scripts that do not separate words, in letters."""
 
-_NOT_OWN = re.compile(
+Span = tuple[int, int]
+
+_ADDED = re.compile(r"^[^\S\n]*\((?:forwarded|attached):", re.MULTILINE)
+# A block ends with the marks it began with, so that what merely looks like its end stays inside.
+_BLOCK = re.compile(
     r"""
-      ^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)|\Z)   # a code block
+      ^[^\S\n]*(?P<fence>`{3,}+|~{3,}+).*?(?:^[^\S\n]*(?P=fence)|\Z)
     | ```.*?(?:```|\Z)
-    | ^[ \t]*>>>[ ].*\Z                                # quoted up to the end
-    | ^[ \t]*>[^\n]*
-    | ^[ \t]*\((?:forwarded|attached):[ ].*\Z
+    | ^[^\S\n]*>>>[ ].*\Z                              # quoted up to the end
+    | ^[^\S\n]*>[^\n]*
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-_MARKED = re.compile(
-    r'"([^"\n]+)"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|»([^«\n]+)«|「([^」\n]+)」|『([^』\n]+)』'
+# Signs that open and close are paired from the left, and by what is beside them: 5" would shift the first way.
+_SAME = (re.compile(r'"[^"\n]+"'), re.compile(r"`[^`\n]+`"))
+_OPENS, _CLOSES = re.compile(r'(?<!\w)"(?=\S)'), re.compile(r'(?<=\S)"(?!\w)')
+# The closing one is also an apostrophe, so a pair must be on one line.
+_OPENS_ONE, _CLOSES_ONE = re.compile(r"(?<!\w)['‘](?=\S)"), re.compile(r"(?<=\S)['’](?!\w)")
+_CLOSING = {
+    "“": '”"',
+    "„": '“”"',
+    "”": "”",
+    "‚": "‘’",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "「": "」",
+    "『": "』",
+}
+"""What may end a passage that begins with a mark of its own."""
+_SENTENCE_END = re.compile(r"[!?;؟。…\n]+|\.+(?=\s|\Z)")
+_APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
+# Vowel signs are marks and no letters: without them a Hindi word would be several.
+_WORD = regex.compile(r"[\w\p{M}]+")
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-_SENTENCE_END = re.compile(r"[.!?…。！？؟;\n]+")
-_WORD = re.compile(r"\w+")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 def own_words(text: str) -> tuple[str, ...]:
-    """The passages of a message that are its author's own words, in order."""
-    passages: list[str] = []
-    for part in _split(_NOT_OWN, text):
-        begin = 0
-        for match in _MARKED.finditer(part):
-            if _enough(_words(match[0])):
-                passages.append(part[begin : match.start()])
-                begin = match.end()
-        passages.append(part[begin:])
+    """The passages of a message that are its author's own words, in order and in their plain form."""
+    plain = _plain(text)
+    passages, begin = [], 0
+    for start, end in [*_of_others(plain), (len(plain), len(plain))]:
+        passages.append(plain[begin : max(begin, start)])
+        begin = max(begin, end)
     return tuple(passage for passage in passages if _WORD.search(passage))
 
 
 def holds_others(text: str) -> bool:
     """Whether anything in a message is not its author's own words."""
-    marked = any(_enough(_words(match[0])) for match in _MARKED.finditer(text))
-    return marked or _NOT_OWN.search(text) is not None
+    return bool(_of_others(_plain(text)))
+
+
+def split_added(text: str) -> tuple[str, str]:
+    """What a message says itself, and the forwards and attachments behind that."""
+    begins = _ADDED.search(text)
+    at = begins.start() if begins else len(text)
+    return text[:at], text[at:]
 
 
 def is_quoted(quote: str, passages: Sequence[str]) -> bool:
     """Whether a quotation is copied from one of the passages, and long enough to mean just that.
 
-    Case, punctuation, width and white space do not count.
+    Case, punctuation, width, white space and what cannot be seen do not count.
     """
     wanted = _words(quote)
-    if not wanted:
-        return False
-    for passage in passages:
-        if _enough(wanted) and _within(wanted, _words(passage)):
-            return True
-        if any(wanted == _words(sentence) for sentence in _SENTENCE_END.split(passage)):
-            return True
-    return False
+    if _enough(wanted):
+        return any(_within(wanted, _words(passage)) for passage in passages)
+    sentences = (sentence for passage in passages for sentence in _SENTENCE_END.split(passage))
+    return bool(wanted) and any(wanted == _words(sentence) for sentence in sentences)
 
 
-def _split(pattern: re.Pattern[str], text: str) -> list[str]:
-    parts, begin = [], 0
-    for match in pattern.finditer(text):
-        parts.append(text[begin : match.start()])
-        begin = match.end()
-    return [*parts, text[begin:]]
+def _of_others(text: str) -> list[Span]:
+    """The parts of a text in its plain form that are not its author's words, sorted; they may overlap."""
+    own, added = split_added(text)
+    blocks = [match.span() for match in _BLOCK.finditer(own)]
+    for start, end in blocks:
+        own = f"{own[:start]}{' ' * (end - start)}{own[end:]}"
+    marked = [(start, end) for start, end in _marked(own) if _enough(_words(own[start:end]))]
+    behind = [(len(own), len(text))] if added else []
+    return sorted([*blocks, *marked, *behind])
+
+
+def _marked(text: str) -> Iterator[Span]:
+    """The passages in quotation marks, by every way in which these can be read."""
+    for same in _SAME:
+        yield from (match.span() for match in same.finditer(text))
+    yield from _pairs(text, _OPENS, _CLOSES)
+    begin = 0
+    for line in text.split("\n"):
+        for start, end in _pairs(line, _OPENS_ONE, _CLOSES_ONE):
+            yield begin + start, begin + end
+        begin += len(line) + 1
+    yield from _unlike(text)
+
+
+def _pairs(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> Iterator[Span]:
+    """Each opening mark with the next closing one, from the left."""
+    ends, index, begin = [match.end() for match in closing.finditer(text)], 0, 0
+    for start in (match.start() for match in opening.finditer(text)):
+        while index < len(ends) and ends[index] <= start + 1:
+            index += 1
+        if start >= begin and index < len(ends):
+            begin = ends[index]
+            yield start, begin
+
+
+def _unlike(text: str) -> Iterator[Span]:
+    """The passages whose marks differ at both ends, from the left."""
+    last = {mark: max(map(text.rfind, closers)) for mark, closers in _CLOSING.items()}
+    begin = 0
+    for start, mark in enumerate(text):
+        if start >= begin and last.get(mark, -1) > start:
+            begin = min(at for one in _CLOSING[mark] if (at := text.find(one, start + 1)) > start) + 1
+            yield start, begin
+
+
+def _plain(text: str) -> str:
+    """A text without what cannot be seen, in one width, with the line ends at which a reader sees them."""
+    return "\n".join(unicodedata.normalize("NFKC", visible(text)).splitlines())
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    folded = unicodedata.normalize("NFKC", visible(text)).casefold()
+    return _WORD.findall(_APOSTROPHE.sub("", unicodedata.normalize("NFKC", folded)))
 
 
 def _enough(words: Sequence[str]) -> bool:
-    letters = "".join(words)
-    return len(words) >= FEWEST_WORDS or (len(letters) >= FEWEST_LETTERS and bool(_UNSPACED.search(letters)))
+    if len(words) >= FEWEST_WORDS:
+        return True
+    unspaced = _UNSPACED.findall("".join(words))
+    return sum(unicodedata.category(char)[0] != "M" for char in unspaced) >= FEWEST_LETTERS
 
 
 def _within(wanted: Sequence[str], words: Sequence[str]) -> bool:
