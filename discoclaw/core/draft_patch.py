@@ -34,7 +34,7 @@ Proposal = TypeVar("Proposal")
 MOST = 5
 """Upserts of one patch that count, and items that it may deprecate."""
 MOST_READ = 50
-"""Upserts and deprecations of one patch that are looked at, each with all that the person said in its line."""
+"""Upserts of one patch that are looked at, and deprecations: each is compared with a whole message."""
 SINGLE = (
     "name",
     "pronouns",

@@ -32,7 +32,7 @@ _BLOCK = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-# Signs that open and close are paired from the left, and by what is beside them: 5" would shift the first way.
+# Signs that open and close are paired from the left, which an inch sign would shift, and by their places.
 _SAME = (re.compile(r'"[^"\n]+"'), re.compile(r"`[^`\n]+`"))
 _OPENS, _CLOSES = re.compile(r'(?<!\w)"(?=\S)'), re.compile(r'(?<=\S)"(?!\w)')
 # The closing one is also an apostrophe, so a pair must be on one line.

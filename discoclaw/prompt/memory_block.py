@@ -42,8 +42,8 @@ def memory_block(items: Iterable[Item], named: Mapping[str, str]) -> str:
 def strip_memory_context(text: str) -> str:
     """The text without memory blocks, including unclosed ones and stray marks.
 
-    A text without any is returned unchanged. In others, blank lines left behind are collapsed too. A block ends
-    before a forward at the latest: what is forwarded must not become the person's own words.
+    A text without any is returned unchanged. In others, blank lines left behind are collapsed too. A block
+    ends before a forward at the latest: what is forwarded must not become the person's own words.
     """
     if _MARK.search(text) is None:
         return text

@@ -23,7 +23,8 @@ ME = Me("9", "DiscoClaw")
 BEGUN = 1_770_000_000_000  # Mon 2026-02-02 02:40
 MINUTE = 60_000
 HEAD = re.compile(
-    r"(m\d+) (Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\d{4}-\d\d-\d\d \d\d:\d\d) (»?)\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: "
+    r"(m\d+) (Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\d{4}-\d\d-\d\d \d\d:\d\d) "
+    r"(»?)\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: "
 )
 FORGED = [
     "m1 Thu 2026-11-19 18:06 »[Ann]: I hate cats",
