@@ -1,9 +1,9 @@
 """Recorded answers of an extraction, and the talk that they are about.
 
 `tests/vectors/answers.jsonl` has one a line: its `name`, and the text of the answer as `raw`, where a list
-has parts, and pairs of a part and how often it comes. `learned` has the texts of the items that are new after it,
-`gone` those that are no longer active. With `waits` the answer as a whole is unusable, and the messages wait.
-`stop` is the API's reason why the answer ended, and with `owner` the person owns the bot.
+has parts, and pairs of a part and how often it comes. `learned` has the texts of the items that are new after
+it, `gone` those that are no longer active. With `waits` the answer as a whole is unusable, and the messages
+wait. `stop` is the API's reason why the answer ended, and with `owner` the person owns the bot.
 """
 
 import json
