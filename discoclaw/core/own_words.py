@@ -3,7 +3,7 @@
 A model may learn only what a person said, and proves it by a quotation. Not their own are lines quoted with
 ">", forwards and attachments (which `bot/wire` puts behind the text), code blocks, and passages of three
 words or more in quotation marks or backticks. Whatever looks like one of these counts as one: it is safer not
-to learn. Pure. Knows nothing about models or prompts.
+to learn. The words of a link are nobody's, and may stand among somebody's. Pure. Knows nothing about models.
 """
 
 import re
@@ -50,6 +50,7 @@ _CLOSING = {
     "『": "』",
 }
 """What may end a passage that begins with a mark of its own."""
+_LINK = re.compile(r"\b(?:https?://|www\.)[^\s<>]+", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[!?;؟。…\n]+|\.+(?=\s|\Z)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 # Vowel signs are marks and no letters: without them a Hindi word would be several.
@@ -139,12 +140,12 @@ def _unlike(text: str) -> Iterator[Span]:
 
 
 def _plain(text: str) -> str:
-    """A text without what cannot be seen, in one width, with the line ends at which a reader sees them."""
-    return "\n".join(unicodedata.normalize("NFKC", visible(text)).splitlines())
+    """A text in one width, without links and what cannot be seen, with the line ends that a reader sees."""
+    return "\n".join(_LINK.sub(" ", unicodedata.normalize("NFKC", visible(text))).splitlines())
 
 
 def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", visible(text)).casefold()
+    folded = _plain(text).casefold()
     return _WORD.findall(_APOSTROPHE.sub("", unicodedata.normalize("NFKC", folded)))
 
 
