@@ -3,7 +3,8 @@
 A model may learn only what a person said, and proves it by a quotation. Not their own are lines quoted with
 ">", forwards and attachments (which `bot/wire` puts behind the text), code blocks, and passages of three
 words or more in quotation marks or backticks. Whatever looks like one of these counts as one: it is safer not
-to learn. The words of a link are nobody's, and may stand among somebody's. Pure. Knows nothing about models.
+to learn. The words of a link or of a mentioned name (`as_mention`) are nobody's, and may stand among others.
+Pure. Knows nothing about models.
 """
 
 import re
@@ -50,6 +51,8 @@ _CLOSING = {
     "『": "』",
 }
 """What may end a passage that begins with a mark of its own."""
+_NO_BREAK = "\u00a0"
+_MENTION = re.compile(rf"[@#][^\s]+(?:{_NO_BREAK}[^\s]+)+")
 _LINK = re.compile(r"\b(?:https?://|www\.)[^\s<>]+", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[!?;؟。…\n]+|\.+(?=\s|\Z)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
@@ -80,6 +83,14 @@ def split_added(text: str) -> tuple[str, str]:
     begins = _ADDED.search(text)
     at = begins.start() if begins else len(text)
     return text[:at], text[at:]
+
+
+def as_mention(name: str) -> str:
+    """A mentioned name, such as "@Ann", as it stands in a message: one that says something is one word.
+
+    Whoever mentions somebody called "I hate all cats" does not say so.
+    """
+    return name if len(name.split()) < FEWEST_WORDS else _NO_BREAK.join(name.split())
 
 
 def is_quoted(quote: str, passages: Sequence[str]) -> bool:
@@ -140,8 +151,9 @@ def _unlike(text: str) -> Iterator[Span]:
 
 
 def _plain(text: str) -> str:
-    """A text in one width, without links and what cannot be seen, with the line ends that a reader sees."""
-    return "\n".join(_LINK.sub(" ", unicodedata.normalize("NFKC", visible(text))).splitlines())
+    """A text in one width, with the line ends that a reader sees, without links, long names and blanks."""
+    wide = _MENTION.sub(" ", visible(text))
+    return "\n".join(_LINK.sub(" ", unicodedata.normalize("NFKC", wide)).splitlines())
 
 
 def _words(text: str) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+import discord
 import pytest
 
 from discoclaw.core.ports import Shape
@@ -149,3 +150,23 @@ class TestPeopleCalledLikeOurs:
             assert len(names) == len(set(names)) == len(NAMES) + 2  # with her and the bot
             for other in others:
                 assert await learned(world, other) == []
+
+    async def test_are_not_what_she_says_where_she_mentions_them(self, start: Start) -> None:
+        model = Gullible()
+        async with start(model, **QUIET) as world:
+            cat = world.guild.add_member(world.env.create_user("cat", global_name=CLAIM))
+            role = world.guild.create_role(CLAIM, mentionable=True)
+            parent = world.env.bot.get_channel(world.general.id)
+            thread = await parent.create_thread(name=CLAIM, type=discord.ChannelType.public_thread)
+            for mention in (f"<@{cat.id}>", f"<@&{role.id}>", f"<#{thread.id}>"):
+                await world.ann.send(world.general, f"ask {mention} about it")
+            await tell(world)
+            assert await learned(world, world.ann) == [LEARNED]
+            (prompt,) = model.structured_prompts
+            said = [" ".join(text.split()) for text in own_of(prompt).values()]
+            assert said == [
+                f"ask @{CLAIM} about it",
+                f"ask @{CLAIM} about it",
+                f"ask #{CLAIM} about it",
+                TRUTH,
+            ]

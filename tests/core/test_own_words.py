@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.own_words import holds_others, is_quoted, own_words, split_added
+from discoclaw.core.own_words import as_mention, holds_others, is_quoted, own_words, split_added
 from tests.core.builders import ANY_TEXT, FEW
 
 OTHERS = "Ben hates all cats"
@@ -104,6 +104,13 @@ class TestOwnWords:
     @pytest.mark.parametrize("text", ["", " \n", "👍", "?!", "> ", "```\n```", "\u200b"])
     def test_nothing_said_is_no_passage(self, text: str) -> None:
         assert own_words(text) == ()
+
+    def test_a_mentioned_name_is_nobodys_words(self) -> None:
+        text = f"ask {as_mention(f'@{OTHERS}')} and {as_mention('@Ann')} about it"
+        assert text == "ask @Ben\u00a0hates\u00a0all\u00a0cats and @Ann about it"
+        assert not is_quoted(OTHERS, own_words(text))
+        assert is_quoted("ask and Ann about it", own_words(text))
+        assert own_words("a #1 b") == ("a #1 b",)
 
     def test_a_forward_is_split_off_with_all_behind_it(self) -> None:
         assert split_added("so\n(forwarded: a)\nb") == ("so\n", "(forwarded: a)\nb")
