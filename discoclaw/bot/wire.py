@@ -189,9 +189,9 @@ def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str
 
 
 def _mentioned(message: discord.Message) -> list[str]:
-    """What a message shows for the people, roles and channels that it mentions."""
-    people = [f"@{one.display_name}" for one in message.mentions]
-    roles = [f"@{one.name}" for one in message.role_mentions]
+    """How people, roles and channels are shown that a message mentions. A malformed one lacks the lists."""
+    people = [f"@{one.display_name}" for one in getattr(message, "mentions", ())]
+    roles = [f"@{one.name}" for one in getattr(message, "role_mentions", ())]
     return [*people, *roles, *(f"#{one.name}" for one in message.channel_mentions)]
 
 

@@ -23,34 +23,38 @@ FEWEST_LETTERS = 4
 Span = tuple[int, int]
 
 _ADDED = re.compile(r"^[^\S\n]*\((?:forwarded|attached):", re.MULTILINE)
-# A block ends with the marks it began with, so that what merely looks like its end stays inside.
+# A block ends with the marks it began with, so that what merely looks like its end stays inside. As Discord
+# shows it, it doesn't end before there is anything in it.
 _BLOCK = re.compile(
     r"""
-      ^[^\S\n]*(?P<fence>`{3,}+|~{3,}+).*?(?:^[^\S\n]*(?P=fence)|\Z)
-    | ```.*?(?:```|\Z)
+      ^[^\S\n]*(?P<fence>`{3,}+|~{3,}+)[^\n]*(?:\s*^[^\S\n]*(?P=fence))?.*?(?:^[^\S\n]*(?P=fence)|\Z)
+    | ```\s*(?:```)?.*?(?:```|\Z)
     | ^[^\S\n]*>>>[ ].*\Z                              # quoted up to the end
     | ^[^\S\n]*>[^\n]*
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-# Signs that open and close are paired from the left, which an inch sign would shift, and by their places.
+# Every way in which marks can be read counts. Signs that open and close are paired from the left, which one
+# for inches would shift, and by what is beside them. Marks that close elsewhere open only a word.
 _SAME = (re.compile(r'"[^"\n]+"'), re.compile(r"`[^`\n]+`"))
-_OPENS, _CLOSES = re.compile(r'(?<!\w)"(?=\S)'), re.compile(r'(?<=\S)"(?!\w)')
+_PAIRS = tuple(
+    (re.compile(opening), re.compile(closing))
+    for opening, closing in [
+        (r'(?<!\w)"(?=\S)', r'(?<=\S)"(?!\w)'),
+        ("“", '[”"]'),
+        (r"”(?=\w)", "”"),
+        ("„", '[“”"]'),
+        ("‚", "[‘’]"),
+        ("«", "»"),
+        (r"»(?=\w)", "«"),
+        ("‹", "›"),
+        (r"›(?=\w)", "‹"),
+        ("「", "」"),
+        ("『", "』"),
+    ]
+)
 # The closing one is also an apostrophe, so a pair must be on one line.
-_OPENS_ONE, _CLOSES_ONE = re.compile(r"(?<!\w)['‘](?=\S)"), re.compile(r"(?<=\S)['’](?!\w)")
-_CLOSING = {
-    "“": '”"',
-    "„": '“”"',
-    "”": "”",
-    "‚": "‘’",
-    "«": "»",
-    "»": "«",
-    "‹": "›",
-    "›": "‹",
-    "「": "」",
-    "『": "』",
-}
-"""What may end a passage that begins with a mark of its own."""
+_SINGLE = re.compile(r"(?<!\w)['‘](?=\S)"), re.compile(r"(?<=\S)['’](?!\w)")
 _NO_BREAK = "\u00a0"
 _MENTION = re.compile(rf"[@#][^\s]+(?:{_NO_BREAK}[^\s]+)+")
 _LINK = re.compile(r"\b(?:https?://|www\.)[^\s<>]+", re.IGNORECASE)
@@ -117,16 +121,16 @@ def _of_others(text: str) -> list[Span]:
 
 
 def _marked(text: str) -> Iterator[Span]:
-    """The passages in quotation marks, by every way in which these can be read."""
+    """The passages in quotation marks or backticks, by every way in which these can be read."""
     for same in _SAME:
         yield from (match.span() for match in same.finditer(text))
-    yield from _pairs(text, _OPENS, _CLOSES)
+    for opening, closing in _PAIRS:
+        yield from _pairs(text, opening, closing)
     begin = 0
     for line in text.split("\n"):
-        for start, end in _pairs(line, _OPENS_ONE, _CLOSES_ONE):
+        for start, end in _pairs(line, *_SINGLE):
             yield begin + start, begin + end
         begin += len(line) + 1
-    yield from _unlike(text)
 
 
 def _pairs(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> Iterator[Span]:
@@ -137,16 +141,6 @@ def _pairs(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> Ite
             index += 1
         if start >= begin and index < len(ends):
             begin = ends[index]
-            yield start, begin
-
-
-def _unlike(text: str) -> Iterator[Span]:
-    """The passages whose marks differ at both ends, from the left."""
-    last = {mark: max(map(text.rfind, closers)) for mark, closers in _CLOSING.items()}
-    begin = 0
-    for start, mark in enumerate(text):
-        if start >= begin and last.get(mark, -1) > start:
-            begin = min(at for one in _CLOSING[mark] if (at := text.find(one, start + 1)) > start) + 1
             yield start, begin
 
 
