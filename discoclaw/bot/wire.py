@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import discord
 
 from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
+from discoclaw.core.own_words import as_mention
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import scrub
 
@@ -180,9 +181,18 @@ def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str
         if text.startswith(f"@{name}"):
             text = text[len(name) + 1 :].lstrip(" ,:\n")
             break
+    for mention in _mentioned(message):
+        text = text.replace(mention, as_mention(mention))
     clean = _cleaned(text, redactor)
     forwarded = [f"(forwarded: {_cleaned(one.content, redactor)})" for one in message.message_snapshots]
     return "\n".join(filter(None, [clean, *forwarded]))
+
+
+def _mentioned(message: discord.Message) -> list[str]:
+    """How people, roles and channels are shown that a message mentions. A malformed one lacks the lists."""
+    people = [f"@{one.display_name}" for one in getattr(message, "mentions", ())]
+    roles = [f"@{one.name}" for one in getattr(message, "role_mentions", ())]
+    return [*people, *roles, *(f"#{one.name}" for one in message.channel_mentions)]
 
 
 def _cleaned(text: str, redactor: Redactor) -> str:

@@ -16,6 +16,7 @@ Pure. Knows nothing about models.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from discoclaw.core.asking import question
 from discoclaw.core.bot_memory import is_bot_key
@@ -28,8 +29,12 @@ from discoclaw.core.privacy import may_show
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import collapse, normalise, scrub
 
+Proposal = TypeVar("Proposal")
+
 MOST = 5
-"""Upserts of one patch that count, and deprecations."""
+"""Upserts of one patch that count, and items that it may deprecate."""
+MOST_READ = 50
+"""Upserts of one patch that are looked at, and deprecations: each is compared with a whole message."""
 SINGLE = (
     "name",
     "pronouns",
@@ -77,7 +82,8 @@ class Shown:
         if line is None:
             raise Refused(f"{collapse(scrub(proposal.source))[:20]!r} is no line of the person's")
         if not is_quoted(proposal.quote, line.passages):
-            raise Refused(f"what it quotes from {proposal.source} is not what the person said there")
+            name = collapse(scrub(proposal.source))[:20]
+            raise Refused(f"what it quotes from {name!r} is not what the person said there")
         return line.origin
 
     def item(self, short: str) -> str:
@@ -97,7 +103,7 @@ def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
     refused: list[str] = []
     linking: list[tuple[Item, Upsert, Origin]] = []
     count = 0
-    for upsert in patch.upserts:
+    for upsert in _first(patch.upserts, refused):
         try:
             origin = _asking(draft, upsert, shown.basis(upsert), shown)
             given_id = shown.item(upsert.id) if upsert.id else None
@@ -115,14 +121,13 @@ def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
     for item, upsert, origin in linking:
         _link(draft, item, upsert.links[:MOST_LINKS], origin, shown, refused)
     count = 0
-    for deprecation in patch.deprecations:
+    for deprecation in _first(patch.deprecations, refused):
         try:
             origin = replace(shown.basis(deprecation), evidence=deprecation.reason[:200])
-            targets = _deprecated(draft, deprecation, shown)
-            if count == MOST:
-                raise Refused(f"more than {MOST} deprecations in one run")
-            count += 1
-            for item in targets:
+            for item in _deprecated(draft, deprecation, shown):
+                if count == MOST:
+                    raise Refused(f"more than {MOST} deprecations in one run")
+                count += 1
                 draft.deprecate(item, origin)
         except Refused as refusal:
             refused.append(str(refusal))
@@ -138,6 +143,13 @@ def _asking(draft: Draft, upsert: Upsert, origin: Origin, shown: Shown) -> Origi
     if draft.view.pending or draft.view.conflicts:
         raise Refused("it is unsure, and another question is open")
     return replace(origin, needs_yes=True, question=question(upsert.ask))
+
+
+def _first(proposals: Sequence[Proposal], refused: list[str]) -> Sequence[Proposal]:
+    """The proposals that are looked at; how many others there are is noted."""
+    if len(proposals) > MOST_READ:
+        refused.append(f"{len(proposals) - MOST_READ} more than {MOST_READ} proposals are left out")
+    return proposals[:MOST_READ]
 
 
 def _apply_upsert(

@@ -2,87 +2,164 @@
 
 A model may learn only what a person said, and proves it by a quotation. Not their own are lines quoted with
 ">", forwards and attachments (which `bot/wire` puts behind the text), code blocks, and passages of three
-words or more in quotation marks. Whatever looks like one of these counts as one: it is safer not to learn.
-Pure. Knows nothing about models or prompts.
+words or more in quotation marks or backticks. Whatever looks like one of these counts as one: it is safer not
+to learn. The words of a link or of a mentioned name (`as_mention`) are nobody's, and may stand among others.
+Pure. Knows nothing about models.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from discoclaw.core.text import visible
 
 FEWEST_WORDS = 3
 """Fewest words of a quotation, unless it is a whole sentence, such as "yes please"."""
 FEWEST_LETTERS = 4
-"""The same for scripts that do not separate words, in characters."""
+"""The same for scripts that do not separate words, in letters."""
 
-_NOT_OWN = re.compile(
+Span = tuple[int, int]
+
+_ADDED = re.compile(r"^[^\S\n]*\((?:forwarded|attached):", re.MULTILINE)
+# A block ends with the marks it began with, so that what merely looks like its end stays inside. As Discord
+# shows it, it doesn't end before there is anything in it.
+_BLOCK = re.compile(
     r"""
-      ^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)|\Z)   # a code block
-    | ```.*?(?:```|\Z)
-    | ^[ \t]*>>>[ ].*\Z                                # quoted up to the end
-    | ^[ \t]*>[^\n]*
-    | ^[ \t]*\((?:forwarded|attached):[ ].*\Z
+      ^[^\S\n]*(?P<fence>`{3,}+|~{3,}+)[^\n]*(?:\s*^[^\S\n]*(?P=fence))?.*?(?:^[^\S\n]*(?P=fence)|\Z)
+    | ```\s*(?:```)?.*?(?:```|\Z)
+    | ^[^\S\n]*>>>[ ].*\Z                              # quoted up to the end
+    | ^[^\S\n]*>[^\n]*
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-_MARKED = re.compile(
-    r'"([^"\n]+)"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|»([^«\n]+)«|「([^」\n]+)」|『([^』\n]+)』'
+# Every way in which marks can be read counts. Signs that open and close are paired from the left, which one
+# for inches would shift, and by what is beside them. Marks that close elsewhere open only a word.
+_SAME = (re.compile(r'"[^"\n]+"'), re.compile(r"`[^`\n]+`"))
+_PAIRS = tuple(
+    (re.compile(opening), re.compile(closing))
+    for opening, closing in [
+        (r'(?<!\w)"(?=\S)', r'(?<=\S)"(?!\w)'),
+        ("“", '[”"]'),
+        (r"”(?=\w)", "”"),
+        ("„", '[“”"]'),
+        ("‚", "[‘’]"),
+        ("«", "»"),
+        (r"»(?=\w)", "«"),
+        ("‹", "›"),
+        (r"›(?=\w)", "‹"),
+        ("「", "」"),
+        ("『", "』"),
+    ]
 )
-_SENTENCE_END = re.compile(r"[.!?…。！？؟;\n]+")
-_WORD = re.compile(r"\w+")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+# The closing one is also an apostrophe, so a pair must be on one line.
+_SINGLE = re.compile(r"(?<!\w)['‘](?=\S)"), re.compile(r"(?<=\S)['’](?!\w)")
+_NO_BREAK = "\u00a0"
+_MENTION = re.compile(rf"[@#][^\s]+(?:{_NO_BREAK}[^\s]+)+")
+_LINK = re.compile(r"\b(?:https?://|www\.)[^\s<>]+", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[!?;؟。…\n]+|\.+(?=\s|\Z)")
+_APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
+# Vowel signs are marks and no letters: without them a Hindi word would be several.
+_WORD = regex.compile(r"[\w\p{M}]+")
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 
 
 def own_words(text: str) -> tuple[str, ...]:
-    """The passages of a message that are its author's own words, in order."""
-    passages: list[str] = []
-    for part in _split(_NOT_OWN, text):
-        begin = 0
-        for match in _MARKED.finditer(part):
-            if _enough(_words(match[0])):
-                passages.append(part[begin : match.start()])
-                begin = match.end()
-        passages.append(part[begin:])
+    """The passages of a message that are its author's own words, in order and in their plain form."""
+    plain = _plain(text)
+    passages, begin = [], 0
+    for start, end in [*_of_others(plain), (len(plain), len(plain))]:
+        passages.append(plain[begin : max(begin, start)])
+        begin = max(begin, end)
     return tuple(passage for passage in passages if _WORD.search(passage))
 
 
 def holds_others(text: str) -> bool:
     """Whether anything in a message is not its author's own words."""
-    marked = any(_enough(_words(match[0])) for match in _MARKED.finditer(text))
-    return marked or _NOT_OWN.search(text) is not None
+    return bool(_of_others(_plain(text)))
+
+
+def split_added(text: str) -> tuple[str, str]:
+    """What a message says itself, and the forwards and attachments behind that."""
+    begins = _ADDED.search(text)
+    at = begins.start() if begins else len(text)
+    return text[:at], text[at:]
+
+
+def as_mention(name: str) -> str:
+    """A mentioned name, such as "@Ann", as it stands in a message: one that says something is one word.
+
+    Whoever mentions somebody called "I hate all cats" does not say so.
+    """
+    return name if len(name.split()) < FEWEST_WORDS else _NO_BREAK.join(name.split())
 
 
 def is_quoted(quote: str, passages: Sequence[str]) -> bool:
     """Whether a quotation is copied from one of the passages, and long enough to mean just that.
 
-    Case, punctuation, width and white space do not count.
+    Case, punctuation, width, white space and what cannot be seen do not count.
     """
     wanted = _words(quote)
-    if not wanted:
-        return False
-    for passage in passages:
-        if _enough(wanted) and _within(wanted, _words(passage)):
-            return True
-        if any(wanted == _words(sentence) for sentence in _SENTENCE_END.split(passage)):
-            return True
-    return False
+    if _enough(wanted):
+        return any(_within(wanted, _words(passage)) for passage in passages)
+    sentences = (sentence for passage in passages for sentence in _SENTENCE_END.split(passage))
+    return bool(wanted) and any(wanted == _words(sentence) for sentence in sentences)
 
 
-def _split(pattern: re.Pattern[str], text: str) -> list[str]:
-    parts, begin = [], 0
-    for match in pattern.finditer(text):
-        parts.append(text[begin : match.start()])
-        begin = match.end()
-    return [*parts, text[begin:]]
+def _of_others(text: str) -> list[Span]:
+    """The parts of a text in its plain form that are not its author's words, sorted; they may overlap."""
+    own, added = split_added(text)
+    blocks = [match.span() for match in _BLOCK.finditer(own)]
+    for start, end in blocks:
+        own = f"{own[:start]}{' ' * (end - start)}{own[end:]}"
+    marked = [(start, end) for start, end in _marked(own) if _enough(_words(own[start:end]))]
+    behind = [(len(own), len(text))] if added else []
+    return sorted([*blocks, *marked, *behind])
+
+
+def _marked(text: str) -> Iterator[Span]:
+    """The passages in quotation marks or backticks, by every way in which these can be read."""
+    for same in _SAME:
+        yield from (match.span() for match in same.finditer(text))
+    for opening, closing in _PAIRS:
+        yield from _pairs(text, opening, closing)
+    begin = 0
+    for line in text.split("\n"):
+        for start, end in _pairs(line, *_SINGLE):
+            yield begin + start, begin + end
+        begin += len(line) + 1
+
+
+def _pairs(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> Iterator[Span]:
+    """Each opening mark with the next closing one, from the left."""
+    ends, index, begin = [match.end() for match in closing.finditer(text)], 0, 0
+    for start in (match.start() for match in opening.finditer(text)):
+        while index < len(ends) and ends[index] <= start + 1:
+            index += 1
+        if start >= begin and index < len(ends):
+            begin = ends[index]
+            yield start, begin
+
+
+def _plain(text: str) -> str:
+    """A text in one width, with the line ends that a reader sees, without links, long names and blanks."""
+    wide = _MENTION.sub(" ", visible(text))
+    return "\n".join(_LINK.sub(" ", unicodedata.normalize("NFKC", wide)).splitlines())
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    folded = _plain(text).casefold()
+    return _WORD.findall(_APOSTROPHE.sub("", unicodedata.normalize("NFKC", folded)))
 
 
 def _enough(words: Sequence[str]) -> bool:
-    letters = "".join(words)
-    return len(words) >= FEWEST_WORDS or (len(letters) >= FEWEST_LETTERS and bool(_UNSPACED.search(letters)))
+    if len(words) >= FEWEST_WORDS:
+        return True
+    unspaced = _UNSPACED.findall("".join(words))
+    return sum(unicodedata.category(char)[0] != "M" for char in unspaced) >= FEWEST_LETTERS
 
 
 def _within(wanted: Sequence[str], words: Sequence[str]) -> bool:

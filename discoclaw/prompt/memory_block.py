@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from discoclaw.core.item import Item
+from discoclaw.core.own_words import split_added
 from discoclaw.prompt.quote import quote_entry
 
 OPEN = "[Memory context]"
@@ -41,10 +42,15 @@ def memory_block(items: Iterable[Item], named: Mapping[str, str]) -> str:
 def strip_memory_context(text: str) -> str:
     """The text without memory blocks, including unclosed ones and stray marks.
 
-    A text without any is returned unchanged. In others, blank lines left behind are collapsed too.
+    A text without any is returned unchanged. In others, blank lines left behind are collapsed too. A block
+    ends before a forward at the latest: what is forwarded must not become the person's own words.
     """
     if _MARK.search(text) is None:
         return text
+    return "\n".join(filter(None, map(_stripped, split_added(text))))
+
+
+def _stripped(text: str) -> str:
     # Whole blocks before unclosed ones, which would end a block at its first line without a dash.
     without = _BLOCK.sub("\n", text)
     without = _STRAY.sub("\n", _UNCLOSED.sub("\n", without))

@@ -8,6 +8,7 @@ https://docs.anthropic.com/en/api/messages
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Literal, cast
@@ -111,14 +112,19 @@ def messages_param(turns: Sequence[Turn], model: str) -> list[MessageParam]:
     ]
 
 
+@lru_cache(maxsize=32)  # pydantic takes 10 ms to write extraction's, and every call needs it once or twice
+def _schema(shape: type[BaseModel]) -> dict[str, object]:
+    return transform_schema(shape)
+
+
 def format_param(shape: type[BaseModel]) -> JSONOutputFormatParam:
     """The parameter that makes the server enforce the JSON schema of `shape`."""
-    return {"type": "json_schema", "schema": transform_schema(shape)}
+    return {"type": "json_schema", "schema": _schema(shape)}
 
 
 def output_in_words(shape: type[BaseModel]) -> str:
     """The same as text for the prompt, for servers that may ignore the parameter."""
-    schema = json.dumps(transform_schema(shape), ensure_ascii=False)
+    schema = json.dumps(_schema(shape), ensure_ascii=False)
     return (
         "Answer with exactly one JSON object and nothing else: no prose, no code fence. "
         f"It follows this JSON schema:\n{schema}"
