@@ -30,7 +30,7 @@ _BLOCK = re.compile(
       ^[^\S\n]*(?P<fence>`{3,}+|~{3,}+)[^\n]*(?:\s*^[^\S\n]*(?P=fence))?.*?(?:^[^\S\n]*(?P=fence)|\Z)
     | ```\s*(?:```)?.*?(?:```|\Z)
     | ^[^\S\n]*>>>[ ].*\Z                              # quoted up to the end
-    | ^[^\S\n]*>[^\n]*
+    | ^(?:[^\S\n]|[-*|])*>[^\n]*                       # also in a list or behind a spoiler
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )

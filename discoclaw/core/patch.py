@@ -3,8 +3,8 @@
 Extraction's shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
 reason}]}, with the short ids of the prompt, and with a quotation that each proposal rests on. An answer that
 is not JSON, or has none of the fields, is rejected as a whole and changes nothing. Of one that has them, each
-proposal is checked on its own: a flawed one is dropped, since a model's answer is rarely all wrong. Only a
-summary may also come as prose.
+proposal is checked on its own: a flawed one is dropped, since a model's answer is rarely all wrong. If all
+are flawed, it is rejected too. Only a summary may also come as prose.
 """
 
 from collections.abc import Mapping
@@ -47,6 +47,8 @@ class _Proposals(BaseModel):
                 given[name] = []
             elif isinstance(entries, list):
                 given[name] = list(_sound(cls.model_fields[name].annotation, name, entries, flawed))
+        if flawed and not any(given.values()):
+            raise ValueError("none of the proposals is what was asked for")
         return given
 
 

@@ -52,6 +52,7 @@ def _strictly(text: str, shape: type[Shape]) -> Shape:
         shown = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or 'answer'}: {fault['type']}" for fault in faults
         )
+        shown = "; ".join(flawed[:_MAX_FAULTS]) or shown
         raise ModelBadOutput(clip(f"the structured answer is not a {shape.__name__}: {shown}", 400)) from None
     if flawed:
         log.info("%s: dropped as flawed: %s", shape.__name__, clip("; ".join(flawed[:_MAX_FAULTS]), 400))

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.item import KINDS
 from discoclaw.core.patch import Deprecation, Patch, Summary, Upsert
+from discoclaw.models.structured import checked
 
 WHOLE: dict[str, Any] = {
     "upserts": [
@@ -137,8 +139,13 @@ class TestTheShape:
 
     def test_the_faults_name_fields_and_never_values(self) -> None:
         flawed: list[str] = []
-        Patch.model_validate(upsert(kind="hates Ben", tags=[1]), context=flawed)
+        with pytest.raises(ValidationError):
+            Patch.model_validate(upsert(kind="hates Ben", tags=[1]), context=flawed)
         assert flawed == ["upserts 0: kind literal_error, tags.0 string_type"]
+
+    def test_an_answer_without_a_sound_proposal_is_refused(self) -> None:
+        with pytest.raises(ModelBadOutput, match=r"upserts 0: quote missing; upserts 1: quote missing"):
+            checked(json.dumps({"upserts": [{"kind": "fact", "text": "x", "source": "m1"}] * 2}), Patch)
 
     @pytest.mark.parametrize("name", ["tags", "links"])
     def test_none_for_a_list_is_an_empty_one(self, name: str) -> None:

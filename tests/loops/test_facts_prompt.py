@@ -13,7 +13,7 @@ from discoclaw.core.patch import Patch
 from discoclaw.core.policy import Personas
 from discoclaw.core.text import utf16_length
 from discoclaw.loops.facts import BATCH_CHARS, FactsLoop, FactsRules
-from discoclaw.loops.facts_prompt import CONTEXT_CHARS, CONTEXT_LINE, LINES_AFTER, Asked, asked
+from discoclaw.loops.facts_prompt import CONTEXT_CHARS, CONTEXT_LINE, ITEMS_CHARS, LINES_AFTER, Asked, asked
 from discoclaw.loops.heard import BACKLOG, Backlog, Heard
 from discoclaw.memory.subjects import verbs
 from tests.citing import items_of, own_of, talk_of
@@ -186,3 +186,17 @@ class TestAMonthOfTalk:
             assert utf16_length(prompt) <= 1.5 * BATCH_CHARS + CONTEXT_CHARS
         dates = re.findall(r"^m1 \w{3} ([-\d]{10})", "\n".join(home.model.extractions), re.M)
         assert dates == sorted(dates) and len(set(dates)) == runs
+
+
+class TestALargeMemory:
+    def test_shows_what_the_talk_is_about_and_what_has_a_key(self) -> None:
+        long = "x" * 400
+        many = [item(f"User owns thing {number}. {long}", updated_at=NOW + number) for number in range(200)]
+        cello = item(f"User plays the cello. {long}", updated_at=NOW - 10)
+        home = item("User lives in Oslo.", key="home", updated_at=NOW - 20)
+        found = ask([said(1, ANN, "the cello broke")], items=[*many, cello, home])
+        assert len(found.prompt) < ITEMS_CHARS + 1_000
+        shown = items_of(found.prompt)
+        assert cello.text in shown.values() and "(key home) User lives in Oslo." in shown.values()
+        assert many[-1].text in shown.values() and many[0].text not in shown.values()
+        assert not found.items.knows(many[0].id)
