@@ -214,8 +214,9 @@ class TestPrompt:
         hear(home.loops, lines)
         home.loops.nudge(GENERAL.session_key("1"), "1")
         await turn(home, 5, "And tmux.", place=DEV)
-        (prompt,) = home.model.extractions
-        assert_golden(Path(__file__).parent / "golden" / "extraction.txt", prompt + "\n")
+        (asked,) = home.model.asked
+        text = f"=== system\n{asked.system}\n=== user\n{asked.prompt}\n"
+        assert_golden(Path(__file__).parent / "golden" / "extraction.txt", text)
 
     async def test_the_first_one_has_neither_items_nor_others(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=1)
