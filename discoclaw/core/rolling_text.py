@@ -34,11 +34,10 @@ _ONE_OF = "|".join(sorted(map(regex.escape, _NAMES), key=len, reverse=True))
 _HEADING = regex.compile(rf"[#*_\s]*({_ONE_OF})[*_\s]*(?::[*_\s]*(.*)|$)", regex.IGNORECASE)
 _BULLET = regex.compile(r"\s*[-*•–]\s+")
 _DATE = regex.compile(r"(?:\p{L}{2,3}\.? )?\(?(\d{4}-\d\d-\d\d)\)?(?: \d\d:\d\d)?[,:]?(?: |$)")
-_DONE = regex.compile(r"(?:\s*[(\[]done[)\]]\.?)+$", regex.IGNORECASE)
-_NOTHING = regex.compile(
-    r"[\p{P}\s]*(?:none|nothing(?: new)?|n/?a|null|empty|no summary)?[\p{P}\s]*", regex.IGNORECASE
-)
-_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？।؟][\"'”’)\]]*)\s+|\n+|(?<=[。！？।])")
+_DONE = regex.compile(r"(?:\s*[(\[]done[)\]]\.?){1,9}$", regex.IGNORECASE)
+_FIRST, _LAST = regex.compile(r"[^\p{P}\s]"), regex.compile(r"(?r)[^\p{P}\s]")
+_NOTHING = frozenset({"none", "nothing", "nothing new", "n/a", "na", "null", "empty", "no summary"})
+_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？।؟][\"'”’)\]]{0,3})\s+|\n+|(?<=[。！？।])")
 _NEWEST = "9999-99-99"
 
 
@@ -79,16 +78,22 @@ def read(text: str) -> Notes:
             section, raw = _NAMES[heading[1].lower()], heading[2] or ""
         if section is None:
             prose.append(raw)
-        elif _NOTHING.fullmatch(raw) is None:
+        elif not _is_nothing(raw):
             if lines and _goes_on(raw) and heading is None and lines[-1].section == section:
                 lines[-1] = _line(section, f"{lines[-1]} {raw}")
             else:
                 lines.append(_line(section, raw))
     lines = [line for line in lines if line.text]
     before = "\n".join(prose).strip()
-    if lines and before.endswith(":"):
-        before = ""  # "Here is the summary:"
+    while lines and before.endswith(":"):
+        before = before.rpartition("\n")[0].strip()  # "Here is the summary:"
     return Notes(before, ordered(lines))
+
+
+def _is_nothing(raw: str) -> bool:
+    """Whether a line is blank, or only says that there is nothing."""
+    first, last = _FIRST.search(raw), _LAST.search(raw)
+    return first is None or last is None or raw[first.start() : last.end()].lower() in _NOTHING
 
 
 def _goes_on(raw: str) -> bool:
@@ -126,7 +131,15 @@ def _days(lines: Sequence[Line]) -> list[tuple[str, Line]]:
 def says_nothing(text: str) -> bool:
     """Whether a summary is blank, or has nothing but headings or words such as "none"."""
     notes = read(text)
-    return not notes.lines and all(_NOTHING.fullmatch(line) for line in notes.prose.splitlines())
+    return not notes.lines and all(map(_is_nothing, notes.prose.splitlines()))
+
+
+def beginning(text: str, chars: int) -> str:
+    """The first lines of a text, in about so many characters: a model may write without end."""
+    if len(text) <= chars:
+        return text
+    end = text.rfind("\n", 0, chars)
+    return text[:end] if 2 * end >= chars else text[:chars]
 
 
 def sentences(text: str) -> list[str]:

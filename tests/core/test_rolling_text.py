@@ -11,6 +11,7 @@ from discoclaw.core.rolling_text import (
     OPEN,
     Line,
     Notes,
+    beginning,
     fitted,
     ordered,
     read,
@@ -64,6 +65,33 @@ class TestReading:
             "Now:\n- 2026-11-19 Anna: moves the bot to Postgres 16\n"
             "Open:\n- 2026-11-19 Cleo: who pays? and when\n- 2026-11-18 Ben: which region? (done)"
         )
+
+    def test_of_the_prose_above_only_titles_are_left_out(self) -> None:
+        text = "Anna and Ben booked the flights.\nStill to do:\nHere it is:\nOpen:\n- Ben: looks for a hotel"
+        notes = read(text)
+        assert str(notes) == "Anna and Ben booked the flights.\nOpen:\n- Ben: looks for a hotel"
+        assert read(str(notes)) == notes
+
+    @pytest.mark.parametrize("marks", [".", "- ", "…"])
+    def test_a_line_of_marks_without_end_is_read_in_one_pass(self, marks: str) -> None:
+        assert not says_nothing(f"Now:\n- {marks * 200_000}x")
+
+    @pytest.mark.parametrize("marks", ['"', ")", "\u201d"])
+    def test_so_is_prose_of_them(self, marks: str) -> None:
+        text = f"One.{marks} {marks * 400_000}x"
+        assert sentences(text) == [f"One.{marks}", f"{marks * 400_000}x"]
+        assert utf16_length(fitted(text, 300)) <= 300
+
+    @pytest.mark.parametrize(
+        ("text", "first"),
+        [
+            ("- one\n- two\n- three", "- one\n- two"),
+            ("- one\n" + "x" * 50, "- one\n" + "x" * 11),
+            ("short", "short"),
+        ],
+    )
+    def test_the_first_lines_of_a_text_without_end(self, text: str, first: str) -> None:
+        assert beginning(text, 17) == first
 
     def test_a_line_without_a_date_stays_below_what_it_followed(self) -> None:
         notes = read("Decided:\n- first\n- 2026-11-01 old\n- with it\n- 2026-11-09 new")
