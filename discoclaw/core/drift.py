@@ -6,22 +6,25 @@ What it said stays word for word, unless a new message gives a reason to change 
 - A line that is nearly an old one, and whose new words nobody said, is the old one again.
 - In a line that has news, numbers, dates, names and links that nobody said are the old ones again. If it has
   fewer of them, or lacks much else of the old line, that stays beside it.
-- A line that was left out comes back unless it was marked as done; only the maximum length ends it. Under
-  Now, lines of earlier days may leave.
+- A line that was left out comes back unless it was marked as done, or a message has most of its words; else
+  only the maximum length ends it. Under Now, lines of earlier days may leave.
 - A mark or another section needs a message that shares a word with the line, or for a mark a date that is
   over.
 - A new line needs a word that somebody said if it is of an earlier day, has a number or link that nobody
-  said, or is nearly what its speaker said that day.
+  said, or is nearly what its speaker said that day. If that leaves no line of a first summary, those without
+  such a number stay. A day after today is the last day of the messages.
+- Beside an answer in prose, a line leaves too if a message shares a word with it.
 
 Words are compared by their stems, and those of many lines tell none of them. In doubt a line stays: a summary
-should rather say something twice than lose news. Prose is not compared. Pure.
+should rather say something twice than lose news. Prose itself is not compared. What a model or a person can
+write without end is looked at once, or in a bounded part. Pure.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 
 import regex
 
@@ -40,11 +43,13 @@ first is also how much of an old line has to be in the one that takes its place.
 _DIGITS_SAID_IN_WORDS = 2
 _MANY = 3
 """In how many lines of a summary a word is no evidence for one of them."""
+_MOST_COMPARED = 60
+"""With how many old lines a new one is compared for each of its words."""
 
 _ISO = r"\d{4}-\d\d-\d\d"
 _DATE = regex.compile(_ISO)
 _EXACT = regex.compile(
-    rf"(?P<link>https?://[^\s<>\"]*[^\s<>\".,;:!?)\]])|(?P<date>{_ISO})|(?P<number>[A-Za-z]*\d+(?:[.,:'’]\d+)*[A-Za-z\d]*)"
+    rf"(?P<link>https?://[^\s<>\"]*[^\s<>\".,;:!?)\]])|(?P<date>{_ISO})|(?P<number>(?<![A-Za-z])[A-Za-z]*\d+(?:[.,:'’]\d+)*[A-Za-z\d]*)"
 )
 _NO_DIGIT = regex.compile(r"\D+")
 
@@ -69,19 +74,27 @@ class News:
 
 def settled(previous: str, answer: str, news: News) -> str:
     """A model's new summary, with what the previous one said as long as nothing new speaks against it."""
-    old, new = read(previous), read(answer)
-    if not new.lines:
-        return str(Notes(new.prose, tuple(line for line in old.lines if not line.done)))
+    newest = max((message.day for message in news.messages), default=news.today)
+    news = replace(news, today=news.today or newest)
+    old, new = (_until_today(read(text), news.today, newest) for text in (previous, answer))
     names = frozenset(name for name in news.names if name in previous or name in answer)
     settling = _Settling(old, replace(news, names=names))
-    return str(Notes(new.prose, ordered(settling.lines(new.lines))))
+    lines = settling.lines(new.lines) if new.lines else settling.beside_prose()
+    return str(Notes(new.prose, ordered(lines)))
+
+
+def _until_today(notes: Notes, today: str, newest: str) -> Notes:
+    """Notes without days after today: such a line would stand first, and outlast all others."""
+    lines = [replace(line, date=newest) if line.date > today > "" else line for line in notes.lines]
+    return replace(notes, lines=ordered(lines))
 
 
 class _Settling:
     """One comparison. Old lines wait here until a new one takes their place."""
 
     def __init__(self, before: Notes, news: News) -> None:
-        self._old, self._waiting = before.lines, list(before.lines)
+        self._old, self._waiting = before.lines, {id(line): line for line in before.lines}
+        self._beside: list[Line] = []
         self._from_prose = bool(before.prose) and not before.lines
         self._messages, self._today = news.messages, news.today
         self._days = {message.day for message in news.messages}
@@ -91,7 +104,15 @@ class _Settling:
         self._many = frozenset(term for term, count in counts.items() if count >= _MANY)
         self._name_terms = frozenset(chain.from_iterable(map(terms_of, news.names)))
         self._topics: dict[str, frozenset[str]] = {}
-        self._known = "\n".join([*(one.text for one in news.messages), *(one.text for one in self._old)])
+        self._said = "\n".join(one.text for one in news.messages)
+        self._known = "\n".join([self._said, *(one.text for one in self._old)])
+        self._numbers_said, self._numbers_known = _numbers(self._said), _numbers(self._known)
+        self._copies = defaultdict[tuple[str, ...], list[Line]](list)
+        self._about = defaultdict[str, list[Line]](list)
+        for line in self._old:
+            self._copies[_words(line)].append(line)
+            for term in self._topic(line):
+                self._about[term].append(line)
 
     def lines(self, new: Sequence[Line]) -> list[Line]:
         """The lines of the new summary: what is new, then what stays in its old order."""
@@ -102,25 +123,50 @@ class _Settling:
             after = self._fresh(line) if old is None else self._settle(old, line)
             if after is not None:
                 found.setdefault(_words(after), after)
-        for line in self._waiting:
-            if not line.done and (line.section != NOW or not self._is_earlier(line)):
+        left_out = [line for line in self._waiting.values() if not self._is_taken_up(line)]
+        for line in (*left_out, *self._beside):
+            if not line.done and not self._is_over(line):
                 found.setdefault(_words(line), line)
+        if not found and not self._old:  # perhaps in another language than the messages
+            found = {_words(line): self._of_last_day(line) for line in new if not self._has_unsaid(line)}
         place = {_words(line): number for number, line in enumerate(self._old)}
         return sorted(found.values(), key=lambda line: place.get(_words(line), -1))
 
+    def beside_prose(self) -> list[Line]:
+        """The old lines that stay beside an answer in prose, which has no lines to mark as done."""
+        return [line for line in self._old if not (line.done or self._is_over(line) or self._touched(line))]
+
+    def _is_over(self, line: Line) -> bool:
+        """Whether a line says what they were at on an earlier day."""
+        return line.section == NOW and self._is_earlier(line)
+
+    def _is_taken_up(self, line: Line) -> bool:
+        """Whether a message has most words of a line, so that it may be the reason to leave the line out."""
+        words = self._telling(line)
+        most = max(_FEWEST, _PART * len(words))
+        return any(len(words & terms_of(message.text)) >= most for message in self._messages)
+
     def _claim(self, line: Line | None) -> Line | None:
-        self._waiting = [one for one in self._waiting if one is not line]
+        self._waiting.pop(id(line), None)
         return line
 
     def _copy_of(self, line: Line) -> Line | None:
-        return next((one for one in self._waiting if _words(one) == _words(line)), None)
+        return next((one for one in self._copies.get(_words(line), ()) if id(one) in self._waiting), None)
+
+    def _near(self, line: Line) -> list[Line]:
+        """The old lines that share a word with this one, in their order; of very many, some."""
+        found = {
+            id(one) for term in self._topic(line) for one in islice(self._about.get(term, ()), _MOST_COMPARED)
+        }
+        return [one for one in self._old if id(one) in found] if found else []
 
     def _version_before(self, line: Line) -> Line | None:
         """The old line that this one is another version of."""
-        if not self._waiting:
+        near = [one for one in self._near(line) if id(one) in self._waiting]
+        if not near:
             return None
-        likeness = {id(one): self._likeness(one, line) for one in self._waiting}
-        best = max(self._waiting, key=lambda one: (likeness[id(one)], one.date == line.date))
+        likeness = {id(one): self._likeness(one, line) for one in near}
+        best = max(near, key=lambda one: (likeness[id(one)], one.date == line.date))
         over = line.date == best.date and self._is_earlier(line)
         return best if likeness[id(best)] >= (_ALIKE_THEN if over else _ALIKE) else None
 
@@ -161,13 +207,16 @@ class _Settling:
         text, lacks = self._exact(old.text, new.text, about)
         topic = self._topic(old)
         if lacks or len(topic & terms_of(text)) < _PART * len(topic):
-            self._waiting.append(old)
+            self._beside.append(old)
         return replace(settled, text=text)
 
     def _touched(self, line: Line) -> bool:
         """Whether a message has any word of a line that is not in every second line."""
-        words = terms_of(_DATE.sub(" ", line.text)) - FRAME - self._name_terms - self._many
+        words = self._telling(line)
         return any(words & terms_of(message.text) for message in self._messages)
+
+    def _telling(self, line: Line) -> frozenset[str]:
+        return terms_of(_DATE.sub(" ", line.text)) - FRAME - self._name_terms - self._many
 
     def _is_news(self, old: Line, new: Line, about: Collection[NewMessage]) -> bool:
         """Whether what is new in a line was said: half of the telling words at once, or any on its topic.
@@ -209,7 +258,7 @@ class _Settling:
             pattern = regex.compile(_whole(value), regex.IGNORECASE)
             return any(one.name == value or pattern.search(one.text) for one in about)
         in_words = kind == "date" or (kind == "number" and len(value) <= _DIGITS_SAID_IN_WORDS)
-        return (in_words and bool(about)) or any(_has(one.text, kind, value) for one in self._messages)
+        return (in_words and bool(about)) or _has(self._said, self._numbers_said, kind, value)
 
     # ------------------------------------------------------------------ a line of its own
 
@@ -222,7 +271,10 @@ class _Settling:
         said = self._from_prose or any(telling & terms_of(message.text) for message in self._messages)
         if not said and (self._is_earlier(line) or self._has_unsaid(line) or self._rewords(line)):
             return None
-        return line if line.date else replace(line, date=max(self._days, default=""))
+        return line if line.date else self._of_last_day(line)
+
+    def _of_last_day(self, line: Line) -> Line:
+        return replace(line, date=max(self._days, default=""))
 
     def _is_earlier(self, line: Line) -> bool:
         return bool(line.date) and line.date not in self._days
@@ -233,7 +285,7 @@ class _Settling:
             one.date == line.date
             and _speaker(one) == _speaker(line)
             and self._likeness(one, line) >= _ALIKE_THEN
-            for one in self._old
+            for one in self._near(line)
         )
 
     def _has_unsaid(self, line: Line) -> bool:
@@ -241,7 +293,7 @@ class _Settling:
         return any(
             kind in ("link", "number")
             and len(value) > _DIGITS_SAID_IN_WORDS
-            and not _has(self._known, kind, value)
+            and not _has(self._known, self._numbers_known, kind, value)
             for kind, value in self._exacts(line.text)
         )
 
@@ -254,12 +306,14 @@ def _whole(value: str) -> str:
     return f"{before}{regex.escape(value)}{after}"
 
 
-def _has(text: str, kind: str, value: str) -> bool:
-    """Whether a text has a value; a number in whatever way its digits are grouped, and with any unit."""
-    if kind != "number":
-        return value in text
-    digits = _NO_DIGIT.sub("", value)
-    return any(_NO_DIGIT.sub("", one[0]) == digits for one in _EXACT.finditer(text) if one["number"])
+def _has(text: str, numbers: Collection[str], kind: str, value: str) -> bool:
+    """Whether a text with these numbers has a value."""
+    return _NO_DIGIT.sub("", value) in numbers if kind == "number" else value in text
+
+
+def _numbers(text: str) -> frozenset[str]:
+    """The digits of the numbers in a text, in whatever way they are grouped, and with any unit."""
+    return frozenset(_NO_DIGIT.sub("", one[0]) for one in _EXACT.finditer(text) if one["number"])
 
 
 def _speaker(line: Line) -> str:

@@ -126,6 +126,25 @@ class TestWithAReason:
             OLD, f"{OLD}\n- Ben: likes the weather", SMALL_TALK
         )
 
+    def test_a_line_of_a_day_to_come_is_of_the_last_day_of_the_messages(self) -> None:
+        lie = "Open:\n- 2099-12-31 Anna: the room is for everybody"
+        said = news(("Anna", "that room is for everybody"))
+        today = "Open:\n- 2026-11-19 Anna: the room is for everybody"
+        assert settled("", lie, said) == today
+        assert settled(lie, lie, said) == today  # an earlier version stored it
+
+    def test_a_line_may_be_left_out_if_a_message_takes_it_up(self) -> None:
+        old = f"{OLD}\n- 2026-11-16 Anna: lends Ben 9000 euros for the car"
+        denied = news(("Anna", "I never said I'd lend Ben 9000 euros for a car. Remove that."))
+        assert settled(old, OLD, denied) == OLD
+        assert settled(old, OLD, news(("Ben", "a new car costs 9000"))) == old
+
+    @pytest.mark.parametrize(("line", "kept"), [("moving in spring", True), ("owes 4711 coins", False)])
+    def test_a_first_summary_keeps_lines_that_cannot_be_judged(self, line: str, kept: bool) -> None:
+        said = news(("Anna", "Ich ziehe im Frühjahr um"))
+        lines = f"Open:\n- 2026-11-19 Anna: {line}" if kept else ""
+        assert settled("", f"Open:\n- 2026-11-18 Anna: {line}", said) == lines
+
     def test_what_they_were_at_on_earlier_days_may_leave(self) -> None:
         new = with_line("Now:\n- 2026-11-18 Anna: moves the bot to Postgres 16\n", "")
         assert settled(OLD, new, SMALL_TALK) == new
@@ -168,11 +187,38 @@ class TestProse:
         assert settled("They met in May.", "They met in June.", SMALL_TALK) == "They met in June."
 
     def test_does_not_end_the_sections(self) -> None:
-        assert settled(OLD, "They talked.", SMALL_TALK) == f"They talked.\n{OLD}"
+        same_day = news(("Ben", "good morning"), day="2026-11-18")
+        assert settled(OLD, "They talked.", same_day) == f"They talked.\n{OLD}"
+
+    def test_ends_what_they_were_at_on_earlier_days(self) -> None:
+        later = OLD.removeprefix("Now:\n- 2026-11-18 Anna: moves the bot to Postgres 16\n")
+        assert settled(OLD, "They talked.", SMALL_TALK) == f"They talked.\n{later}"
+
+    def test_ends_a_line_that_a_message_is_about(self) -> None:
+        said = news(("Anna", "the budget was cancelled, by the way"), day="2026-11-18")
+        line = "\n- 2026-11-18 Anna: the budget is 500 euros"
+        assert settled(OLD, "They talked.", said) == f"They talked.\n{OLD.replace(line, '')}"
 
     def test_gives_way_to_sections(self) -> None:
         new = "Now:\n- 2026-11-01 Ann: carried over"
         assert settled("They talked.", new, SMALL_TALK) == new
+
+
+class TestWithoutEnd:
+    """Work that grew with the square of the text never ended here."""
+
+    def test_a_word_of_a_million_letters(self) -> None:
+        said = news(("Ben", "x" * 1_000_000))
+        new = OLD.replace("500", "600").replace("16", "17")
+        assert settled(OLD, new, said) == OLD
+
+    def test_thousands_of_lines_that_are_much_the_same(self) -> None:
+        def summary(count: int, first: str) -> str:
+            return "Open:\n" + "\n".join(f"- 2026-11-18 Ben: {first} {n} tea or coffee" for n in range(count))
+
+        old, new = summary(3_000, "orders"), summary(6_000, "brings")
+        kept = read(settled(old, new, SMALL_TALK)).lines
+        assert set(read(old).lines) <= set(kept)
 
 
 SAID = ["kayak", "lantern", "violin", "pepper", "glacier"]
