@@ -47,6 +47,7 @@ class Speakers:
     ) -> bool:
         """Record whose words the next summary has, with the time of their last erasing as its run began.
 
+        `names` were read before the model was asked: of others, only names that are still recorded stay.
         Returns False if one of them was erased since. Raises MemoryFault when the disk fails.
         """
         if person_of(session_key) is not None:
@@ -57,7 +58,9 @@ class Speakers:
             nonlocal erased
             erased = any(self._consent.erased_at(user_id) != at for user_id, at in people.items())
             everybody = sorted(people.keys() | (people_of(known) if goes_on else set()))
-            called = {user_id: names[user_id] for user_id in everybody if user_id in names}
+            here = {one for one in people if not self._consent.opted_out(one)}
+            named = here | (names_of(known).keys() if goes_on else set())
+            called = {user_id: names[user_id] for user_id in everybody if user_id in named & names.keys()}
             return None if erased else {"session": session_key, "people": everybody, "names": called}
 
         known = await self._cursors.get(name)

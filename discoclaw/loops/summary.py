@@ -28,7 +28,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Said
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
-from discoclaw.core.rolling_text import fitted, says_nothing
+from discoclaw.core.rolling_text import beginning, fitted, says_nothing
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.speakers import Speakers, shown_names
@@ -152,9 +152,8 @@ class SummaryLoop:
         answer = await self._answer(previous, talk, known)
         if backlog.changed(batch):
             return backlog.once_more()  # without what was deleted, and with what was edited
-        if says_nothing(answer.summary):
+        if says_nothing(answer.summary) or not (kept := await self._settled(previous, answer, talk)):
             raise ModelEmpty("the summary says nothing")
-        kept = await self._settled(previous, answer, talk)
         noted = await self._speakers.people(session_key)
         taken = await self._taken_back(people_in(session_key, batch, noted))
         if gone := [one for one in batch if covered(one, taken)]:
@@ -186,13 +185,14 @@ class SummaryLoop:
         return not waited.isdisjoint(backlog.waiting)
 
     async def _answer(self, previous: Rolling, talk: Talk, known: Known | None) -> Summary:
-        return await self._model.structured(
+        answer = await self._model.structured(
             purpose="summary",
             system=system(known),
             prompt=prompt(previous.summary, talk, known, self._rules.max_chars),
             shape=Summary,
             max_tokens=max(2048, self._rules.max_chars),
         )
+        return answer.model_copy(update={"summary": beginning(answer.summary, 4 * self._rules.max_chars)})
 
     async def _settled(self, previous: Rolling, answer: Summary, talk: Talk) -> str:
         """The answer, without what it changed for no reason. Computed beside the event loop."""

@@ -342,6 +342,24 @@ class TestWhatTheModelReturns:
         assert await summary(home) == "New."
         assert all(f": line {number}" in home.model.summarised[-1] for number in (11, 12, 15, 21, 22))
 
+    async def test_one_of_nothing_but_inventions_leaves_what_waits(self, tmp_path: Path) -> None:
+        invented = Summary(summary="Open:\n- 2020-01-01 Ann: owes 4711 coins")
+        home = house(tmp_path, ScriptedModel(summaries=[invented]), summary_every=1)
+        await turn(home, 1)
+        assert await summary(home) == ""
+        await turn(home, 11)
+        assert all(f": line {number}" in home.model.summarised[-1] for number in (1, 2, 11, 12))
+
+    async def test_one_without_end_is_read_as_far_as_it_may_count(self, tmp_path: Path) -> None:
+        lines = [f"- 2026-02-01 Ann: {'tea ' * 20}{number:05}" for number in range(20_000)]
+        endless = Summary(summary="\n".join(["Open:", *lines, "- 2026-02-02 Ann: line 1"]))
+        home = house(tmp_path, ScriptedModel(summaries=[endless]), summary_every=1, summary_max=300)
+        said_too = "line 1, tea " + " ".join(f"{number:05}" for number in range(20))
+        hear(home.loops, [said(1, ANN, text=said_too), said(2, ME)])
+        home.loops.nudge(GENERAL_KEY, ANN.id)
+        await home.loops.settle()
+        assert (await summary(home)).splitlines() == ["Open:", *map(str.strip, lines[:2])]
+
     @pytest.mark.parametrize(
         "failure",
         [

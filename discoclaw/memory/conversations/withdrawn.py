@@ -3,6 +3,7 @@
 It rests on a message between the first and the last one that it took in (the cursor `summary-<session>`), or
 has the words. The cursor then counts that the summary has to be made `again`, with what remains of it as its
 `base`: the lines and sentences without these words, for the case that the messages cannot be read any more.
+Nothing remains if these words are unknown, as after a restart: any line may have them.
 The clear that is recorded hides copies elsewhere. The name of somebody who wants no memory leaves the cursor
 `people-<session>` too.
 Independent of how a summary is made.
@@ -75,7 +76,7 @@ class SummaryWithdrawal(PersonalData):
                 await self._withdraw(key, withdrawal)
                 gone.add(key)
             elif is_open:
-                await self._strike(key, withdrawal)
+                await self._strike(key, withdrawal, sessions)
         return Withdrawn(summaries=frozenset(gone))
 
     def withdrawn(self, subject: str) -> None:
@@ -85,14 +86,18 @@ class SummaryWithdrawal(PersonalData):
         summary = (await self._rolling.held(key)).summary
         if not summary:
             return False
+        said_here = await self._took_in(key, withdrawal, sessions)
+        return withdrawal.everything or said_here or withdrawal.words.hold(summary)
+
+    async def _took_in(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
+        """Whether a conversation's summary took in a message that the withdrawal names."""
         cursor = await self._cursors.get(f"summary-{key}")
         first, last = message_in(cursor, "from"), message_in(cursor)
-        said_here = (
+        return any(
             first < int(message) <= last
             for message, channel in (*withdrawal.messages.items(), *withdrawal.changed.items())
             if message.isdigit() and _is_in(channel, key, sessions)
         )
-        return withdrawal.everything or any(said_here) or withdrawal.words.hold(summary)
 
     async def _withdraw(self, key: str, withdrawal: Withdrawal) -> None:
         """Take one summary out of use. Raises MemoryFault."""
@@ -107,8 +112,11 @@ class SummaryWithdrawal(PersonalData):
             raise MemoryFault(f"that the summary of {key} has to be made again could not be noted")
         await self._rolling.clear(key)
 
-    async def _strike(self, key: str, withdrawal: Withdrawal) -> None:
+    async def _strike(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> None:
         """Withdraw from what was left of a summary that is still to be made again. Raises MemoryFault."""
+        known = withdrawal.everything or withdrawal.words
+        if not known and not await self._took_in(key, withdrawal, sessions):
+            return
         base = (await self._cursors.get(f"summary-{key}")).get("base")
         if not isinstance(base, str) or (left := _left_of(base, withdrawal)) == base:
             return
@@ -132,8 +140,10 @@ class SummaryWithdrawal(PersonalData):
 
 
 def _left_of(text: str, withdrawal: Withdrawal) -> str:
-    """What a withdrawal leaves of a summary."""
-    return "" if withdrawal.everything else struck(text, withdrawal.words)
+    """What a withdrawal leaves of a summary that rests on what it names."""
+    if withdrawal.everything or not withdrawal.words:
+        return ""
+    return struck(text, withdrawal.words)
 
 
 def struck(text: str, words: Words, but: frozenset[str] = frozenset(), *, half: bool = False) -> str:
