@@ -23,7 +23,7 @@ from discoclaw.core.text import clip, collapse
 from discoclaw.core.view import View
 from discoclaw.core.zones import zone_of
 from discoclaw.loops.facts_prompt import ASK, SYSTEM, Asked, Context, asked
-from discoclaw.loops.heard import Backlog, Heard
+from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.store import Memory
@@ -85,6 +85,11 @@ class FactsLoop:
     async def seen_up_to(self, user_id: str) -> dict[str, int]:
         """Return the newest message ids (snowflakes) that extraction has seen, by session."""
         return _seen(await self._cursors.get(f"facts-{user_id}"))
+
+    async def left(self, user_id: str) -> dict[str, list[str]]:
+        """Return the ids of older messages that still wait for extraction, by session."""
+        found = (await self._cursors.get(f"facts-{user_id}")).get(LEFT)
+        return {key: ids_in(found, key) for key in found} if isinstance(found, Mapping) else {}
 
     async def run(self, user_id: str, backlog: Backlog, context: Context) -> bool:
         """Extract from the person's oldest unseen messages. Returns whether others are still waiting.
@@ -229,10 +234,9 @@ class FactsLoop:
         def further(cursor: Mapping[str, object]) -> Mapping[str, object] | None:
             if self._memory.erased_at(user_subject(user_id)) != erased_at:
                 return None
-            known = _seen(cursor)
-            return {
-                key: str(max(known.get(key, 0), seen)) for key, seen in (known | backlog.passed()).items()
-            }
+            known, left = _seen(cursor), backlog.left_behind()
+            seen = {key: str(max(known.get(key, 0), one)) for key, one in (known | backlog.taken).items()}
+            return {**seen, LEFT: left} if left else seen
 
         await self._cursors.update(f"facts-{user_id}", further)
 
@@ -263,6 +267,9 @@ class NoFacts(FactsLoop):
         return False
 
     async def seen_up_to(self, user_id: str) -> dict[str, int]:
+        return {}
+
+    async def left(self, user_id: str) -> dict[str, list[str]]:
         return {}
 
     async def run(self, user_id: str, backlog: Backlog, context: Context) -> bool:

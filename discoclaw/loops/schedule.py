@@ -27,7 +27,6 @@ from discoclaw.loops.cadence import Cadence, Track, leaving
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog, Heard
-from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.work import GRACE_S, Worker
 
@@ -108,14 +107,16 @@ class Loops:
         Only the loops of conversations and people with whom the bot talks count.
         """
         oldest = int(said[0].id) if said else 0
-        seen = (await self._restored(session_key)).backlog.taken[session_key]
+        backlog = (await self._restored(session_key)).backlog
+        seen, left = backlog.taken[session_key], [*backlog.left.get(session_key, ())]
         takes_part = seen > 0 or any(one.by_us for one in said)
         if takes_part and seen < oldest:
             return True
-        for user_id in {one.to_id for one in said if one.by_us and one.to_id}:
+        for user_id in _answered(said):
             if (await self._facts.seen_up_to(user_id)).get(session_key, 0) < oldest:
                 return True
-        return False
+            left += (await self._facts.left(user_id)).get(session_key, ())
+        return any(int(message_id) < oldest for message_id in left)
 
     async def summary_lost(self, session_key: str) -> bool:
         """Whether a conversation's summary is gone, and is made again when the bot next answers there."""
@@ -129,17 +130,16 @@ class Loops:
             said = [one for one in said if one.sent_at > until]
         said = list(filter(self._may_hear, said))
         for user_id in {one.to_id or one.author_id for one in said if not one.guest}:
-            person = self._people.use(user_id, self._clock())
-            if not person.cursor_known:
-                person.backlog.seen(await self._facts.seen_up_to(user_id))
-                person.cursor_known = True
+            await self._know(user_id, self._people.use(user_id, self._clock()))
         self._count(said, track, session_key)
         for one in said:
             self.hear(one, place, session_key, window=window)
         if self._cadence.summary_is_due(track):
             self._summarise(session_key, track)
-        for user_id in {one.to_id for one in said if one.to_id}:
+        track.backlog.left.clear()  # what was left waits now, or is gone from the chat
+        for user_id in _answered(said):
             person = self._people.use(user_id, self._clock())
+            person.backlog.left.pop(session_key, None)
             if self._cadence.facts_are_due(person):
                 self._extract(user_id, person)
 
@@ -244,6 +244,7 @@ class Loops:
         """
         if (track := self._people.peek(user_id)) is not None:
             track.backlog.take(list(track.backlog.waiting.values()))
+            track.backlog.left.clear()
             track.turns = 0
         for key in self._sessions:
             if (session := self._sessions.peek(key)) is not None:
@@ -251,8 +252,7 @@ class Loops:
                     session.recent.remove(said)
         for key in sessions:
             session = self._sessions.use(key, self._clock())
-            session.backlog.take(list(session.backlog.waiting.values()))
-            session.backlog.seen({key: snowflake_at(at)})
+            session.backlog.begin_after(key, snowflake_at(at))
             session.turns, session.forced = 0, False
 
     def withdraw(self, withdrawal: Withdrawal) -> set[str]:
@@ -268,14 +268,14 @@ class Loops:
         """A conversation's summary was withdrawn: what it took in is to be read from the chat once more."""
         if (track := self._sessions.peek(session_key)) is not None:
             track.backlog.waiting.clear()
+            track.backlog.left.clear()
             track.backlog.taken.pop(session_key, None)
             track.cursor_known = False
 
     def reset(self, session_key: str, up_to: int) -> None:
         """Keep everything up to this message id out of the rolling summary, because that was cleared."""
         track = self._sessions.use(session_key, self._clock())
-        track.backlog.take(list(track.backlog.waiting.values()))
-        track.backlog.seen({session_key: up_to})
+        track.backlog.begin_after(session_key, up_to)
         track.turns, track.forced = 0, False
         self._resets.note(session_key)
 
@@ -304,10 +304,18 @@ class Loops:
         track = self._sessions.use(session_key, self._clock())
         if not track.cursor_known:
             lost = await self._summary.lost(session_key)
-            track.backlog.seen({session_key: await self._summary.seen_up_to(session_key)})
+            seen, left = await self._summary.seen_up_to(session_key), await self._summary.left(session_key)
+            track.backlog.seen({session_key: seen}, {session_key: left})
             track.cursor_known, track.forced = True, lost
             track.takes_part = track.takes_part or lost or track.backlog.taken[session_key] > 0
         return track
+
+    async def _know(self, user_id: str, person: Track) -> None:
+        """Restore what extraction has seen of a person, once."""
+        if not person.cursor_known:
+            seen, left = await self._facts.seen_up_to(user_id), await self._facts.left(user_id)
+            person.backlog.seen(seen, left)
+            person.cursor_known = True
 
     def _may_hear(self, said: Said) -> bool:
         """Whether a message may be stored; the bot's answers, if those they answer may be."""
@@ -362,13 +370,11 @@ class Loops:
             if self._cadence.summary_is_due(track) or self._cadence.summary_is_early(track):
                 people, track.asked_by = track.asked_by, set()
                 batch = partial(self._summary_batch, job.about, track, people)
-                await self._batches(job, track, batch, SUMMARY_CHARS)
+                await self._batches(job, track, batch)
         elif self._cadence.facts_are_due(track):
-            await self._batches(job, track, partial(self._facts_batch, job.about, track), FACTS_CHARS)
+            await self._batches(job, track, partial(self._facts_batch, job.about, track))
 
-    async def _batches(
-        self, job: _Job, track: Track, batch: Callable[[], Awaitable[bool]], batch_chars: int
-    ) -> None:
+    async def _batches(self, job: _Job, track: Track, batch: Callable[[], Awaitable[bool]]) -> None:
         """Let the loop take one batch after another. Raises only unexpected errors."""
         track.turns, track.forced = 0, False  # reset first: a failure is tried again after further turns
         track.slipped.clear()
@@ -384,11 +390,9 @@ class Loops:
             elif isinstance(error, SPOILED):
                 # Only what was postponed before is left: the run has done what it could.
                 worked = not track.backlog.ready()
-                for_good = not isinstance(error, UNUSABLE)
-                if one := track.backlog.spoil(batch_chars, for_good=for_good):
-                    level, what = (
-                        (ERROR, "left out") if for_good else (WARNING, "tried again after the others")
-                    )
+                if one := track.backlog.spoil(for_good=not isinstance(error, UNUSABLE)):
+                    waits = one in track.backlog.waiting
+                    level, what = (WARNING, "tried again after the others") if waits else (ERROR, "left out")
                     log.log(level, "%s: nothing can be made of message %s; it is %s", job, one, what)
         finally:
             track.running = False
@@ -402,9 +406,7 @@ class Loops:
         return more
 
     async def _facts_batch(self, user_id: str, person: Track) -> bool:
-        if not person.cursor_known:
-            person.backlog.seen(await self._facts.seen_up_to(user_id))
-            person.cursor_known = True
+        await self._know(user_id, person)
         self._let_go(person)
         more = await self._facts.run(user_id, person.backlog, self._context(person))
         self._learned(user_id)
@@ -427,3 +429,8 @@ class Loops:
             if session is not None:
                 found[key] = sorted(filter(self._may_hear, session.recent), key=lambda said: int(said.id))
         return found
+
+
+def _answered(said: Sequence[Said]) -> set[str]:
+    """The people whom the bot answered in these messages."""
+    return {one.to_id for one in said if one.by_us and one.to_id}

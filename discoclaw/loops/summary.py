@@ -30,7 +30,7 @@ from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.rolling_text import beginning, fitted, says_nothing
 from discoclaw.core.taken_back import Withdrawal
-from discoclaw.loops.heard import Backlog, Heard
+from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.loops.speakers import Speakers, shown_names
 from discoclaw.loops.summary_cursor import SummaryCursors, again_in, count_in
 from discoclaw.loops.summary_prompt import Talk, news, prompt, system
@@ -117,6 +117,10 @@ class SummaryLoop:
             up_to = message_in(cursor, "from")
         return max(up_to, self._cursors.erased_up_to(session_key))
 
+    async def left(self, session_key: str) -> list[str]:
+        """Return the ids of messages up to there that are not in the summary and still wait."""
+        return ids_in(await self._cursors.get(session_key), LEFT)
+
     async def lost(self, session_key: str) -> bool:
         """Whether there was a summary that nobody cleared or erased, and that is gone."""
         return await self._cursors.lost(session_key)
@@ -175,7 +179,8 @@ class SummaryLoop:
         backlog.take(batch)
         await self._cursors.took(
             session_key,
-            backlog.passed()[session_key],
+            backlog,
+            oldest=int(batch[0].said.id),
             added=len(batch) if stored else 0,
             anew=stored and not previous.summary,
             again=again,
@@ -268,6 +273,9 @@ class NoSummary(SummaryLoop):
 
     async def seen_up_to(self, session_key: str) -> int:
         return 0
+
+    async def left(self, session_key: str) -> list[str]:
+        return []
 
     async def lost(self, session_key: str) -> bool:
         return False

@@ -1,13 +1,18 @@
-"""The whole bot with a model that makes nothing of one message: it is not lost, and it blocks no other."""
+"""The whole bot with a model that makes nothing of one message: that is tried again, and blocks no other."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from discoclaw.core import titles
+from discoclaw.core.errors import ModelBadOutput
+from discoclaw.core.patch import Patch, Summary
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.offline.model import OfflineModel
 from tests.app.conftest import Start, World
+from tests.app.test_deleted import summaries
 from tests.citing import cited, own_of
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
@@ -63,6 +68,23 @@ def learning(of_snarks: Behaviour | None = None) -> Callable[[Received], Behavio
     return answer
 
 
+class Paraphrasing(OfflineModel):
+    """Writes a summary that tells a codename in other words, but makes nothing of riddles."""
+
+    async def structured(self, *, purpose, system, prompt, shape, max_tokens=2048):
+        if shape is not Summary:
+            return Patch()
+        if "riddle" in prompt:
+            raise ModelBadOutput("prose")
+        lines = [
+            f"{name}: {'the airship, see Zebulon' if 'codename' in text else text}"
+            for name, text in re.findall(r"»?\[(\w+)[^\]]*\]: (.+)", prompt)
+        ]
+        [day, *_] = re.findall(r"\d{4}-\d\d-\d\d", prompt)
+        old = re.findall(r"^- .*$", prompt, re.MULTILINE)
+        return Summary(summary="\n".join(["Open:", *(f"- {day} {line}" for line in lines), *old]))
+
+
 UNUSABLE = [
     pytest.param(api.text("They like snarks."), id="prose"),
     pytest.param(api.text('{"upserts": [', stop_reason="max_tokens"), id="cut off"),
@@ -92,10 +114,15 @@ class TestAMessageOfWhichAModelMakesNothing:
             await say_all(world)
             assert await likes(world) == {*LIKED} - {"snarks"}
             server.default = learning()
+            asked = len(server.requests)
             await world.restart(opened(server))
             await world.ann.send(world.general, "I like fog.")
             await world.settle()
             assert await likes(world) == {*LIKED}
+            # Only what waited is read, beside what is new: no other of these words.
+            read = [own_of(first_prompt(one)) for one in server.requests[asked:]]
+            lines = [line for own in read for line in own.values()]
+            assert len(lines) == 2 and "snarks" in lines[0] and "fog" in lines[1]
 
     async def test_is_tried_again_alone_after_the_others(
         self, start: Start, server: MessagesServer, model: AnthropicModel
@@ -104,8 +131,7 @@ class TestAMessageOfWhichAModelMakesNothing:
         async with start(model, summary_enabled=False) as world:
             await say_all(world)
             asked = len(server.requests)
-            await world.ann.send(world.general, "I like rain.")
-            await world.settle()
+            await say_all(world, ("rain",))
             # The answer, what is new, and the message that was put off: twice, with the fault named.
             assert [new_words(one) for one in server.requests[asked + 1 :]] == [
                 ["rain"],
@@ -113,21 +139,35 @@ class TestAMessageOfWhichAModelMakesNothing:
                 ["snarks"],
             ]
             server.default = learning()
-            await world.ann.send(world.general, "I like rain!")
-            await world.settle()
+            await say_all(world, LIKED[4:])
             assert await likes(world) == {*LIKED}
 
-    async def test_does_not_slow_down_what_is_learned_from_the_others(
-        self, start: Start, server: MessagesServer, model: AnthropicModel
+    async def test_is_tried_ever_more_rarely_and_left_out_in_the_end(
+        self, start: Start, server: MessagesServer, model: AnthropicModel, caplog: pytest.LogCaptureFixture
     ) -> None:
         server.default = learning(api.text("They like snarks."))
         async with start(model, summary_enabled=False) as world:
             await say_all(world)
-            for word in ("fog", "hail", "wind"):
+            calls = []
+            for number in range(30):
                 asked = len(server.requests)
-                await world.ann.send(world.general, f"I like {word}.")
-                await world.settle()
-                assert len(server.requests) - asked == 4
+                await say_all(world, (LIKED[1:][number % 11],))
+                calls.append(len(server.requests) - asked)
+            # Each turn has an answer and an extraction; a further try takes two requests.
+            assert [number for number, count in enumerate(calls) if count > 2] == [0, 8, 24]
+            assert set(calls) == {2, 4}
+        assert caplog.text.count("it is left out") == 1
+
+    async def test_does_not_keep_a_later_one_in_the_summary_after_its_deletion(self, start: Start) -> None:
+        async with start(Paraphrasing(), summary_every=1) as world:
+            await world.ann.send(world.general, "A riddle.")
+            await say_all(world)
+            secret = await world.ann.send(world.general, "our codename: Luftschiff")
+            await say_all(world, ("fog",))
+            assert "Zebulon" in summaries(world)
+            await world.ann.delete(secret)
+            await world.settle()
+            assert "Zebulon" not in summaries(world)
 
     async def test_is_in_the_summary_in_the_end_and_keeps_nothing_else_out(
         self, start: Start, server: MessagesServer, model: AnthropicModel
@@ -155,6 +195,16 @@ class TestAMessageOfWhichAModelMakesNothing:
             await world.restart(opened(server))
             await world.ann.send(world.general, "I like fog.")
             await world.settle()
+            assert await likes(world) == {*LIKED} - {"snarks"}
+        assert "it is left out" in caplog.text
+
+    async def test_that_it_refuses_takes_none_along_that_was_never_refused_alone(
+        self, start: Start, server: MessagesServer, model: AnthropicModel, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server.default = learning(api.refusal("no snarks"))
+        words = ("tea", "snarks", *LIKED[2:])
+        async with start(model, summary_enabled=False, durable_every=2) as world:
+            await say_all(world, words * 2)
             assert await likes(world) == {*LIKED} - {"snarks"}
         assert "it is left out" in caplog.text
 

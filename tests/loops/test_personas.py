@@ -3,12 +3,13 @@
 import asyncio
 from pathlib import Path
 
+from discoclaw.core.errors import ModelTimeout
 from discoclaw.core.message import Place
 from discoclaw.core.personal import Erasure
 from discoclaw.core.policy import Personas, Policy
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.subjects import verbs
-from tests.loops.builders import hear, upsert
+from tests.loops.builders import catch_up, hear, upsert
 from tests.session.scene import ANN, BOB, DEV, DM, GENERAL, NOW, House, house, inbound, said, until
 
 ANNS = "user-1"
@@ -39,6 +40,25 @@ class TestThePersonaItWasSaidTo:
         first, second = home.model.extractions
         assert ("cat" in first, "Go" in first) == (True, False)
         assert ("cat" in second, "Go" in second) == (False, True)
+
+    async def test_is_told_what_waited_for_it_after_a_restart_too(self, tmp_path: Path) -> None:
+        home = house(tmp_path, facts_every=1)
+        await verbs.create_branch(home.memory, ANNS, "coding")
+        past = [said(1, text="I have a cat"), said(100, text="I write Go"), said(200, text="I have a dog")]
+        for at, persona in ((NOW + 50, "coding"), (NOW + 150, "main")):
+            home.clock.now = at
+            await verbs.switch(home.memory, ANNS, persona)
+        hear(home.loops, past, DM)
+        home.model.patches.extend([upsert("User has a cat and a dog."), ModelTimeout("slow")])
+        await learn(home)
+        await home.loops.close()
+        again = house(tmp_path, facts_every=1)
+        await catch_up(again, past, DM)
+        await learn(again, "User writes Go.")
+        assert await texts(again, "main") == ["User has a cat and a dog."]
+        assert await texts(again, "coding") == ["User writes Go."]
+        [prompt] = again.model.extractions
+        assert "I write Go" in prompt
 
     async def test_is_told_by_the_chats_clock_where_a_message_asked_for_the_switch(
         self, tmp_path: Path

@@ -15,6 +15,7 @@ from discoclaw.core.patch import Summary
 from discoclaw.core.text import utf16_length
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
+from discoclaw.loops.summary_cursor import SummaryCursors
 from tests.loops.builders import catch_up, count_of, hear
 from tests.prompt.builders import assert_golden
 from tests.prompt.reader import LINE, SUMMARY_TITLES, entries, sections
@@ -489,6 +490,45 @@ class TestRestart:
         (prompt,) = again.model.summarised
         found = entries(sections(prompt, SUMMARY_TITLES)["New messages:"], LINE)
         assert [one.text for one in found] == ["line 21", "line 22", "line 31", "line 32"]
+
+    async def test_of_what_was_taken_in_nothing_is_read_again_because_one_message_waits(
+        self, tmp_path: Path
+    ) -> None:
+        def answer(prompt: str):
+            return ModelBadOutput("prose") if "riddle" in prompt else Summary(summary="They talk.")
+
+        home = house(tmp_path, summary_every=1)
+        home.model.summaries.extend([answer] * 60)
+        past = [said(1, text="a riddle")]
+        hear(home.loops, past)
+        for number in range(11, 111, 10):
+            await turn(home, number)
+            past += [said(number), said(number + 1, ME)]
+        await home.loops.close()
+        again = house(tmp_path, summary_every=1)
+        again.model.summaries.extend([answer] * 2)
+        assert await again.loops.miss_more(GENERAL_KEY, past[1:])
+        assert not await again.loops.miss_more(GENERAL_KEY, past)
+        await catch_up(again, past)
+        await turn(again, 201)
+        found = entries(sections(again.model.summarised[0], SUMMARY_TITLES)["New messages:"], LINE)
+        assert [one.text for one in found] == ["a riddle", "line 201", "line 202"]
+
+    async def test_a_message_that_waited_is_one_of_those_in_the_summary(self, tmp_path: Path) -> None:
+        """Also if nothing was stored before it, so that its deletion reaches the summary."""
+        home = house(tmp_path)
+        cursors, backlog = SummaryCursors(home.cursors, home.rolling, UNLIMITED), Backlog()
+        early, late = (Heard(said(number), GENERAL, GENERAL_KEY) for number in (1, 2))
+        for heard, stored in ((late, False), (early, True)):
+            backlog.hear(heard, again=True)
+            backlog.take([heard])
+            if stored:
+                generation = await home.rolling.generation(GENERAL_KEY)
+                await home.rolling.put(GENERAL_KEY, "They talk.", generation=generation)
+            oldest = int(heard.said.id)
+            await cursors.took(GENERAL_KEY, backlog, oldest=oldest, added=1, anew=stored, again=0)
+        cursor = await cursors.get(GENERAL_KEY)
+        assert (cursor["from"], cursor["upTo"]) == ("0", "2")
 
     async def test_we_still_take_part_where_a_summary_was_made(self, tmp_path: Path) -> None:
         home = house(tmp_path, summary_every=1)

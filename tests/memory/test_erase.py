@@ -425,9 +425,9 @@ class TestSummaries:
 
     async def test_of_an_earlier_version_the_persons_own_cursor_tells(self, house: Shelves) -> None:
         await house.rolling.put(GENERAL_KEY, CANARY, generation=await house.rolling.generation(GENERAL_KEY))
-        await house.cursors.put(f"facts-{ANN_ID}", {GENERAL_KEY: "77"})
+        await house.cursors.put(f"facts-{ANN_ID}", {GENERAL_KEY: "77", "left": {GENERAL_KEY: ["76"]}})
         erased = await house.memory.erase(ANN)
-        assert GENERAL_KEY in erased.sessions
+        assert GENERAL_KEY in erased.sessions and "left" not in erased.sessions
         assert await house.rolling.get(GENERAL_KEY) == NOTHING
         assert traces(house.data, CANARY) == []
 
@@ -449,7 +449,7 @@ class TestSummaries:
 
     async def test_a_cursor_that_is_further_is_not_set_back(self, full: Shelves) -> None:
         newest = str(1 << 62)
-        await full.cursors.put(f"summary-{GENERAL_KEY}", {"upTo": newest})
+        await full.cursors.put(f"summary-{GENERAL_KEY}", {"upTo": newest, "left": ["77"]})
         await full.memory.erase(ANN)
         assert await full.cursors.get(f"summary-{GENERAL_KEY}") == {"upTo": newest}
 

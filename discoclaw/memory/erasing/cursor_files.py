@@ -54,7 +54,8 @@ class CursorFiles(PersonalData):
         user = user_of(subject)
         if user is None:
             return ()
-        found = {dm_of(user), *read(self._folder, session_name(f"facts-{user}"))}
+        learned = read(self._folder, session_name(f"facts-{user}"))
+        found = {dm_of(user), *(key for key, seen in learned.items() if isinstance(seen, str))}
         for name in json_names(self._folder):
             value = read(self._folder, name) if name.startswith("people-") else {}
             session = value.get("session")
