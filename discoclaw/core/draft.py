@@ -52,6 +52,8 @@ from discoclaw.core.privacy import sensitivity, stricter
 from discoclaw.core.taken_back import sources_with, terms_of, withdrawals
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, View
+from discoclaw.core.zones import KEY as ZONE
+from discoclaw.core.zones import names_own_zone
 
 Resolution = Literal["keep_old", "use_new", "both_valid"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
@@ -105,6 +107,8 @@ class Draft(ProposalDraft):
         """
         kind, text = check_kind(kind), check_text(text)
         requested = facets or Facets()
+        if requested.key is None and names_own_zone(text):
+            requested = replace(requested, key=ZONE)  # said in talk too, it is the one zone of the person
         if is_bot_key(requested.key) and not self._bot_memory:
             raise Refused(f"the key {requested.key!r} is reserved for my own memory; use another one")
         current = self._meant(kind, text, given_id, requested.key, origin.author)

@@ -24,9 +24,34 @@ LONGEST = 64
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
+_SAYS_ZONE = re.compile(r"(?:user['’]s|my) time\s?zone is (\S+?)\.?", re.IGNORECASE)
+_CITIES = {
+    "bangalore": "Asia/Kolkata",
+    "beijing": "Asia/Shanghai",
+    "boston": "America/New_York",
+    "cologne": "Europe/Berlin",
+    "delhi": "Asia/Kolkata",
+    "frankfurt": "Europe/Berlin",
+    "geneva": "Europe/Zurich",
+    "germany": "Europe/Berlin",
+    "hamburg": "Europe/Berlin",
+    "milan": "Europe/Rome",
+    "montreal": "America/Toronto",
+    "mumbai": "Asia/Kolkata",
+    "munich": "Europe/Berlin",
+    "osaka": "Asia/Tokyo",
+    "rio_de_janeiro": "America/Sao_Paulo",
+    "saint_petersburg": "Europe/Moscow",
+    "san_francisco": "America/Los_Angeles",
+    "seattle": "America/Los_Angeles",
+    "shenzhen": "Asia/Shanghai",
+    "washington": "America/New_York",
+}
+"""Large places after which the database names no zone, as people type them."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_OURS = ("Factory", "localtime", "posixrules")
 _NO_CITY = ("Etc/", "SystemV/", "posix/", "right/")
+_SHORT_FORM = re.compile(r"[A-Z]{3,4}")
 _NOT_AT_ALL = 3
 _A_WORD = 4
 """Letters of what is looked for inside names. Fewer are often a short form: EST is not in Bucharest."""
@@ -40,7 +65,8 @@ def zone_named(name: str) -> tzinfo | None:
     plain = _plain(name) if len(name) <= LONGEST else ""
     if plain in ("utc", "gmt", "z"):
         return UTC
-    names = _by_city().get(plain.replace("-", "_")) or [_by_name().get(plain, "")]
+    city = plain.replace("-", "_")
+    names = _by_city().get(city) or [_CITIES.get(city) or _by_name().get(plain, "")]
     found = [zone for name in names if (zone := _load(name)) is not None]
     if not found or any(_year(zone) != _year(found[0]) for zone in found[1:]):
         return None
@@ -49,9 +75,9 @@ def zone_named(name: str) -> tzinfo | None:
 
 def names_like(typed: str, most: int) -> list[str]:
     """The names that begin with what somebody typed, contain it or nearly are it, the best first."""
-    if len(typed) > LONGEST:
+    if len(typed) > LONGEST or _SHORT_FORM.fullmatch(typed.strip()):
         return []
-    plain = _plain(typed).replace("-", "_")
+    plain = _plain(typed.partition(",")[0]).replace("-", "_")
     city = plain.rpartition("/")[2]
     ranked = sorted((_rank(name, plain), name) for name in _offered()) if plain else []
     found = [name for rank, name in ranked if rank < _NOT_AT_ALL]
@@ -74,6 +100,12 @@ def own_zone(items: Iterable[Item], *, in_dm: bool) -> tuple[Item, tzinfo] | Non
         if may_show(item, in_dm=in_dm) and (zone := _zone_in(item.text)) is not None:
             return item, zone
     return None
+
+
+def names_own_zone(text: str) -> bool:
+    """Whether a text of an item says no more than which zone its person is in."""
+    said = _SAYS_ZONE.fullmatch(text.strip())
+    return said is not None and _zone_in(said[1]) is not None
 
 
 def text_of(zone: tzinfo) -> str:

@@ -45,7 +45,7 @@ class TestWhoSeesIt:
             await world.settle()
             await world.ann.send(world.general, "!memory preview")
             assert world.answer(world.general).splitlines()[:2] == [
-                "Here I would use: 3 memories, 5 memories when it fits what you write, 2 recent messages.",
+                "Here I would use: 3 memories, 5 memories when they fit what you write, 2 recent messages.",
                 "3 memories would be left out.",
             ]
 

@@ -8,6 +8,7 @@ import pytest
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets, Item
 from discoclaw.core.zones import KEY, now, own_zone, zone_named
+from discoclaw.models.offline.model import OfflineModel
 from tests.app.conftest import Start, World
 from tests.app.test_approval import says, whispered
 
@@ -157,7 +158,7 @@ class TestWithAName:
             def make(draft: Draft) -> None:
                 origin = Origin("stated", said_at=1)
                 for name in ("Europe/Berlin", "Asia/Tokyo"):
-                    item, _ = draft.upsert("fact", f"User's time zone is {name}.", origin)
+                    item, _ = draft.upsert("fact", f"User lives by {name}.", origin)
                     keyed = replace(item, facets=replace(item.facets, key=KEY))
                     draft.set_item(item.id, keyed, parent=None, origin=origin)
 
@@ -249,3 +250,20 @@ class TestSomebodyWhoOptedOut:
             assert now_used.startswith("**You have opted out**") and "`UTC`" in now_used
             await says(world, "data optin")
             assert await says(world, "timezone") == f"Your time zone is {there(world, 'Europe/Berlin')}."
+
+
+class TestSaidInTalk:
+    async def test_it_is_used_though_nothing_gave_it_a_key(self, start: Start) -> None:
+        async with start(OfflineModel()) as world:
+            await world.ann.send(world.general, "My time zone is Asia/Tokyo.")
+            await world.settle()
+            assert await says(world, "timezone") == f"Your time zone is {there(world, 'Asia/Tokyo')}."
+
+    async def test_it_is_replaced_by_a_command_and_forgotten_with_it(self, start: Start) -> None:
+        async with start(OfflineModel()) as world:
+            await world.ann.send(world.general, "My time zone is Asia/Tokyo.")
+            await world.settle()
+            await says(world, "timezone paris")
+            assert [item.text for item in await items(world)] == ["User's time zone is Europe/Paris."]
+            await says(world, "timezone off")
+            assert await items(world) == []

@@ -350,3 +350,25 @@ class TestTheMachine:
         (tmp_path / "Europe" / "Berlin").write_bytes(broken)
         said = "None UTC ['UTC'] Thu 1970-01-01 00:00 (UTC+00:00)"
         assert python(self.LOOK, PYTHONTZPATH=str(tmp_path)) == said
+
+
+class TestAsPeopleTypeThem:
+    @pytest.mark.parametrize(
+        ("typed", "zone"),
+        [
+            ("Mumbai", "Asia/Kolkata"),
+            ("beijing", "Asia/Shanghai"),
+            ("San Francisco", "America/Los_Angeles"),
+            ("Munich", "Europe/Berlin"),
+        ],
+    )
+    def test_large_cities_that_the_database_does_not_name_are_known(self, typed: str, zone: str) -> None:
+        assert str(zone_named(typed)) == zone
+
+    def test_what_stands_behind_a_comma_is_not_needed(self) -> None:
+        assert "Europe/Paris" in names_like("Paris, France", 3)
+
+    @pytest.mark.parametrize("typed", ["IST", "CST", "AEST"])
+    def test_a_short_form_is_like_no_name(self, typed: str) -> None:
+        assert zone_named(typed) is None
+        assert names_like(typed, 3) == []

@@ -34,7 +34,7 @@ async def timezone(call: Call, name: str | None) -> str:
 async def _current(call: Call) -> str:
     default, now_ms = call.client.settings.zone, call.origin().said_at
     if call.context.choices.opted_out(call.user_id):
-        return f"{NOT_USED}\n{texts.default(default, now_ms, hidden=False)}"
+        return f"{NOT_USED}\n{texts.servers(default, now_ms)}"
     items = (await call.memory.view(call.subject, call.persona_here)).active()
     found = own_zone(items, in_dm=call.in_private)
     if found is not None:

@@ -58,4 +58,4 @@ def _used(call: Call, view: View, item_id: str, chosen: str) -> str:
         return f"- a private memory (id {short(item_id)})"
     link = source_link(call.client, item.source)
     where = link if item.source.type == "manual" else f"said in {link}"
-    return f"{line_of(item)}{f'; chosen for {chosen}' if chosen else ''}; {where}"
+    return f"{line_of(item)}{f'; chosen: {chosen}' if chosen else ''}; {where}"

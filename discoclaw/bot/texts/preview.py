@@ -79,7 +79,7 @@ def counted(made: Preview, facts: Facts) -> str:
     """Numbers only, where others read the answer."""
     fitting = len(facts.left_out.get(preview.FITS, ()))
     found = [count(len(made.used), "memory")]
-    found += [f"{count(fitting, 'memory')} when it fits what you write"] if fitting else []
+    found += [f"{count(fitting, 'memory')} when they fit what you write"] if fitting else []
     found += ["a summary of the conversation"] if made.ready.gathered.summary else []
     found += [count(made.ready.prompt.shown, "recent message")]
     found += ["notes about the channel"] if made.ready.gathered.group and made.ready.prompt.group else []
@@ -165,7 +165,7 @@ def _person(made: Preview) -> str:
     besides += ["who my owners are"] if made.ready.gathered.owners else []
     files = len(base) + len(own)
     besides += [f"{count(files, 'text')} by whoever runs me"] if files else []
-    return "\n".join([*lines, f"Besides, what everybody gets there: {', '.join(besides)}."])
+    return "\n".join([*lines, f"Everybody also gets there: {', '.join(besides)}."])
 
 
 def _left_out(left_out: Mapping[str, Sequence[Item]], facts: Facts) -> str:

@@ -20,6 +20,11 @@ def default(zone: tzinfo, now_ms: int, *, hidden: bool) -> str:
     return f"{why} I use the server's, {_named(zone, now_ms)}; {how}."
 
 
+def servers(zone: tzinfo, now_ms: int) -> str:
+    """The server's zone is used, and the person can't change that now."""
+    return f"I use the server's time zone, {_named(zone, now_ms)}."
+
+
 def chosen(zone: tzinfo, now_ms: int) -> str:
     return (
         f"From now on your time zone is {_named(zone, now_ms)}. I use it everywhere, also outside our DMs. "

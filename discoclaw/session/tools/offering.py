@@ -2,8 +2,8 @@
 
 Every tool costs tokens in every request, and most turns need none beyond search, store, update and forget.
 The others are offered where they can matter: if there is something for them to work on, and the message or
-the talk before it has a word that asks for them. A word too many costs some tokens, one too few costs a
-feature, so the lists are generous. They cover the languages of the tokeniser that most people write.
+the talk before it has a word that asks for them. An extra word wastes some tokens; a missing one
+hides a tool that is needed, so the lists are generous. They cover the languages that most people write.
 """
 
 import re
