@@ -15,7 +15,7 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, say, say_json
-from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound, Refused
+from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound, ModelUnreachable, Refused
 from discoclaw.core.ports import Model
 from discoclaw.models.config import Models
 from discoclaw.settings import Settings
@@ -168,11 +168,10 @@ def _answered(models: Models, work: Coroutine[Any, Any, list["Verdict"]]) -> lis
             f"the model's server doesn't have this model, or is none ({error}); check "
             "DISCOCLAW_DURABLE_MODEL, DISCOCLAW_SUMMARY_MODEL and ANTHROPIC_BASE_URL"
         ) from None
+    except ModelUnreachable:
+        raise Refused("the model's server can't be reached; check ANTHROPIC_BASE_URL") from None
     except ModelError as error:
-        raise Refused(
-            f"the model doesn't answer ({type(error).__name__}: {error}); check ANTHROPIC_BASE_URL, "
-            "or try again later"
-        ) from None
+        raise Refused(f"the model doesn't answer ({error}); try again later") from None
 
 
 def _tell(report: "Report", as_json: bool) -> None:

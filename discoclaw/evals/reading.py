@@ -97,11 +97,14 @@ def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"{where}: not JSON: {error}") from None
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
+        raise Refused(f"{where}: not JSON: {why}") from None
 
 
 def _checked(shape: type[One], value: Any, where: str) -> One:
-    named = value.get("id") if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise Refused(f"{where}: expected a JSON object")
+    named = value.get("id")
     name = f"{where}: {named}" if isinstance(named, str) else where
     try:
         return shape.model_validate(value)

@@ -22,7 +22,9 @@ class TestTextCommands:
     async def test_remember_show_forget(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember   I am   allergic to nuts ")
-            assert world.answer(world.general) == "Remembered: I am allergic to nuts"
+            first, hint = world.answer(world.general).splitlines()
+            assert first == "Remembered: I am allergic to nuts"
+            assert hint.startswith("(used in every channel; `!memory private ")
             await world.ann.send(world.general, "!memory remember i am ALLERGIC to nuts")
             assert world.answer(world.general) == "I already remember that: I am allergic to nuts"
             await world.ann.send(world.general, "!memory")

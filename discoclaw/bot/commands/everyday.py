@@ -14,6 +14,7 @@ from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
+from discoclaw.core.matters import is_personal
 from discoclaw.core.presumed import presumed_private
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
@@ -61,6 +62,12 @@ async def remember(call: Call, text: str) -> str:
         if done == "unchanged":
             return f"I already remember that: {words(item.text)}"
         answer = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
+        if (
+            not call.in_private
+            and item.facets.sensitivity == "normal"
+            and is_personal(item.text, in_the_open=True)
+        ):
+            answer += texts.personal_in_the_open(item)
         return answer + crowded(draft, most)
 
     return await call.change("remembered by command", make)

@@ -108,6 +108,11 @@ def kept_private(item: Item) -> str:
     return f"\n(private: I use it in our DMs only; `!memory share {short(item.id)}` changes that)"
 
 
+def personal_in_the_open(item: Item) -> str:
+    """What is said about a personal matter that somebody stated where others read it."""
+    return f"\n(used in every channel; `!memory private {short(item.id)}` keeps it between us)"
+
+
 def presumed_private(number: int) -> str:
     """What is said about memories that are private only because their file doesn't say that they are open."""
     return (
