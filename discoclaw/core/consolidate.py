@@ -5,8 +5,8 @@ The model is shown items and names duplicates, contradictions and outdated ones.
 - An entry may only name items that were shown, have not changed since, have no open question, and were not
   restored after an earlier consolidation; and each of them only once. Other entries are rejected.
 - What a person stated is neither changed nor deprecated. It stays, or becomes a question to the person.
-- Of duplicates the least private one stays, then the one a person stated, then the one the model chose. So
-  nothing disappears from a place where it was visible.
+- Of duplicates the least private one stays, then the one a person stated, then one with a key, then the one
+  the model chose. So nothing disappears from a place where it was visible.
 - The remaining item takes text and tags only from items that are as private as itself. So nothing private
   becomes visible.
 - If the others say more than the remaining item can take over, the duplicates stay as they are.
@@ -203,7 +203,11 @@ class _Tidying:
         group = self._take(entry.keep, *entry.drop)
         if len(group) < 2:
             raise Refused(f"{entry.keep} is named without a duplicate")
-        keeper = min(group, key=lambda item: (_level(item), item.facets.author != "stated"))
+        # A key is never moved, so what has one stays.
+        keeper = min(
+            group,
+            key=lambda item: (_level(item), item.facets.author != "stated", item.facets.key is None),
+        )
         alike = all(_level(item) == _level(keeper) for item in group)
         takes = alike and keeper.facets.author == "inferred"
         words = self._merged(entry.text, group)

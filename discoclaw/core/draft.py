@@ -133,6 +133,8 @@ class Draft(ProposalDraft):
             return current, "ignored"
         overrides_person = origin.author == "inferred" and current.facets.author == "stated"
         if overrides_person and self._stands(current, origin):
+            if origin.question:
+                return current, "ignored"  # a guess is no contradiction
             return current, self._dispute(current, text, level, origin)
         if origin.needs_yes:
             return self.propose_change(current, text, tidy_tags(tags), level, marked, origin, requested)
@@ -371,8 +373,8 @@ class Draft(ProposalDraft):
         return self.items[current.id], "updated" if current.active else "restored"
 
     def _is_taken(self, key: str | None, current: Item) -> bool:
-        """Whether a key is missing, or already names an item other than this one."""
-        others = (item.facets.key for item in self.items.values() if item.id != current.id)
+        """Whether a key is missing, or already names another item that is in use."""
+        others = (item.facets.key for item in self.items.values() if item.active and item.id != current.id)
         return key is None or key in others
 
     @staticmethod

@@ -27,10 +27,11 @@ _ADDED = re.compile(r"^[^\S\n]*\((?:forwarded|attached):", re.MULTILINE)
 # shows it, it doesn't end before there is anything in it.
 _BLOCK = re.compile(
     r"""
-      ^[^\S\n]*(?P<fence>`{3,}+|~{3,}+)[^\n]*(?:\s*^[^\S\n]*(?P=fence))?.*?(?:^[^\S\n]*(?P=fence)|\Z)
+      ^[^\S\n]*(?P<fence>`{3,}+)[^\n]*(?:\s*^[^\S\n]*(?P=fence))?.*?(?:^[^\S\n]*(?P=fence)|\Z)
+    | ^[^\S\n]*~{3,}+[^\n]*\n.*?^[^\S\n]*~{3,}+        # where this is a fence; Discord knows none
     | ```\s*(?:```)?.*?(?:```|\Z)
     | ^[^\S\n]*>>>[ ].*\Z                              # quoted up to the end
-    | ^(?:[^\S\n]|[-*|])*>[^\n]*                       # also in a list or behind a spoiler
+    | ^(?:[^\S\n]|[-*][^\S\n]|\|\|)*>(?!_<)[^\n]*      # also in a list or behind a spoiler
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
@@ -54,7 +55,14 @@ _PAIRS = tuple(
     ]
 )
 # The closing one is also an apostrophe, so a pair must be on one line.
-_SINGLE = re.compile(r"(?<!\w)['‘](?=\S)"), re.compile(r"(?<=\S)['’](?!\w)")
+_SINGLE = (
+    re.compile(r"(?<!\w)['‘](?=\S)(?!(?:\d\ds|bout|cause|em|n|round|til|tis|twas)\b)"),
+    re.compile(r"(?<=\S)['’](?!\w)"),
+)
+# Signs inside a word that are typed for an apostrophe, or in Hebrew for an abbreviation.
+_TICK = re.compile(r"(?<=[^\W\d_])[`´](?=[^\W\d_])")
+_GERSHAYIM = re.compile(r'(?<=[\u05d0-\u05ea])"(?=[\u05d0-\u05ea])')
+_UNDERLINE = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
 _NO_BREAK = "\u00a0"
 _MENTION = re.compile(rf"[@#][^\s]+(?:{_NO_BREAK}[^\s]+)+")
 _LINK = re.compile(r"\b(?:https?://|www\.)[^\s<>]+", re.IGNORECASE)
@@ -146,12 +154,13 @@ def _pairs(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> Ite
 
 def _plain(text: str) -> str:
     """A text in one width, with the line ends that a reader sees, without links, long names and blanks."""
-    wide = _MENTION.sub(" ", visible(text))
+    typed = _GERSHAYIM.sub("\u05f4", _TICK.sub("'", text))
+    wide = _MENTION.sub(" ", visible(typed))
     return "\n".join(_LINK.sub(" ", unicodedata.normalize("NFKC", wide)).splitlines())
 
 
 def _words(text: str) -> list[str]:
-    folded = _plain(text).casefold()
+    folded = _UNDERLINE.sub(" ", _plain(text).casefold())
     return _WORD.findall(_APOSTROPHE.sub("", unicodedata.normalize("NFKC", folded)))
 
 

@@ -3,12 +3,13 @@
 Extraction's shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
 reason}]}, with the short ids of the prompt, and with a quotation that each proposal rests on. An answer that
 is not JSON, or has none of the fields, is rejected as a whole and changes nothing. Of one that has them, each
-proposal is checked on its own: a flawed one is dropped, since a model's answer is rarely all wrong. If all
-are flawed, it is rejected too. Only a summary may also come as prose.
+proposal is checked on its own: a flawed one is dropped, since a model's answer is rarely all wrong. An
+extraction of which all are flawed is rejected too, so that what was said waits. Only a summary may also come
+as prose.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -31,6 +32,8 @@ class _Proposal(BaseModel):
 class _Proposals(BaseModel):
     """Lists of proposals. Faults of single ones are added to the validation's context, if that is a list."""
 
+    needs_sound: ClassVar[tuple[str, ...]] = ()
+    """The lists of which something has to be sound, if there is anything in them."""
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     @model_validator(mode="before")
@@ -47,7 +50,8 @@ class _Proposals(BaseModel):
                 given[name] = []
             elif isinstance(entries, list):
                 given[name] = list(_sound(cls.model_fields[name].annotation, name, entries, flawed))
-        if flawed and not any(given.values()):
+        entries = [value[name] for name in cls.needs_sound if value.get(name)]
+        if entries and not any(given[name] for name in cls.needs_sound if name in given):
             raise ValueError("none of the proposals is what was asked for")
         return given
 
@@ -144,6 +148,7 @@ class Trait(_Proposal):
 class Patch(_Proposals):
     """What extraction returns."""
 
+    needs_sound: ClassVar = ("upserts", "deprecations")
     upserts: list[Upsert] = []
     deprecations: list[Deprecation] = []
     traits: list[Trait] = []

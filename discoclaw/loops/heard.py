@@ -198,6 +198,14 @@ class Backlog:
         self.left.clear()
         self.seen({session_key: up_to})
 
+    def begin_again(self, session_key: str) -> None:
+        """Drop everything that waits, and hear what was said there once more."""
+        for message_id in list(self.waiting):
+            self.forget(message_id)
+        self.left.clear()
+        self.taken.pop(session_key, None)
+        self.suspects, self.tried, self.spoiled = (), (), 0
+
     def left_behind(self) -> dict[str, list[str]]:
         """The ids of messages that still wait though newer ones were taken, by session, for the cursor."""
         ids = {(key, one) for key, known in self.left.items() for one in known}

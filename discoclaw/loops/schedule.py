@@ -267,9 +267,7 @@ class Loops:
     def begin_again(self, session_key: str) -> None:
         """A conversation's summary was withdrawn: what it took in is to be read from the chat once more."""
         if (track := self._sessions.peek(session_key)) is not None:
-            track.backlog.waiting.clear()
-            track.backlog.left.clear()
-            track.backlog.taken.pop(session_key, None)
+            track.backlog.begin_again(session_key)
             track.cursor_known = False
 
     def reset(self, session_key: str, up_to: int) -> None:

@@ -593,3 +593,20 @@ def test_the_draft_decides_by_the_time_the_items_were_looked_at() -> None:
     origin = inferred(source=Source(), said_at=NOW)  # before the person said it
     report = apply_proposal(draft, over(item), {item.id: item}, origin)
     assert draft.events == [] and report.refused == (f"{item.id} was stated again since it was shown",)
+
+
+class TestADuplicateWithAKey:
+    def test_is_the_one_that_stays(self) -> None:
+        diary = Diary()
+        zone = diary.remember("User's time zone is Europe/Berlin.", origin=inferred())
+        other = diary.remember("User is in time zone Europe/Berlin.", origin=inferred())
+        draft = diary.draft()
+        proposal = Consolidation(duplicates=[Duplicate(keep=other.id, drop=[zone.id], text=zone.text)])
+        apply_proposal(draft, proposal, {zone.id: zone, other.id: other}, inferred(said_at=draft.now_ms))
+        diary.keep(draft)
+        (left,) = diary.view.active()
+        assert (left.id, left.facets.key) == (zone.id, "timezone")
+
+
+def test_a_batch_of_flawed_proposals_has_nothing_to_tidy() -> None:
+    assert checked('{"outdated": ["durable-00000001"]}', Consolidation) == Consolidation()

@@ -605,3 +605,13 @@ class TestOnlyWhatIsThereIsTouched:
         commit = draft.commit("remember", branch="work", by="ann")
         assert commit is not None
         assert (commit.branch, commit.message, commit.metadata) == ("work", "remember", {"by": "ann"})
+
+
+class TestATimeZone:
+    def test_a_forgotten_one_does_not_keep_its_key_from_the_next(self, diary: Diary) -> None:
+        diary.deprecate(diary.remember("User's time zone is Europe/Berlin."))
+        other = diary.remember("User likes clocks.")
+        draft = diary.draft()
+        draft.upsert("fact", "User's time zone is Asia/Tokyo.", stated(), given_id=other.id)
+        diary.keep(draft)
+        assert [item.facets.key for item in diary.view.active()] == ["timezone"]

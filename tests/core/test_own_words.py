@@ -216,3 +216,30 @@ class TestQuotations:
     def test_no_text_makes_it_fail(self, quote: str, text: str) -> None:
         if is_quoted(quote, own_words(text)):
             assert own_words(text)
+
+
+class TestOrdinaryWriting:
+    @pytest.mark.parametrize(
+        ("text", "quote"),
+        [
+            ("_I live in Berlin_", "I live in Berlin"),
+            ("I _really_ hate olives", "I really hate olives"),
+            ("__I'm vegan__", "I'm vegan"),
+            ("Ich hab´s gekauft", "Ich hab's gekauft"),
+            ("Я не їм м`яса, бо моя сім`я веганська", "моя сім'я веганська"),
+            ("I`m from Kyiv and I don`t eat meat", "and I don't eat meat"),
+            ('אני גר בארה"ב ועובד בחברת הייטק בת"א', "ועובד בחברת הייטק"),
+            ("since the '90s I live near my parents' place", "I live near my parents"),
+            ("I don't like 'em since my dogs' names", "since my dogs"),
+            ("-> I moved to Berlin", "I moved to Berlin"),
+            (">_< I failed my driving test", "I failed my driving test"),
+            ("~~~ ok\nI live in Berlin now", "I live in Berlin now"),
+            ("～～～我住在北京很多年了", "我住在北京很多年了"),
+        ],
+    )
+    def test_is_the_persons_own(self, text: str, quote: str) -> None:
+        assert is_quoted(quote, own_words(text))
+
+    @pytest.mark.parametrize("text", ["- > I hate all cats", "||> I hate all cats||", ">I hate all cats"])
+    def test_a_quotation_in_a_list_or_a_spoiler_is_not(self, text: str) -> None:
+        assert not is_quoted("I hate all cats", own_words(text))

@@ -147,6 +147,9 @@ class TestTheShape:
         with pytest.raises(ModelBadOutput, match=r"upserts 0: quote missing; upserts 1: quote missing"):
             checked(json.dumps({"upserts": [{"kind": "fact", "text": "x", "source": "m1"}] * 2}), Patch)
 
+    def test_flawed_traits_alone_are_no_reason_to_refuse_it(self) -> None:
+        assert checked('{"upserts": [], "traits": ["be nice"]}', Patch) == Patch()
+
     @pytest.mark.parametrize("name", ["tags", "links"])
     def test_none_for_a_list_is_an_empty_one(self, name: str) -> None:
         assert getattr(Patch.model_validate(upsert(**{name: None})).upserts[0], name) == []
