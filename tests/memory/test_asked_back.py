@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.decay import DAY_MS
-from discoclaw.core.personal import PersonalData
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
@@ -30,17 +30,23 @@ class Home:
 
 
 class Meanwhile(PersonalData):
-    """Notes a question as an erasing begins: the note has to wait for it."""
+    """Notes a question as an erasing begins, or once its tombstone stands: the note has to wait for it."""
 
     name = "a question in the middle of an erasing"
 
-    def __init__(self, asked: AskedBack) -> None:
+    def __init__(self, asked: AskedBack, *, late: bool) -> None:
         self._asked = asked
+        self._late = late
         self.noting: asyncio.Task[bool] | None = None
 
     def sessions_of(self, subject: str) -> Iterable[str]:
-        self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
+        if not self._late:
+            self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
         return ()
+
+    def forget(self, erasure: Erasure) -> None:
+        if self._late:
+            self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
 
 
 @pytest.fixture
@@ -72,9 +78,10 @@ async def test_a_cursor_that_nobody_can_read_is_none(home: Home, tmp_path: Path)
     assert not await home.asked.was_shown(ANN, "event")
 
 
-async def test_what_is_noted_during_an_erasing_is_not_kept(home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize("late", [False, True])
+async def test_what_is_noted_during_an_erasing_is_not_kept(home: Home, tmp_path: Path, late: bool) -> None:
     await home.asked.note(ANN, "event")
-    meanwhile = Meanwhile(home.asked)
+    meanwhile = Meanwhile(home.asked, late=late)
     home.memory.join(meanwhile)
     assert (await home.memory.erase(f"user-{ANN}")).left == ()
     assert meanwhile.noting is not None

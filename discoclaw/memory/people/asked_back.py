@@ -5,6 +5,7 @@ When a person was last asked is in the cursor `asked-<user id>`, which erasing t
 are asked is in their ledger. Knows nothing about where questions are shown.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 from discoclaw.core.decay import DAY_MS
@@ -63,10 +64,18 @@ class AskedBack:
     async def note(self, user_id: str, event_id: str) -> bool:
         """Record that a person is asked now. Returns False if that failed, or they were erased meanwhile."""
         erased_at = partial(self._memory.erased_at, user_subject(user_id))
-        asked, began = {"at": self._clock(), "event": event_id}, erased_at()
-        return await self._cursors.update(
-            _cursor(user_id), lambda known: asked if erased_at() == began else None
+        asked, before, erasings = (
+            {"at": self._clock(), "event": event_id},
+            erased_at(),
+            self._cursors.erasings,
         )
+
+        def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            # An erasing under way may have its tombstone already: then only its end tells of it.
+            waited = self._cursors.erasings != erasings and erased_at() >= 0
+            return None if waited or erased_at() != before else asked
+
+        return await self._cursors.update(_cursor(user_id), change)
 
 
 def _cursor(user_id: str) -> str:
