@@ -62,7 +62,7 @@ def _websocket(value: str | None) -> str | None:
 def _zone(value: str) -> str:
     zone = zone_named(value)
     if zone is None:
-        raise ValueError("is not a time zone; use a name such as Europe/Berlin or UTC")
+        raise ValueError("not a time zone; use a name such as Europe/Berlin or UTC")
     return str(zone)
 
 

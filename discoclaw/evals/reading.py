@@ -5,6 +5,7 @@ A file that ends with `.jsonl` has one case a line; a `.json` file has one case,
 
 import json
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,8 @@ from discoclaw.evals.chain import Chain
 One = TypeVar("One", Case, Chain)
 
 _MOST_FAULTS = 3
+_NEAREST = 3
+"""How many ids are named beside one that there is not: all of them are a page."""
 
 
 def cases(files: Sequence[Path] = ()) -> list[Case]:
@@ -43,8 +46,10 @@ def chosen(all_: Sequence[One], *, ids: Sequence[str] = (), groups: Sequence[str
         ("group", groups, [one.group for one in all_]),
     ):
         if unknown := [one for one in wanted if one not in known]:
-            there = ", ".join(dict.fromkeys(known))
-            raise Refused(f"there is no {name} {unknown[0]!r}; there are {there}")
+            if name == "case":
+                near = ", ".join(get_close_matches(unknown[0], known, _NEAREST, cutoff=0))
+                raise Refused(f"no case is called {unknown[0]!r}; the nearest are {near}")
+            raise Refused(f"no group is called {unknown[0]!r}; there are {', '.join(dict.fromkeys(known))}")
     if not (ids or groups):
         return list(all_)
     return [one for one in all_ if one.id in ids or one.group in groups]

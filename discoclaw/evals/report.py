@@ -87,7 +87,7 @@ class Report:
             runs = f", {failed} of {count(self.runs, 'run')}" if self.runs > 1 else ""
             lines = [f"{one.id} ({one.group}{runs})"]
             lines += [f"  {line(fault, LONGEST)}" for fault in one.faults]
-            lines.append("  what there is:" if one.ledger else "  nothing was changed")
+            lines.append("  the result:" if one.ledger else "  nothing was changed")
             lines += [f"    {line(text, LONGEST)}" for text in one.ledger]
             blocks.append("\n".join(lines))
         return "\n".join(["Cases with faults", "", *blocks]) if blocks else "No case has a fault."

@@ -15,11 +15,28 @@ from discoclaw.app.mirror import Mirror
 from discoclaw.core.ports import Model
 from discoclaw.loops.hygiene import Hygiene
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.settings import Settings
+from tests.servers.messages_api import MessagesServer
 
 GUILD_ID = 100_000_000_000_000_001
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[MessagesServer]:
+    """A Messages API on loopback, which answers what a test scripts."""
+    async with MessagesServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def model(server: MessagesServer) -> AsyncIterator[AnthropicModel]:
+    """The real SDK's model at that server."""
+    provider = AnthropicProvider(base_url=server.base_url, connect_timeout_s=1)
+    yield provider.model("haiku", total_timeout_s=10)
+    await provider.close()
 
 
 class World:

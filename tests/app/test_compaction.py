@@ -1,7 +1,7 @@
 """Long transcripts in the whole bot, at the settings it has by itself: what leaves them, and what stays."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,6 @@ from tests.servers import messages_api as api
 from tests.servers.messages_api import Answer, MessagesServer, Received
 
 QUIET = {"extraction_enabled": False, "summary_every": 99}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[MessagesServer]:
-    async with MessagesServer() as running:
-        yield running
 
 
 def working(rounds: int, usage: Callable[[int], int] = lambda done: 10) -> Callable[[Received], Answer]:

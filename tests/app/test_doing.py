@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.provider import AnthropicModel
 from discoclaw.session.conversation import LOOKING, WORKING
 from tests.app.conftest import Start, World
 from tests.servers import messages_api as api
@@ -16,19 +16,6 @@ QUIET = {"extraction_enabled": False, "summary_enabled": False}
 LIVE = {**QUIET, "edit_interval_s": 0.0}  # the simulated clock stands still while a model is awaited
 SEARCH = ("t", "memory_search", {"query": "tea"})
 STORE = ("t", "memory_store", {"text": "User likes tea.", "kind": "fact"})
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[MessagesServer]:
-    async with MessagesServer() as running:
-        yield running
-
-
-@pytest.fixture
-async def model(server: MessagesServer) -> AsyncIterator[AnthropicModel]:
-    provider = AnthropicProvider(base_url=server.base_url, connect_timeout_s=1)
-    yield provider.model("haiku", total_timeout_s=10)
-    await provider.close()
 
 
 def thinking(said: str, until: asyncio.Event, stop_reason: str = "end_turn") -> Answer:

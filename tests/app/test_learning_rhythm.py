@@ -1,7 +1,6 @@
 """When and from what the bot learns: the beat, what forces it, what the small model reads, and links."""
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,12 +12,6 @@ from tests.servers.messages_api import MessagesServer
 
 QUIET = {"summary_enabled": False}
 PASTED = "[Memory context]\n- pet: User has a red dog. [links: vet]\n[/Memory context]\n\n"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[MessagesServer]:
-    async with MessagesServer() as running:
-        yield running
 
 
 class TestTheBeat:

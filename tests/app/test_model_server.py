@@ -1,31 +1,17 @@
 """The whole bot and a server of the Messages API: what people see when the server answers oddly."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.provider import AnthropicModel
 from tests.app.conftest import Start
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
 
 QUIET = {"extraction_enabled": False, "summary_enabled": False}
 DONE = "Done."
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[MessagesServer]:
-    async with MessagesServer() as running:
-        yield running
-
-
-@pytest.fixture
-async def model(server: MessagesServer) -> AsyncIterator[AnthropicModel]:
-    provider = AnthropicProvider(base_url=server.base_url, connect_timeout_s=1)
-    yield provider.model("haiku", total_timeout_s=10)
-    await provider.close()
 
 
 def called(*inputs: str, ids: tuple[object, ...] = (), name: object = "memory_search") -> Behaviour:

@@ -1,11 +1,10 @@
 """The whole bot and a model whose answers are wrong or half wrong: what is learned, and what still waits."""
 
 import re
-from collections.abc import AsyncIterator
 
 import pytest
 
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.provider import AnthropicModel
 from tests.app.conftest import Start, World
 from tests.citing import talk_of
 from tests.loops.answers import KNOWN, SEEN, TALK, cases, know, spelled_out
@@ -31,19 +30,6 @@ A_DOZEN = [
     "a thousand proposals that quote nothing",
     "a text with a mention of everyone",
 ]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[MessagesServer]:
-    async with MessagesServer() as running:
-        yield running
-
-
-@pytest.fixture
-async def model(server: MessagesServer) -> AsyncIterator[AnthropicModel]:
-    provider = AnthropicProvider(base_url=server.base_url, connect_timeout_s=1)
-    yield provider.model("haiku", total_timeout_s=10)
-    await provider.close()
 
 
 def answering(raw: str) -> Behaviour:

@@ -32,12 +32,6 @@ SUMMARY = {"summary": "They talk about tea.", "themes": [], "decisions": []}
 SIGNED = {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"}
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[MessagesServer]:
-    async with MessagesServer() as running:
-        yield running
-
-
 Open = Callable[..., AbstractAsyncContextManager[AnthropicModel]]
 
 

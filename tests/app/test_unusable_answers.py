@@ -20,12 +20,6 @@ from tests.servers.messages_api import Behaviour, MessagesServer, Received
 LIKED = ("snarks", "tea", "cake", "jazz", "chess", "maps", "rain", "bread", "moss", "kites", "wool", "salt")
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[MessagesServer]:
-    async with MessagesServer() as running:
-        yield running
-
-
 def opened(server: MessagesServer) -> AnthropicModel:
     """A model at that server, which is asked once. The bot closes it when it stops."""
     provider = AnthropicProvider(base_url=server.base_url, connect_timeout_s=1, max_retries=0)

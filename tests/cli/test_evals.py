@@ -171,7 +171,7 @@ class TestFailures:
 
     def test_an_unknown_name_is_refused_with_those_there_are(self, empty: Shell) -> None:
         reason = refused(run(empty, "extraction", "--group", "poems"))
-        assert reason.startswith("there is no group 'poems'; there are ") and "injection" in reason
+        assert reason.startswith("no group is called 'poems'; there are ") and "injection" in reason
 
     def test_a_faulty_file_is_refused_before_anything_is_sent(self, empty: Shell, tmp_path: Path) -> None:
         path = tmp_path / "mine.jsonl"

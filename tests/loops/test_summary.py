@@ -101,6 +101,7 @@ class TestCadence:
         await until(lambda: home.model.at_once == 2)
         home.model.gate.set()
         await home.loops.settle()
+        assert home.model.most_at_once == len(home.model.summarised) == 2
 
     async def test_what_is_said_during_a_run_waits_for_the_next(self, tmp_path: Path) -> None:
         """Else a busy channel keeps the small model working without a pause."""
