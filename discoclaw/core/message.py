@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from discoclaw.core.attached import FileRef
 from discoclaw.core.text import collapse
 
 
@@ -88,7 +89,9 @@ class Inbound:
     mentions_us: bool = False
     quoted: Quoted | None = None
     attachments: tuple[str, ...] = ()
-    """A short description of each attachment. Their contents are not read."""
+    """A short description of each attachment, which stands in the talk."""
+    files: tuple[FileRef, ...] = ()
+    """The files that came with it, forwarded ones too. They are read when the message is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ class Said:
     """For the bot's own messages: the user id of the person answered, "" if unknown."""
     edited_at: int = 0
     """When (ms) somebody else's message got its present text, if that was not when it was sent."""
+    files: tuple[FileRef, ...] = ()
+    """The files that came with it."""
 
     @property
     def as_of(self) -> int:

@@ -1,0 +1,79 @@
+"""Files that come with messages: how one is named before it is read, and what was read from it. Values only.
+
+A `FileRef` travels with its message, and costs nothing. Reading it takes a download and a decoder, so that
+happens only for a message that is answered. Knows nothing about Discord, decoders or models.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+PictureType: TypeAlias = Literal["image/png", "image/jpeg", "image/webp", "image/gif"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file that somebody attached. Nothing about it was checked: its sender chose name, size and type.
+
+    `message_id` and `author_id` name the message it came with, by which it is forgotten. Secrets are redacted
+    from `name`. `size` is in bytes; `type` is the media type that the chat gives, "" if it gives none. `url`
+    ends within a day.
+    """
+
+    id: str
+    message_id: str
+    author_id: str
+    name: str
+    size: int
+    type: str = ""
+    url: str = field(default="", repr=False, compare=False)
+    voice: bool = False
+    """A voice message: its words are the message's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as a model gets it: decoded once, scaled, written anew, so that it is what its type says."""
+
+    name: str
+    type: PictureType
+    data: bytes = field(repr=False)
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A PDF file as it came. `pages` is their number."""
+
+    name: str
+    data: bytes = field(repr=False)
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """The text of a file, without secrets. `cut`: it goes on beyond what may be read of it."""
+
+    name: str
+    text: str = field(repr=False)
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that was not read. `why` is a sentence for the person who sent it, with the way out."""
+
+    name: str
+    why: str
+
+
+Media: TypeAlias = Picture | Document
+"""What goes to a model beside the text."""
+Content: TypeAlias = Media | TextFile
+"""What can be read from a file."""
+
+
+def digest(data: bytes) -> str:
+    """The name of a content: the same bytes have the same one, whoever sent them (SHA-256, hex)."""
+    return hashlib.sha256(data).hexdigest()
