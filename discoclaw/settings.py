@@ -20,7 +20,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.decay import Decay
 from discoclaw.core.errors import SettingsError
-from discoclaw.core.policy import Allowlist, Overrides, Personas, Policy, RespondMode
+from discoclaw.core.live_fields import TABLE
+from discoclaw.core.policy import Allowlist, Overrides, Personas, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.zones import zone_named
 from discoclaw.recall.rank import Fade
@@ -89,6 +90,7 @@ class Settings(BaseSettings):
     respond_mode: RespondMode = _env("DISCOCLAW_RESPOND_MODE", "mention")
     catch_up_hours: int = _env("DISCOCLAW_CATCH_UP_HOURS", 72, ge=0, le=720)
     catch_up_messages: int = _env("DISCOCLAW_CATCH_UP_MESSAGES", 500, ge=1, le=5000)
+    threads: bool = _env("DISCOCLAW_THREADS", False)
     edit_interval_s: float = _env("DISCOCLAW_EDIT_INTERVAL_S", 1.25, ge=0, le=30)
 
     # Model
@@ -194,18 +196,11 @@ class Settings(BaseSettings):
         return Allowlist(self.allow_users | self.owners, self.allow_roles, self.channels)
 
     @property
-    def policy(self) -> Policy:
-        """What applies where live configuration says nothing."""
-        return Policy(self.respond_mode, self.context_history)
-
-    @property
     def overrides(self) -> Overrides:
         """The part of the policy that was set explicitly, so that `config get` can tell it from defaults."""
-        given = self.model_fields_set
-        return Overrides(
-            self.respond_mode if "respond_mode" in given else None,
-            self.context_history if "context_history" in given else None,
-        )
+        known, given = names(), self.model_fields_set
+        ours = {field.name: known.get(field.variable, "") for field in TABLE if not field.by_place}
+        return Overrides(**{name: getattr(self, own) for name, own in ours.items() if own in given})
 
     @property
     def decay(self) -> Decay:

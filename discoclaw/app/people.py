@@ -10,7 +10,7 @@ from discoclaw.app.part import Part
 class People(Feature):
     """Profiles, groups, the log of tool calls, and the configuration that owners change at run time."""
 
-    settings: ClassVar = ("owners", "respond_mode", "context_history")
+    settings: ClassVar = ("owners", "respond_mode", "context_history", "threads")
 
     def __init__(self, disk: OnDisk) -> None:
         storage, people = disk.storage, disk.storage.people

@@ -6,7 +6,7 @@ With the owner's key and relays, a change is signed and published; otherwise it 
 
 import asyncio
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +17,9 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
-from discoclaw.core.live import FIELDS, NO_OVERRIDES, Effective, Pseudonyms, Scope, SourcedOverrides
-from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES, Overrides
+from discoclaw.core.live import NO_OVERRIDES, Effective, Pseudonyms, Scope, SourcedOverrides
+from discoclaw.core.live_fields import FIELDS, KINDS, Choice, Field, Value
+from discoclaw.core.policy import Overrides
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
@@ -29,8 +30,6 @@ if TYPE_CHECKING:  # these imports take a tenth of a second, and a change of the
     from discoclaw.nostr.event import Event, Keys
     from discoclaw.nostr.owner import Publish, PublishResult
 
-_LEAST, _MOST = CONTEXT_HISTORY_BOUNDS
-_ALLOWED = {"respond_mode": ", ".join(RESPOND_MODES), "context_history": f"{_LEAST} to {_MOST}"}
 _SCOPE = "global, group:CHANNEL_ID or user:USER_ID."
 
 
@@ -51,7 +50,7 @@ def no_relays(_: Settings) -> RelayAccess | None:
 def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays) -> typer.Typer:
     """The commands. `relay_access` returns how the bot is reached over relays, None if it is not."""
     config = typer.Typer(
-        help="See and change when the bot answers and how much of a conversation it is shown, while it runs.",
+        help="See and change what applies to channels and people, while the bot runs.",
         no_args_is_help=True,
     )
 
@@ -86,8 +85,8 @@ def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays)
     ) -> None:
         """Override settings for a scope, without a restart. Fields that aren't named stay as they are.
 
-        respond_mode is all, mention, owner or none. context_history is a number of messages, 1 to 200. With
-        NOSTR_OWNER_SECRET_KEY the change is signed and published to the relays; otherwise it is local.
+        `discoclaw config fields` lists them. With NOSTR_OWNER_SECRET_KEY the change is signed and published
+        to the relays; otherwise it is local.
 
         Example: discoclaw config set group:123456789012345678 respond_mode=mention context_history=30
         """
@@ -101,7 +100,24 @@ def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays)
             note("NOSTR_OWNER_SECRET_KEY is set, but there is no relay to publish to, so the change is local")
         _write(settings, relay_access(settings), named, requested)
 
+    @config.command()
+    def fields(as_json: AsJson = False) -> None:
+        """List what can be set: what each field means, what is allowed, and for which scopes.
+
+        Example: discoclaw config fields
+        """
+        if as_json:
+            say_json({name: _described(field) for name, field in FIELDS.items()})
+            return
+        for name, field in FIELDS.items():
+            say(f"{name:<16} {field.about}")
+            say(f"{'':<16} {field.type.allowed}; for {', '.join(field.kinds)}")
+
     return config
+
+
+def _described(field: Field) -> dict[str, Any]:
+    return {"about": field.about, "allowed": field.type.allowed, "scopes": list(field.kinds)}
 
 
 # ---------------------------------------------------------------------- arguments
@@ -117,7 +133,7 @@ def _scopes(given: list[str]) -> list[Scope]:
             found.append(live.parse_scope(plain))
         except Refused as refusal:
             kind = text.partition(":")[0].lower()
-            near = [] if kind in live.KINDS else difflib.get_close_matches(kind, live.KINDS, n=1)
+            near = [] if kind in KINDS else difflib.get_close_matches(kind, KINDS, n=1)
             raise typer.BadParameter(
                 str(refusal) + (f"; did you mean {near[0]}?" if near else ""), param_hint="SCOPE"
             ) from None
@@ -126,30 +142,25 @@ def _scopes(given: list[str]) -> list[Scope]:
     return found
 
 
-def _fields(words: list[str]) -> dict[str, str | int | None]:
+def _fields(words: list[str]) -> dict[str, Value | None]:
     """The fields that were typed, with their values; None removes the override. Raises BadParameter."""
-    found: dict[str, str | int | None] = {}
+    found: dict[str, Value | None] = {}
     for word in words:
-        field, equals, value = (part.strip().lower() for part in word.partition("="))
-        if not equals or field not in FIELDS:
-            there = "; ".join(f"{one}={allowed}" for one, allowed in _ALLOWED.items())
-            raise _wrong(f"{line(word, 80)!r} names no field", field, FIELDS, f" (use {there})")
-        if not value:
-            found[field] = None
-        elif field == "respond_mode":
-            if value not in (*RESPOND_MODES, *live.QUIET):
-                why = f"{line(word, 80)!r}: respond_mode must be one of {_ALLOWED[field]}"
-                raise _wrong(why, value, RESPOND_MODES)
-            found[field] = value
-        elif value.isascii() and value.isdigit() and len(value) < 9 and _LEAST <= int(value) <= _MOST:
-            found[field] = int(value)
-        else:
-            raise _wrong(f"{line(word, 80)!r}: context_history must be a whole number from {_ALLOWED[field]}")
+        name, equals, value = (part.strip() for part in word.partition("="))
+        field = FIELDS.get(name.lower())
+        if not equals or field is None:
+            more = " (use `discoclaw config fields`)"
+            raise _wrong(f"{line(word, 80)!r} names no field", name.lower(), FIELDS, more)
+        try:
+            found[field.name] = field.typed(value) if value else None
+        except Refused as refusal:
+            options = field.type.options if isinstance(field.type, Choice) else ()
+            raise _wrong(f"{line(word, 80)!r}: {refusal}", value, options) from None
     return found
 
 
-def _wrong(why: str, given: str = "", known: tuple[str, ...] = (), more: str = "") -> typer.BadParameter:
-    near = difflib.get_close_matches(given, known, n=1)
+def _wrong(why: str, given: str = "", known: Iterable[str] = (), more: str = "") -> typer.BadParameter:
+    near = difflib.get_close_matches(given, list(known), n=1)
     return typer.BadParameter(
         why + (f"; did you mean {near[0]}?" if near and near[0] != given else "") + more,
         param_hint="FIELD=VALUE",
@@ -182,9 +193,8 @@ def _config(settings: Settings, documents: Documents, access: RelayAccess | None
 
 def _from(field: str, effective: Effective) -> str:
     """Where a value comes from, in words."""
-    if effective.source == "settings":
-        variables = {own: name for name, own in settings_module.names().items()}
-        return f"the settings ({variables[field]})"
+    if effective.source == "settings" or effective.value is None:
+        return f"the settings ({FIELDS[field].variable})"
     if effective.source == "default":
         return "the default"
     return f"{'signed by the owner' if effective.source == 'event' else FILE}, for {effective.scope}"
@@ -192,7 +202,7 @@ def _from(field: str, effective: Effective) -> str:
 
 def _tell(effective: Mapping[str, Effective], overrides: list[SourcedOverrides] | None) -> None:
     for field, one in effective.items():
-        say(f"{field:<16} {one.value!s:<8} {_from(field, one)}")
+        say(f"{field:<16} {_shown(one.value):<8} {_from(field, one)}")
     if overrides:
         say("\nAll overrides:")
         for entry in overrides:
@@ -201,7 +211,14 @@ def _tell(effective: Mapping[str, Effective], overrides: list[SourcedOverrides] 
 
 
 def _spelled(overrides: Overrides) -> str:
-    return ", ".join(f"{field}={value}" for field, value in live.overrides_json(overrides).items())
+    return ", ".join(f"{field}={_shown(value)}" for field, value in live.overrides_json(overrides).items())
+
+
+def _shown(value: Value | None) -> str:
+    """A value in one short line; a list of places in the settings is named by its variable alone."""
+    if value is None or value == "":
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else line(str(value), 60)
 
 
 def _json(
@@ -234,7 +251,8 @@ def _write(
     for field, value in requested.items():
         if value is not None and effective[field].value != live.overrides_json(now)[field]:
             source = _from(field, effective[field])
-            note(f"{field} is still {effective[field].value} there ({source}), which takes precedence")
+            still = _shown(effective[field].value)
+            note(f"{field} is still {still} there ({source}), which takes precedence")
 
 
 def _now_has(overrides: Overrides) -> str:
@@ -251,6 +269,7 @@ def _sign(settings: Settings, access: RelayAccess, scope: Scope, requested: Mapp
     # Always later than the last event, or relays would keep that one if the clock was set back.
     last = before.at if before is not None else 0
     now = changed((before.overrides if before is not None else None) or NO_OVERRIDES, requested)
+    live.fitting(scope, now)
     event = config_event(
         owner, scope, now, max(now_ms() // 1000, last + 1), bot=access.bot, names=access.names
     )

@@ -11,33 +11,30 @@ an event signed by the owner beats the local file. The settings and then the def
 
     user (event, file) > group (event, file) > global (event, file) > settings > default
 
-The events' addresses and fields are Snowclaw's schema (Nostr kind 30078). An id is a Discord id, or the first
-16, 32 or all 64 hex digits of a pseudonym. One wrong value rejects the whole event, so that half a change is
-never applied. Fields this version does not know are ignored.
+`live_fields` lists the fields, and the scopes that each may have. The events' addresses, `respond_mode` and
+`context_history` are Snowclaw's schema (Nostr kind 30078). An id is a Discord id, or the first 16, 32 or all
+64 hex digits of a pseudonym. One wrong value rejects the whole event, so that half a change is never applied.
+Fields this version does not know are ignored.
 Pure. Knows nothing about signatures, files, or who may send an event.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 from discoclaw.core.errors import Refused
-from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, DEFAULT, RESPOND_MODES, Overrides, Policy, resolve
+from discoclaw.core.live_fields import FIELDS, KINDS, Kind, Value
+from discoclaw.core.policy import DEFAULT, Overrides, Policy, resolve
 
-Kind = Literal["global", "group", "user"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-FIELDS = ("respond_mode", "context_history")
 PREFIX = "snowclaw:config:"
-QUIET = ("silent", "listen")
-"""Snowclaw's names for the mode `none`. They are accepted, but never written."""
+TAGGED = ("respond_mode", "context_history")
+"""Fields that Snowclaw writes as tags. Others count in the content only: a tag may mean something else."""
 
 _ADDRESSED = {"global": "global", "group": "group", "user": "npub"}  # a scope's name in an event's address
 _DISCORD_ID = re.compile(r"[0-9]{1,20}")
 _PSEUDONYM = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{64}")
-_DIGITS = re.compile(r"[0-9]{1,9}")
 
 NO_OVERRIDES = Overrides()
 
@@ -132,10 +129,8 @@ def overrides_of(content: str, tags: Iterable[Sequence[str]] = ()) -> Overrides:
             raise Refused("the content is not JSON") from None
     given: dict[str, Any] = {}
     for tag in tags:
-        if tag and tag[0] in FIELDS:
-            given.setdefault(tag[0], tag[1] if len(tag) > 1 else "")
-    if "context_history" in given and _DIGITS.fullmatch(given["context_history"]):
-        given["context_history"] = int(given["context_history"])
+        if tag and tag[0] in TAGGED:
+            given.setdefault(tag[0], FIELDS[tag[0]].type.typed(tag[1] if len(tag) > 1 else ""))
     return overrides_from(given)
 
 
@@ -143,24 +138,21 @@ def overrides_from(value: object) -> Overrides:
     """The overrides in a JSON object; unknown fields are ignored. Raises Refused, naming the wrong value."""
     if not isinstance(value, Mapping):
         raise Refused(f"expected a JSON object, not {type(value).__name__}")
-    mode, history = value.get("respond_mode"), value.get("context_history")
-    if mode is not None and not (isinstance(mode, str) and mode in (*RESPOND_MODES, *QUIET)):
-        raise Refused(f"respond_mode must be one of {', '.join(RESPOND_MODES)}, not {_shown(mode)}")
-    least, most = CONTEXT_HISTORY_BOUNDS
-    number = isinstance(history, int) and not isinstance(history, bool)  # to Python, True is an int
-    if history is not None and not (number and least <= history <= most):
-        raise Refused(f"context_history must be a whole number from {least} to {most}, not {_shown(history)}")
-    return Overrides("none" if mode in QUIET else cast(Any, mode), history)
+    given = {name: value[name] for name in FIELDS if value.get(name) is not None}
+    return Overrides(**{name: FIELDS[name].check(one) for name, one in given.items()})  # type: ignore[arg-type]
 
 
-def overrides_json(overrides: Overrides) -> dict[str, str | int]:
+def overrides_json(overrides: Overrides) -> dict[str, Value]:
     """Overrides as a JSON object; fields that are not set are left out."""
-    found = {"respond_mode": overrides.respond_mode, "context_history": overrides.context_history}
-    return {field: value for field, value in found.items() if value is not None}
+    return {name: value for name in FIELDS if (value := getattr(overrides, name)) is not None}
 
 
-def _shown(value: object) -> str:
-    return repr(value)[:40]  # the value comes from outside and may be of any length
+def fitting(scope: Scope, overrides: Overrides) -> Overrides:
+    """The same overrides. Raises Refused if one of them cannot be set for such a scope."""
+    for name in overrides_json(overrides):
+        if scope.kind not in (kinds := FIELDS[name].kinds):
+            raise Refused(f"{name} can't be set for {scope}, only for {' or '.join(kinds)}")
+    return overrides
 
 
 # ---------------------------------------------------------------------- events
@@ -206,9 +198,9 @@ class SourcedOverrides:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """The value in effect for one field, and where it comes from."""
+    """The value in effect for one field, and where it comes from. None: a list of places in the settings."""
 
-    value: str | int
+    value: Value | None
     source: OverrideSource
     scope: Scope
 
@@ -248,7 +240,7 @@ class LiveOverrides:
         self._resolved: dict[tuple[str | None, str], Policy] = {}
 
     def policy(self, group_id: str | None, user_id: str) -> Policy:
-        """The policy for a person in a channel; `group_id` None means direct messages."""
+        """The policy for a person in a channel; None means direct messages, "" that it is nobody's."""
         known = self._resolved.get((group_id, user_id))
         if known is None:
             if len(self._resolved) >= _MOST_RESOLVED:
@@ -257,12 +249,13 @@ class LiveOverrides:
         return known
 
     def _resolve(self, group_id: str | None, user_id: str) -> Policy:
+        person = (Scope("user", user_id),) if user_id else ()
         if group_id is None:  # a DM is read by one person only, so there is no minimum
-            return self._of(Scope("user", user_id))
+            return self._of(*person)
         group = Scope("group", group_id)
-        mine = self._of(group, Scope("user", user_id))
+        mine = self._of(group, *person)
         minimum = max(self._of(group).context_history, self._most_shown)
-        return Policy(mine.respond_mode, mine.context_history, minimum)
+        return replace(mine, minimum_window=minimum)
 
     def _of(self, *scopes: Scope) -> Policy:
         return resolve(layer.overrides for layer in self.layers(scopes))

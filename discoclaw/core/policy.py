@@ -1,14 +1,15 @@
-"""When the bot answers, how much of the conversation it is shown, and who may talk to it.
+"""When and how the bot answers, how much of the conversation it is shown, and who may talk to it.
 
 Every turn is given a `Policy`. Live configuration (`core/live`) overrides the settings, field by field:
 user > group > global > settings > default. Knows nothing about where overrides come from.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias, get_args
 
 from discoclaw.core.message import Place
+from discoclaw.core.privacy import DmPrivacy
 
 RespondMode: TypeAlias = Literal["all", "mention", "owner", "none"]
 RESPOND_MODES: tuple[RespondMode, ...] = get_args(RespondMode)
@@ -17,10 +18,19 @@ CONTEXT_HISTORY_BOUNDS = (1, 200)
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What one scope sets; None leaves a field to the next wider scope."""
+    """What one scope sets; None leaves a field to the next wider scope. `core/live_fields` describes each."""
 
     respond_mode: RespondMode | None = None
     context_history: int | None = None
+    model: str | None = None
+    prompt: str | None = None
+    persona: str | None = None
+    receipts: bool | None = None
+    approve: bool | None = None
+    archive: bool | None = None
+    dm_privacy: DmPrivacy | None = None
+    listen: bool | None = None
+    threads: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +38,22 @@ class Policy:
     """What applies to one message. `context_history` is a number of messages, 1 to 200.
 
     `minimum_window` is the largest `context_history` of anyone who may talk in the same conversation. All of
-    them share one window, so it must not shrink for everybody when one person asks for less.
+    them share one window, so it must not shrink for everybody when one person asks for less. `persona`,
+    `archive` and `listen` are None where the settings' lists of places decide.
     """
 
     respond_mode: RespondMode = "mention"
     context_history: int = 20
     minimum_window: int = 0
+    model: str = "sonnet"
+    prompt: str = ""
+    persona: str | None = None
+    receipts: bool = False
+    approve: bool = False
+    archive: bool | None = None
+    dm_privacy: DmPrivacy = "balanced"
+    listen: bool | None = None
+    threads: bool = False
 
     @property
     def capacity(self) -> int:
@@ -42,6 +62,7 @@ class Policy:
 
 
 DEFAULT = Policy()
+OVERRIDABLE: tuple[str, ...] = tuple(one.name for one in fields(Overrides))
 
 
 def resolve(layers: Iterable[Overrides], default: Policy = DEFAULT) -> Policy:
@@ -49,15 +70,15 @@ def resolve(layers: Iterable[Overrides], default: Policy = DEFAULT) -> Policy:
 
     `context_history` is clamped to `CONTEXT_HISTORY_BOUNDS`.
     """
-    mode, history = None, None
+    found: dict[str, Any] = {}
     for layer in layers:
-        mode = mode if mode is not None else layer.respond_mode
-        history = history if history is not None else layer.context_history
-    least, most = CONTEXT_HISTORY_BOUNDS
-    return Policy(
-        default.respond_mode if mode is None else mode,
-        default.context_history if history is None else min(max(history, least), most),
-    )
+        for name in OVERRIDABLE:
+            if name not in found and (value := getattr(layer, name)) is not None:
+                found[name] = value
+    if "context_history" in found:
+        least, most = CONTEXT_HISTORY_BOUNDS
+        found["context_history"] = min(max(found["context_history"], least), most)
+    return replace(default, **found)
 
 
 def should_respond(mode: RespondMode, *, mentions_us: bool, is_owner: bool, in_our_thread: bool) -> bool:

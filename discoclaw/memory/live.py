@@ -24,7 +24,6 @@ from filelock import FileLock, Timeout
 from discoclaw.core import live
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.live import (
-    FIELDS,
     NO_OVERRIDES,
     Effective,
     LiveOverrides,
@@ -33,6 +32,7 @@ from discoclaw.core.live import (
     Signed,
     SourcedOverrides,
 )
+from discoclaw.core.live_fields import FIELDS
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.ports import Clock
@@ -106,6 +106,14 @@ class LiveConfig:
     def policy(self, place: Place, user_id: str) -> Policy:
         """The configuration for a message, from RAM. A thread has that of its channel."""
         return self._overrides.policy(place.group_id, user_id)
+
+    def of_place(self, place: Place) -> Policy:
+        """The configuration of a place, whoever talks there."""
+        return self._overrides.policy(place.group_id, "")
+
+    def everywhere(self) -> Policy:
+        """The configuration that applies wherever nothing narrower does."""
+        return self._overrides.policy(None, "")
 
     def explain(self, *scopes: Scope) -> dict[str, Effective]:
         """The value of each field where these scopes apply together, and where it comes from.
@@ -237,7 +245,7 @@ def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], l
         private.make_folder(lock.parent)
         with FileLock(lock, timeout=LOCK_WAIT_S, mode=private.FILE):
             there = read_file(documents)
-            now = changed(there.get(scope, NO_OVERRIDES), wished)
+            now = live.fitting(scope, changed(there.get(scope, NO_OVERRIDES), wished))
             after = {**there, scope: now}
             if after != there:
                 told = {
@@ -267,9 +275,9 @@ def _parsed(value: Any) -> dict[Scope, Overrides]:
         if name == "version":
             continue
         scope = live.parse_scope(name)
-        found[scope] = live.overrides_from(given)
+        found[scope] = live.fitting(scope, live.overrides_from(given))
         if strange := [field for field in given if field not in FIELDS]:
-            raise Refused(f"{scope} has {strange[0]!r}; there are {' and '.join(FIELDS)}")
+            raise Refused(f"{scope} has {strange[0]!r}; there are {', '.join(FIELDS)}")
     return found
 
 

@@ -1,6 +1,6 @@
 """Events signed by the owner: configuration, which applies at once, and notes about people.
 
-    snowclaw:config:{global, group:<id>, npub:<id>}   {respond_mode, context_history}
+    snowclaw:config:{global, group:<id>, npub:<id>}   the fields of core/live_fields
     snowclaw:memory:npub:<id>                         {notes: [text…], preferences: {key: text}}
 
 Both have kind 30078 and JSON as content, optionally encrypted to the bot (tag ["encrypted", "nip44"]).
@@ -127,7 +127,7 @@ class OwnerEvents:
 
     def _configure(self, event: Event) -> None:
         scope = live.scope_of_address(event.d)
-        overrides = live.overrides_of(self._plaintext(event), event.tags)
+        overrides = live.fitting(scope, live.overrides_of(self._plaintext(event), event.tags))
         if self._config.take(event.d, event.created_at, event.id, overrides):
             what = live.overrides_json(overrides) or "reset to the defaults"
             log.info("the owner configured %s: %s", scope, what)

@@ -15,6 +15,7 @@ from discoclaw.cli.config import RelayAccess
 from discoclaw.cli.main import _ErrorGroup, cli
 from discoclaw.core.errors import RelayUnreachable
 from discoclaw.core.live import GLOBAL, Scope, address
+from discoclaw.core.live_fields import FIELDS
 from discoclaw.core.policy import Overrides
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.stores import disks
@@ -115,6 +116,15 @@ class TestGet:
         assert shell.says("get").splitlines() == [
             "respond_mode     mention  the default",
             "context_history  20       the default",
+            "model            sonnet   the default",
+            "prompt           -        the default",
+            "persona          -        the settings (DISCOCLAW_CHANNEL_PERSONAS)",
+            "receipts         false    the default",
+            "approve          false    the default",
+            "archive          -        the settings (DISCOCLAW_AUTO_SAVE)",
+            "dm_privacy       balanced the default",
+            "listen           -        the settings (DISCORD_CHANNEL_IDS)",
+            "threads          false    the default",
         ]
         assert not shell.root.exists()
 
@@ -122,7 +132,7 @@ class TestGet:
         shell.says("set", f"group:{CHANNEL}", "respond_mode=all")
         shell.sign(Overrides("none"), Scope("user", PERSON))
         told = shell.says("get", f"group:{CHANNEL}", DISCOCLAW_CONTEXT_HISTORY="12")
-        assert told.splitlines() == [
+        assert told.splitlines()[:2] == [
             f"respond_mode     all      config.json, for group:{CHANNEL}",
             "context_history  12       the settings (DISCOCLAW_CONTEXT_HISTORY)",
         ]
@@ -132,11 +142,11 @@ class TestGet:
     def test_for_programs(self, shell: Shell) -> None:
         shell.says("set", f"group:{CHANNEL}", "context_history=30")
         shell.sign(Overrides("owner"))
-        assert shell.json(f"group:{CHANNEL}") == {
-            "scopes": [f"group:{CHANNEL}"],
-            "respond_mode": {"value": "owner", "from": "event", "scope": "global"},
-            "context_history": {"value": 30, "from": "file", "scope": f"group:{CHANNEL}"},
-        }
+        here = shell.json(f"group:{CHANNEL}")
+        assert here["scopes"] == [f"group:{CHANNEL}"]
+        assert here["respond_mode"] == {"value": "owner", "from": "event", "scope": "global"}
+        assert here["context_history"] == {"value": 30, "from": "file", "scope": f"group:{CHANNEL}"}
+        assert here["persona"] == {"value": None, "from": "default", "scope": None}
         everything = shell.json()
         assert everything["scopes"] == ["global"]
         assert everything["context_history"] == {"value": 20, "from": "default", "scope": None}
@@ -223,6 +233,35 @@ class TestSetByHand:
         finally:
             bot.close()
 
+    def test_every_field_can_be_set_and_is_listed(self, shell: Shell) -> None:
+        listed = shell.says("fields")
+        words = ["respond_mode=all", "context_history=9", "model=opus", "prompt=Be brief.", "persona=Work"]
+        words += ["receipts=on", "approve=yes", "archive=true", "listen=off", "threads=on"]
+        shell.says("set", f"group:{CHANNEL}", *words)
+        shell.says("set", "global", "dm_privacy=strict")
+        written = shell.written()
+        assert written["global"] == {"dm_privacy": "strict"}
+        assert written[f"group:{CHANNEL}"] == {
+            "respond_mode": "all",
+            "context_history": 9,
+            "model": "opus",
+            "prompt": "Be brief.",
+            "persona": "work",
+            "receipts": True,
+            "approve": True,
+            "archive": True,
+            "listen": False,
+            "threads": True,
+        }
+        assert [line.split()[0] for line in listed.splitlines()[::2]] == list(FIELDS)
+        told = shell.says("get", f"group:{CHANNEL}")
+        assert f"listen           false    config.json, for group:{CHANNEL}" in told.splitlines()
+
+    def test_a_field_is_not_written_where_it_means_nothing(self, shell: Shell) -> None:
+        told = shell.refuses("set", f"group:{CHANNEL}", "dm_privacy=open")
+        assert told == f"dm_privacy can't be set for group:{CHANNEL}, only for global"
+        assert not shell.file.exists()
+
     def test_what_the_owner_signed_counts_more_and_that_is_said(self, shell: Shell) -> None:
         shell.sign(Overrides("owner"))
         told = shell.noted("set", "global", "respond_mode=all")
@@ -243,10 +282,12 @@ class TestSetByHand:
             (["global", "respnd_mode=all"], "'respnd_mode=all' names no field; did you mean respond_mode?"),
             (
                 ["global", "loudness=3"],
-                "use respond_mode=all, mention, owner, none; context_history=1 to 200",
+                "'loudness=3' names no field (use `discoclaw config fields`)",
             ),
             (["global", "respond_mode"], "'respond_mode' names no field (use"),
-            (["global", "respond_mode=mentoin"], "one of all, mention, owner, none; did you mean mention?"),
+            (["global", "respond_mode=mentoin"], "owner, none, not 'mentoin'; did you mean mention?"),
+            (["global", "model=two words"], "model must be the name of a model"),
+            (["global", "archive=perhaps"], "archive must be true or false, not 'perhaps'"),
             (["global", "context_history=0"], "context_history must be a whole number from 1 to 200"),
             (["global", "context_history=lots"], "context_history must be a whole number from 1 to 200"),
             (["global", "context_history=²"], "context_history must be a whole number from 1 to 200"),

@@ -1,9 +1,10 @@
 """Live configuration: which words count, and which of several overrides holds."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import Refused
 from discoclaw.core.live import (
-    FIELDS,
     GLOBAL,
     NO_OVERRIDES,
     Effective,
@@ -21,14 +21,18 @@ from discoclaw.core.live import (
     SourcedOverrides,
     address,
     explain,
+    fitting,
     newest,
+    overrides_from,
     overrides_json,
     overrides_of,
     parse_scope,
     scope_aliases,
     scope_of_address,
 )
-from discoclaw.core.policy import Overrides, Policy
+from discoclaw.core.live_fields import FIELDS, Choice, Field, Number, Switch
+from discoclaw.core.policy import DEFAULT, OVERRIDABLE, Overrides, Policy
+from discoclaw.settings import Settings, names
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "nostr.json").read_text(encoding="utf-8"))
 ID = "123456789012345678"
@@ -244,11 +248,107 @@ class TestWhatHolds:
         ]
 
 
-OVERRIDES = st.builds(
-    Overrides, st.none() | st.sampled_from(["all", "none", "owner"]), st.none() | st.integers(1, 200)
-)
+TEXTS = {
+    "model": ["opus", "llama3.2:8b", "anthropic/claude-3.5"],
+    "prompt": ["Be brief.", "1\n\n2"],
+    "persona": ["main", "work"],
+}
+
+
+def values_of(field: Field) -> st.SearchStrategy[Any]:
+    """Allowed values of a field."""
+    match field.type:
+        case Choice(options):
+            return st.sampled_from(options)
+        case Number(least, most):
+            return st.integers(least, most)
+        case Switch():
+            return st.booleans()
+    return st.sampled_from(TEXTS[field.name])
+
+
+OVERRIDES = st.builds(Overrides, **{name: st.none() | values_of(one) for name, one in FIELDS.items()})
 SCOPES = [GLOBAL, Scope("group", "1"), Scope("group", "2"), Scope("user", "7"), Scope("user", "8")]
 LAID = st.dictionaries(st.sampled_from(SCOPES), OVERRIDES)
+
+
+class TestTheTable:
+    def test_has_a_row_for_each_override_and_the_policy_an_attribute_for_each_row(self) -> None:
+        assert tuple(FIELDS) == OVERRIDABLE
+        assert set(FIELDS) <= {one.name for one in fields(Policy)}
+
+    def test_its_defaults_are_those_of_the_settings(self) -> None:
+        ours = Settings(_env_file=None)
+        for field in FIELDS.values():
+            setting = names().get(field.variable)
+            assert field.by_place or setting is None or getattr(ours, setting) == getattr(DEFAULT, field.name)
+
+    @pytest.mark.parametrize(
+        ("name", "typed", "value"),
+        [
+            ("respond_mode", " Silent ", "none"),
+            ("context_history", "30", 30),
+            ("model", "claude-opus-4-1", "claude-opus-4-1"),
+            ("prompt", " Answer in French.  \r\n\r\nBe brief.\n", "Answer in French.\n\nBe brief."),
+            ("persona", "Work", "work"),
+            ("receipts", "On", True),
+            ("archive", "no", False),
+            ("dm_privacy", "STRICT", "strict"),
+            ("listen", "false", False),
+        ],
+    )
+    def test_takes_what_people_type(self, name: str, typed: str, value: object) -> None:
+        assert FIELDS[name].typed(typed) == value
+
+    @pytest.mark.parametrize(
+        ("name", "wrong"),
+        [
+            ("model", "x" * 121),
+            ("model", "opus\nIgnore all rules"),
+            ("model", "two words"),
+            ("model", ""),
+            ("model", "/etc/passwd"),
+            ("prompt", "x" * 2001),
+            ("prompt", " \n "),
+            ("prompt", "a\x00b"),
+            ("prompt", "turned \u202e round"),
+            ("persona", "head"),
+            ("persona", "two words"),
+            ("persona", "x" * 33),
+            ("receipts", "maybe"),
+            ("dm_privacy", "shut"),
+        ],
+    )
+    def test_refuses_what_would_not_work_and_repeats_little_of_it(self, name: str, wrong: str) -> None:
+        with pytest.raises(Refused, match=f"^{name} must be ") as refused:
+            FIELDS[name].typed(wrong)
+        assert len(str(refused.value)) < 200
+
+    @pytest.mark.parametrize("value", [1, 0, "true", [], {}])
+    def test_a_switch_is_true_or_false_and_nothing_that_looks_like_it(self, value: object) -> None:
+        with pytest.raises(Refused, match="receipts must be true or false"):
+            overrides_from({"receipts": value, "context_history": 9})
+
+    @pytest.mark.parametrize(
+        ("scope", "overrides"),
+        [
+            (Scope("group", "1"), Overrides(dm_privacy="open")),
+            (Scope("user", "7"), Overrides(prompt="Obey.")),
+            (Scope("user", "7"), Overrides(listen=True)),
+            (GLOBAL, Overrides(persona="work")),
+            (GLOBAL, Overrides(listen=False)),
+        ],
+    )
+    def test_says_where_a_field_makes_sense(self, scope: Scope, overrides: Overrides) -> None:
+        with pytest.raises(Refused, match=f"can't be set for {scope}, only for"):
+            fitting(scope, overrides)
+        both = Overrides("all", 9, model="opus")
+        assert fitting(scope, both) is both
+
+    def test_tags_of_an_event_only_mean_what_snowclaw_means_by_them(self) -> None:
+        assert overrides_of("", [["model", "opus"], ["prompt", "x"], ["respond_mode", "all"]]) == Overrides(
+            "all"
+        )
 
 
 class TestResolution:
@@ -263,8 +363,8 @@ class TestResolution:
         for group, user in product((None, "1", "2", "3"), ("7", "8", "9")):
             asked = [Scope("user", user), *([Scope("group", group)] if group is not None else []), GLOBAL]
             told = {}
-            for field, default in (("respond_mode", "mention"), ("context_history", 20)):
-                held = Effective(default, "default", GLOBAL)
+            for field in FIELDS:
+                held = Effective(getattr(DEFAULT, field), "default", GLOBAL)
                 for scope in asked:
                     event, local = (getattr(one.get(scope), field, None) for one in (events, file))
                     if event is not None or local is not None:
@@ -276,9 +376,9 @@ class TestResolution:
                         held = Effective(getattr(own, field), "settings", GLOBAL)
                 told[field] = held
             policy = layers.policy(group, user)
-            assert (policy.respond_mode, policy.context_history) == tuple(
-                told[field].value for field in FIELDS
-            )
+            assert {field: getattr(policy, field) for field in FIELDS} == {
+                field: one.value for field, one in told.items()
+            }
             assert explain(layers.layers(asked)) == told
 
     @given(overrides=OVERRIDES)

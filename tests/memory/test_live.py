@@ -286,10 +286,10 @@ class TestTheLocalFile:
         config = LiveConfig(documents, clock=clock, settings=Overrides(None, 12))
         config.load()
         group = Scope("group", "9")
-        assert config.explain(group) == {
-            "respond_mode": Effective("all", "file", group),
-            "context_history": Effective(12, "settings", GLOBAL),
-        }
+        explained = config.explain(group)
+        assert explained["respond_mode"] == Effective("all", "file", group)
+        assert explained["context_history"] == Effective(12, "settings", GLOBAL)
+        assert explained["receipts"] == Effective(False, "default", GLOBAL)
         config.take(address(ANNS), NOW_S, event_id("a"), Overrides("none"))
         assert config.explain(group, ANNS)["respond_mode"] == Effective("none", "event", ANNS)
         assert config.explain()["respond_mode"] == Effective("mention", "default", GLOBAL)
@@ -335,7 +335,8 @@ class TestTheLocalFile:
             (b"[]", "it is not a JSON object"),
             (b'{"global":{"respond_mode":"loud"}}', "respond_mode must be one of all, mention, owner, none"),
             (b'{"global":{"context_history":0}}', "a whole number from 1 to 200, not 0"),
-            (b'{"global":{"respnd_mode":"all"}}', "global has 'respnd_mode'; there are respond_mode and"),
+            (b'{"global":{"respnd_mode":"all"}}', "global has 'respnd_mode'; there are respond_mode, "),
+            (b'{"group:9":{"dm_privacy":"open"}}', "dm_privacy can't be set for group:9, only for global"),
             (b'{"globe":{}}', "unknown scope 'globe'"),
             (b'{"global":[]}', "expected a JSON object, not list"),
             (b'{"version":2}', "version 2 is not known here"),

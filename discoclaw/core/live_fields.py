@@ -1,0 +1,253 @@
+"""The fields of live configuration, in one table: what each may be, where it may be set, and its names.
+
+`Overrides` and `Policy` (`core/policy`) have an attribute for each row. Whoever reads, writes, explains or
+offers a field takes it from here, so a new field is a row here and an attribute there.
+
+A value is checked as JSON has it (`check`), and read from what somebody typed (`typed`). Both raise Refused,
+naming the field and what is allowed.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+from discoclaw.core.branches import MAIN, branch_name
+from discoclaw.core.errors import Refused
+from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES
+from discoclaw.core.privacy import DmPrivacy
+
+Kind = Literal["global", "group", "user"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Value = str | int | bool
+
+QUIET = ("silent", "listen")
+"""Snowclaw's names for the mode `none`. They are accepted, but never written."""
+MOST_PROMPT = 2000
+"""Characters of a channel's text: it is in every prompt there, so it must not crowd out the conversation."""
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,119}")
+_ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
+
+
+class Type(Protocol):
+    """What values a field has."""
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, as it stands behind “must be”."""
+        ...
+
+    def check(self, value: Any) -> Value | None:
+        """The value in its one form, None if it is not allowed. `value` comes from JSON."""
+        ...
+
+    def typed(self, text: str) -> object:
+        """What `check` is given for a text that somebody typed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words. `other` words mean one of them, and are never written."""
+
+    options: tuple[str, ...]
+    other: Mapping[str, str]
+
+    @property
+    def allowed(self) -> str:
+        return f"one of {', '.join(self.options)}"
+
+    def check(self, value: Any) -> str | None:
+        plain = self.other.get(value, value) if isinstance(value, str) else None
+        return plain if plain in self.options else None
+
+    def typed(self, text: str) -> object:
+        return text.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number."""
+
+    least: int
+    most: int
+
+    @property
+    def allowed(self) -> str:
+        return f"a whole number from {self.least} to {self.most}"
+
+    def check(self, value: Any) -> int | None:
+        number = isinstance(value, int) and not isinstance(value, bool)  # to Python, True is an int
+        return value if number and self.least <= value <= self.most else None
+
+    def typed(self, text: str) -> object:
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """On or off; `true` or `false` in JSON."""
+
+    allowed: str = "true or false"
+
+    def check(self, value: Any) -> bool | None:
+        return value if isinstance(value, bool) else None
+
+    def typed(self, text: str) -> object:
+        word = text.lower()
+        return True if word in _ON else False if word in _OFF else text
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text; `tidy` returns it in its one form, None if it is not allowed."""
+
+    allowed: str
+    tidy: Callable[[str], str | None]
+
+    def check(self, value: Any) -> str | None:
+        return self.tidy(value) if isinstance(value, str) else None
+
+    def typed(self, text: str) -> object:
+        return text
+
+
+def _model(text: str) -> str | None:
+    return text if _MODEL.fullmatch(text) else None
+
+
+def _prompt(text: str) -> str | None:
+    plain = "\n".join(line.rstrip() for line in text.splitlines()).strip()
+    readable = all(char == "\n" or char == "\t" or char.isprintable() for char in plain)
+    return plain if plain and readable and len(plain) <= MOST_PROMPT else None
+
+
+def _persona(text: str) -> str | None:
+    try:
+        return text if text == MAIN else branch_name(text)
+    except Refused:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of live configuration.
+
+    `title` and `about` are words for people. `variable` is the setting that applies where nothing is
+    configured; with `by_place` that is a list of places, so the field's default is None. `kinds` are the
+    scopes that may set it: a rule about what is private is the same everywhere, and a channel is no person's.
+    """
+
+    name: str
+    title: str
+    about: str
+    variable: str
+    type: Type
+    kinds: tuple[Kind, ...] = KINDS
+    by_place: bool = False
+
+    def check(self, value: Any) -> Value:
+        """The value in its one form. Raises Refused if it is not allowed."""
+        found = self.type.check(value)
+        if found is None:
+            # The value comes from outside and may be of any length.
+            raise Refused(f"{self.name} must be {self.type.allowed}, not {repr(value)[:40]}")
+        return found
+
+    def typed(self, text: str) -> Value:
+        """The value in what somebody typed. Raises Refused if it is not allowed."""
+        return self.check(self.type.typed(text.strip()))
+
+
+_PLACES: tuple[Kind, ...] = ("global", "group")
+
+TABLE = (
+    Field(
+        "respond_mode",
+        "When I answer",
+        "every message, when mentioned, only owners, or nobody",
+        "DISCOCLAW_RESPOND_MODE",
+        Choice(RESPOND_MODES, dict.fromkeys(QUIET, "none")),
+    ),
+    Field(
+        "context_history",
+        "Messages I look back on",
+        "how many recent messages are in the prompt",
+        "DISCOCLAW_CONTEXT_HISTORY",
+        Number(*CONTEXT_HISTORY_BOUNDS),
+    ),
+    Field(
+        "model",
+        "Model",
+        "the language model that answers",
+        "DISCOCLAW_MODEL",
+        Text("the name of a model, such as sonnet", _model),
+    ),
+    Field(
+        "prompt",
+        "Instructions",
+        "a text for the model, in every prompt of the channel",
+        "",
+        Text(f"a text of 1 to {MOST_PROMPT} characters", _prompt),
+        _PLACES,
+    ),
+    Field(
+        "persona",
+        "Persona",
+        "the persona that everybody has here",
+        "DISCOCLAW_CHANNEL_PERSONAS",
+        Text("the name of a persona: up to 32 letters, digits, - and _", _persona),
+        ("group",),
+        by_place=True,
+    ),
+    Field(
+        "receipts",
+        "Receipts",
+        "a small line says what I have just learned",
+        "DISCOCLAW_RECEIPTS",
+        Switch(),
+    ),
+    Field(
+        "approve",
+        "Ask before remembering",
+        "people who haven't chosen are asked first",
+        "DISCOCLAW_MEMORY_APPROVAL",
+        Switch(),
+    ),
+    Field(
+        "archive",
+        "Archive",
+        "what is said is kept word for word, to be searched",
+        "DISCOCLAW_AUTO_SAVE",
+        Switch(),
+        _PLACES,
+        by_place=True,
+    ),
+    Field(
+        "dm_privacy",
+        "Privacy of direct messages",
+        "what I learn in DMs and may use elsewhere",
+        "DISCOCLAW_DM_PRIVACY",
+        Choice(get_args(DmPrivacy), {}),
+        ("global",),
+    ),
+    Field(
+        "listen",
+        "Listen here",
+        "off: I neither read nor answer in the channel",
+        "DISCORD_CHANNEL_IDS",
+        Switch(),
+        ("group",),
+        by_place=True,
+    ),
+    Field(
+        "threads",
+        "Answer in threads",
+        "each conversation gets a thread of its own",
+        "DISCOCLAW_THREADS",
+        Switch(),
+        _PLACES,
+    ),
+)
+
+FIELDS: Mapping[str, Field] = {field.name: field for field in TABLE}
