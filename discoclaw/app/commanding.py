@@ -59,6 +59,7 @@ class Commanding(Feature):
             owners=settings.owners,
             may_talk=client.access.may_talk,
             again=commands.again,
+            turn=commands.turn,
             pending_days=settings.pending_days,
         )
         forget_deleted(client, archive.archiving)

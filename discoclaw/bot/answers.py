@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import discord
 
+from discoclaw.bot.cards.card import Card
 from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.session.desk import OWN_WAIT_S
@@ -37,8 +38,16 @@ class Page:
     view: discord.ui.View | None = None
 
 
-Answer = str | Sequence[Page]
-"""What a command answers: a text of any length, or messages as they are."""
+@dataclass(frozen=True, slots=True)
+class Carded:
+    """An answer as a card, and as the text that text commands answer and that stands in for the card."""
+
+    card: Card
+    text: "str | Sequence[Page]"
+
+
+Answer = str | Sequence[Page] | Carded
+"""What a command answers: a text of any length, messages as they are, or a card."""
 
 
 class Unclear(Refused):
@@ -58,6 +67,11 @@ def below(answer: Answer, lines: str) -> Answer:
     """An answer with more lines at its end."""
     if not lines:
         return answer
+    if isinstance(answer, Carded):
+        card = replace(answer.card, foot=(*answer.card.foot, *lines.splitlines()))
+        text = below(answer.text, lines)
+        assert not isinstance(text, Carded)
+        return Carded(card, text)
     return f"{answer}\n{lines}" if isinstance(answer, str) else [*answer, Page(lines)]
 
 

@@ -1,34 +1,22 @@
 """Buttons and menus that outlive a restart: all they know stands in their custom id, which Discord keeps.
 
-Each is for one person. A press is acknowledged within Discord's three seconds, before anything is done; then
-the message says what came of it and loses its buttons. So a second press, or an old one, finds it done
-already. What a press does is in `presses`.
+The message says what came of a press and loses its buttons, so a second press, or an old one, finds it done
+already. How a press is taken is in `pressed`, and what it does in `presses`.
 """
 
-import logging
 import re
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 import discord
 
-from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, Page, sentence, told_if_slow
 from discoclaw.bot.asked import STAMP, Asked, stamp
-from discoclaw.bot.commands.spec import Need
-from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.pages import SILENT, send_pieces
-from discoclaw.bot.presses import Press, Presses
+from discoclaw.bot.pressed import Pressed
+from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import naming
 from discoclaw.core.draft import Resolution
-from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
 from discoclaw.core.item import Item
-from discoclaw.core.text import clip
 from discoclaw.core.view import Conflict
-
-log = logging.getLogger(__name__)
-
-NOT_YOURS = "These buttons are for somebody else."
 
 USER = r"(?P<user>\d{1,20})"
 BRANCH = r"(?P<branch>[^:]{1,40})"
@@ -37,10 +25,8 @@ _VERB = rf"(?P<verb>{'|'.join(naming.ACTS)})"
 # ---------------------------------------------------------------------- the buttons
 
 
-class Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
-    """What all have in common. `user` is the one person who may press."""
-
-    needs: ClassVar[tuple[Need, ...]] = ("memory",)
+class Control(Pressed, discord.ui.DynamicItem[Any], template=r"(?!)"):
+    """What buttons and menus have in common. `user` is the one person who may press."""
 
     def __init__(self, control: discord.ui.Item[Any], custom_id: str) -> None:
         super().__init__(control)
@@ -48,45 +34,8 @@ class Control(discord.ui.DynamicItem[Any], template=r"(?!)"):
         assert found is not None  # discord.py has matched it
         self.known = found.groupdict()
 
-    @abstractmethod
-    async def do(self, presses: Presses, press: Press) -> str | Page:
-        """Do it, and say what the message says then. Raises Refused and MemoryFault."""
-
-    async def show(self, press: Press, outcome: str | Page) -> None:
-        """Show what came of it: the message says so."""
-        await _become(press, outcome)
-
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
-        try:
-            with discord_errors():
-                if str(interaction.user.id) != self.known["user"]:
-                    await interaction.response.send_message(NOT_YOURS, ephemeral=True)
-                    return
-                await interaction.response.defer()
-            await self._answer(interaction)
-        except ChatError as error:
-            log.warning("a pressed button could not be answered: %s", error)
-
-    async def _answer(self, press: Press) -> None:
-        presses = cast(Presses, press.client.presses)
-        if not await presses.may_talk(press.user, press.guild):
-            await whisper(press, NOT_ALLOWED)
-            return
-        try:
-            presses.require(*self.needs)
-            work = presses.told(press, self.do(presses, press))
-            outcome = await told_if_slow(work, lambda: whisper(press, SLOW))
-        except Refused as refusal:
-            await _settle_down(press)
-            await whisper(press, sentence(refusal))
-        except MemoryFault as fault:
-            log.warning("a pressed button changed nothing: %s", fault)
-            await whisper(press, FAILED)
-        except Exception:  # a named edge: nobody waits for an answer that never comes
-            log.exception("a pressed button failed")
-            await whisper(press, FAILED)
-        else:
-            await self.show(press, outcome)
+        await self.take(interaction)
 
 
 class PersonalButton(Control, template=r"(?!)"):
@@ -120,45 +69,6 @@ class PersonalMenu(Control, template=r"(?!)"):
     ) -> Self:
         """The menu in which something was chosen, as it stands below the message."""
         return cls(match[0], cast("discord.ui.Select[Any]", item))
-
-
-async def _become(press: Press, outcome: str | Page) -> None:
-    """The message says what came of it; one that was deleted meanwhile is said again."""
-    page = outcome if isinstance(outcome, Page) else Page(outcome)
-    begun = False
-
-    async def send(**message: Any) -> None:
-        nonlocal begun
-        if begun:
-            private = press.message is not None and press.message.flags.ephemeral
-            await press.followup.send(ephemeral=private, **message)
-            return
-        if file := message.pop("file", None):
-            message["attachments"] = [file]
-        await press.edit_original_response(view=page.view, **message)
-        begun = True
-
-    try:
-        await send_pieces(send, page.text, name="memory.md")
-    except ChatGone:
-        await whisper(press, page)
-
-
-async def _settle_down(press: Press) -> None:
-    """Nothing is left to press."""
-    try:
-        with discord_errors():
-            await press.edit_original_response(view=None)
-    except ChatError as error:
-        log.info("the buttons of a message stay: %s", error)
-
-
-async def whisper(press: Press, outcome: str | Page) -> None:
-    """Say something to the person who pressed, and to nobody else."""
-    page = outcome if isinstance(outcome, Page) else Page(outcome)
-    more: dict[str, Any] = {} if page.view is None else {"view": page.view}
-    with discord_errors():
-        await press.followup.send(clip(page.text, 2000), ephemeral=True, allowed_mentions=SILENT, **more)
 
 
 class SettleButton(
@@ -214,14 +124,14 @@ class KeepButton(PersonalButton, template=rf"keep:{USER}"):
 class ActButton(PersonalButton, template=rf"act:{USER}:{_VERB}:(?P<item>{STAMP}):{BRANCH}"):
     """Carries a command out for the one memory it asked about."""
 
-    async def do(self, presses: Presses, press: Press) -> str:
+    async def do(self, presses: Presses, press: Press) -> Outcome:
         return await _again(presses, press, self.known, self.known["item"])
 
 
 class MemoryMenu(PersonalMenu, template=rf"pick:{USER}:{_VERB}:{BRANCH}"):
     """Carries a command out for the memory that is chosen."""
 
-    async def do(self, presses: Presses, press: Press) -> str:
+    async def do(self, presses: Presses, press: Press) -> Outcome:
         return await _again(presses, press, self.known, self.item.values[0])
 
 
@@ -234,7 +144,7 @@ class LeaveButton(PersonalButton, template=rf"leave:{USER}"):
         return naming.LEFT
 
 
-async def _again(presses: Presses, press: Press, known: Mapping[str, str], item: str) -> str:
+async def _again(presses: Presses, press: Press, known: Mapping[str, str], item: str) -> Outcome:
     assert press.message is not None  # a button stands below one
     # A new text is too long for a custom id; it stands in the question, which only we can edit.
     text = naming.new_text(press.message.content) if known["verb"] == "edit" else ""

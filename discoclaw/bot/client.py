@@ -9,14 +9,15 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import discord
 from discord.ext import commands
 
-from discoclaw.bot import buttons, gateway, proposals, wire
+from discoclaw.bot import buttons, gateway, modals, proposals, wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.answer import Answer
+from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
@@ -30,6 +31,8 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
+MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS,)
+"""Every modal that people can send."""
 _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 
 
@@ -76,9 +79,12 @@ class DiscoClaw(commands.Bot):
         self._faults.bad(event_method, sys.exc_info()[1], ours=True)
 
     async def setup_hook(self) -> None:
-        self.add_dynamic_items(*buttons.ALL, *proposals.ALL)
+        self.add_dynamic_items(*buttons.ALL, *proposals.ALL, *cards.ALL)
         for hook in self.setup_hooks:
             await hook()
+
+    async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:
+        await modals.taken(interaction, MODALS)
 
     async def on_ready(self) -> None:
         log.info("logged in as %s, in %d servers", self.user, len(self.guilds))

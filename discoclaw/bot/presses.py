@@ -5,13 +5,14 @@ Every press returns what the message then says, or raises Refused or MemoryFault
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.answers import OPTED_OUT, Page, sentence
 from discoclaw.bot.asked import Asked
+from discoclaw.bot.cards.card import Card
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.texts import memory as texts
@@ -32,13 +33,15 @@ DONE_ALREADY = "that is done already"
 GONE = "I can't find that any more: the memory or its persona was deleted since"
 
 Press = discord.Interaction[Any]
+Outcome = str | Page | Card
+"""What a press comes to, as the message then shows it."""
 
 
 class Presses:
     """The things that buttons do. `may_talk` is the allowlist, `owners` are user ids.
 
-    `again` carries out the command that asked which memory is meant. `pending_days`: what waits for a yes
-    lapses after so long.
+    `again` carries out the command that asked which memory is meant. `turn` gives a command again, for
+    another page of its card. `pending_days`: what waits for a yes lapses after so long.
     """
 
     def __init__(
@@ -48,7 +51,8 @@ class Presses:
         *,
         owners: frozenset[str],
         may_talk: Callable[..., Awaitable[bool]],
-        again: Callable[[Press, Asked], Awaitable[str]],
+        again: Callable[[Press, Asked], Awaitable[str | Card]],
+        turn: Callable[[Press, str, str, int], Awaitable[Card]],
         pending_days: float = 0,
     ) -> None:
         self.pending_days = pending_days
@@ -57,18 +61,22 @@ class Presses:
         self._owners = owners
         self.may_talk = may_talk
         self.again = again
+        self.turn = turn
 
     def require(self, *needs: Need) -> None:
         """Raise Refused unless every part that a button needs is switched on."""
         self._context.require(*needs)
 
-    async def told(self, press: Press, work: Awaitable[str | Page]) -> str | Page:
+    async def told(self, press: Press, work: Awaitable[Outcome]) -> Outcome:
         """What a press comes to, and below it what it took back."""
-        hidden = press.message is not None and press.message.flags.ephemeral
+        hidden = press.message is None or press.message.flags.ephemeral
         outcome, taken_back = await self._telling.told(
             press.user, _place(press), work, in_private=hidden or press.guild_id is None
         )
-        small = "".join(f"\n{NOTE}{line}" for line in taken_back.splitlines())
+        lines = taken_back.splitlines()
+        if isinstance(outcome, Card):
+            return replace(outcome, foot=(*outcome.foot, *lines))
+        small = "".join(f"\n{NOTE}{line}" for line in lines)
         return (
             f"{outcome}{small}" if isinstance(outcome, str) else replace(outcome, text=outcome.text + small)
         )
@@ -175,8 +183,7 @@ class Presses:
 
 
 def _place(press: Press) -> Place:
-    assert press.message is not None  # a button stands below one
-    return wire.place_of(press.message.channel)
+    return wire.place_of(press.message.channel if press.message is not None else cast(Any, press.channel))
 
 
 def _pressed_at(press: Press) -> int:

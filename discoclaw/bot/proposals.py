@@ -7,8 +7,10 @@ is chosen. Discord takes 25 options in a menu, so the rest comes when these are 
 import discord
 
 from discoclaw.bot.answers import Page
-from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting, whisper
-from discoclaw.bot.presses import Press, Presses
+from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting
+from discoclaw.bot.cards.card import Card
+from discoclaw.bot.pressed import whisper
+from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import pending as texts
 from discoclaw.core.view import View
 
@@ -34,7 +36,8 @@ class ChooseButton(PersonalButton, template=rf"choose:{USER}:{BRANCH}"):
         view = await presses.waiting(press, branch)
         return page(self.known["user"], view, branch, in_private=True, days=presses.pending_days)
 
-    async def show(self, press: Press, outcome: str | Page) -> None:
+    async def show(self, press: Press, outcome: Outcome) -> None:
+        assert not isinstance(outcome, Card)
         await whisper(press, outcome)
 
 

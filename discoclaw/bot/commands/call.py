@@ -33,13 +33,15 @@ Interaction = discord.Interaction[DiscoClaw]
 class Call:
     """A command as it was given: as a text, in a message, or as a slash command, in an interaction.
 
-    `asked`: it is given again, by a press below a question about which memory is meant.
+    `asked`: it is given again, by a press below a question about which memory is meant. `page`: the page of
+    its card, if it is given again for another one.
     """
 
     source: discord.Message | Interaction
     client: DiscoClaw
     context: CommandContext
     asked: Asked | None = None
+    page: int = 1
 
     # ------------------------------------------------------------------ who and where
 

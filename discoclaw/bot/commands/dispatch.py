@@ -21,17 +21,20 @@ from discoclaw.bot.answers import (
     SLOW,
     STOPPING,
     Answer,
+    Carded,
     below,
     outcome,
     said,
     told_if_slow,
 )
 from discoclaw.bot.asked import Asked
+from discoclaw.bot.cards.card import Card, Entry
+from discoclaw.bot.cards.layout import rendered
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.completion import Completion
 from discoclaw.bot.commands.context import CommandContext
-from discoclaw.bot.commands.parsing import Misused, resolve, values_of
+from discoclaw.bot.commands.parsing import Misused, read_back, resolve, values_of
 from discoclaw.bot.commands.slash import slash_commands
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
@@ -40,12 +43,13 @@ from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.withdrawn import Telling
-from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
+from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatUnavailable, Refused
 from discoclaw.core.text import clip
 
 log = logging.getLogger(__name__)
 
 Context = ext.Context[DiscoClaw]
+NO_CARD = "-# (Discord didn't take this as a card, so here it is as text.)"
 
 
 class Commands:
@@ -101,7 +105,7 @@ class Commands:
             return
         await self._run(call, command, values)
 
-    async def again(self, press: Interaction, asked: Asked) -> str:
+    async def again(self, press: Interaction, asked: Asked) -> str | Card:
         """Carry out a command for the memory that its question was about. Raises Refused and MemoryFault."""
         command = self._catalogue.command(f"memory {asked.verb}")
         call = Call(press, self._client, self._context, asked)
@@ -111,8 +115,18 @@ class Commands:
             raise Refused(GONE)
         values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
         answer = await command.run(call, **values)
-        assert isinstance(answer, str)  # all commands that ask answer with a text
-        return answer
+        assert isinstance(answer, str | Carded)  # all commands that ask answer with a text or a card
+        return answer.card if isinstance(answer, Carded) else answer
+
+    async def turn(self, press: Interaction, verb: str, values: str, page: int) -> Card:
+        """A page of a command's card, from what is so now. Raises Refused and MemoryFault."""
+        command = self._catalogue.command(f"memory {verb}")
+        call = Call(press, self._client, self._context, page=page)
+        self._check(call, command)
+        answer = await command.run(call, **read_back(command.params, values))
+        if isinstance(answer, Carded):
+            return answer.card
+        return Card("", [Entry(answer if isinstance(answer, str) else "\n".join(one.text for one in answer))])
 
     # ------------------------------------------------------------------ carrying them out
 
@@ -181,7 +195,7 @@ class Commands:
     async def _answer(self, call: Call, answer: Answer) -> None:
         done = True
         try:
-            await _send(call.send, answer)
+            await _send(call.send, answer, cards=call.slash)
         except ChatError as error:
             log.warning("the answer to a command could not be sent: %s", error)
             done = not isinstance(error, ChatUnavailable)  # it is carried out again later
@@ -212,8 +226,13 @@ class Commands:
             log.info("a person could not be told that a command came too late: %s", error)
 
 
-async def _send(send: Callable[..., Awaitable[object]], answer: Answer) -> None:
-    """Send an answer as messages. Raises ChatError."""
+async def _send(send: Callable[..., Awaitable[object]], answer: Answer, *, cards: bool = False) -> None:
+    """Send an answer as messages, with `cards` as a card if it has one. Raises ChatError."""
+    if isinstance(answer, Carded):
+        if cards and await _sent_as_card(send, answer.card):
+            return
+        answer = below(answer.text, NO_CARD) if cards else answer.text
+    assert not isinstance(answer, Carded)
     if isinstance(answer, str):
         await send_pieces(send, answer, name="memory.md")
         return
@@ -225,6 +244,21 @@ async def _send(send: Callable[..., Awaitable[object]], answer: Answer) -> None:
             more["files"] = list(page.files)
         with discord_errors():
             await send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
+
+
+async def _sent_as_card(send: Callable[..., Awaitable[object]], card: Card) -> bool:
+    """Send a card; False if Discord takes the message but not as a card, which its text form is for."""
+    made = rendered(card)
+    more: dict[str, Any] = {"files": made.files} if made.files else {}
+    try:
+        with discord_errors():
+            await send(view=made.view, allowed_mentions=SILENT, **more)
+    except (ChatGone, ChatUnavailable, ChatBlocked):
+        raise
+    except ChatError as error:
+        log.warning("a card was not taken, so it is sent as a text: %s", error)
+        return False
+    return True
 
 
 def _explained(catalogue: Catalogue, found: Group | Missing) -> str:

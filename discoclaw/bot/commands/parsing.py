@@ -8,12 +8,13 @@ everything behind its name as it stands. Knows nothing about Discord or about wh
 import difflib
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from discord.ext.commands import ArgumentParsingError
 from discord.ext.commands.view import StringView
 
+from discoclaw.bot.cards.turning import SEPARATOR
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Param, Values
 from discoclaw.core.text import clip
 
@@ -167,6 +168,15 @@ def _placed(places: list[Param], plain: list[str], named: dict[str, str]) -> dic
     if len(plain) >= len(free):
         placed[free[-1]] = " ".join(plain[len(free) - 1 :])
     return placed
+
+
+def read_back(params: Sequence[Param], text: str) -> Values:
+    """The values of a command from what `cards.turning` has written of them. Raises Misused."""
+    texts = [*text.split(SEPARATOR, max(0, len(params) - 1)), *[""] * len(params)]
+    return {
+        param.name: _CONVERT[param.kind](param, one) if one else param.default
+        for param, one in zip(params, texts, strict=False)
+    }
 
 
 # ---------------------------------------------------------------------- values

@@ -10,6 +10,7 @@ NOTE = "-# "
 
 _MARKDOWN = re.compile(r"[*_~|\\`[]")
 _ESCAPED = re.compile(r"\\([*_~|\\`[])")
+_OPENING = re.compile(r"^(\d*)([#>+.)-])")
 _TIME = re.compile(r"<t:(-?\d+):[a-zA-Z]>")
 
 
@@ -27,6 +28,11 @@ def plain(text: str) -> str:
 def unmarked(text: str) -> str:
     """What `plain` was given."""
     return _ESCAPED.sub(r"\1", text)
+
+
+def opening(text: str, most: int = LONGEST) -> str:
+    """Like `words`, at the start of a line, where a mark would make it a heading, a quotation or a list."""
+    return _OPENING.sub(r"\g<1>\\\g<2>", words(text, most))
 
 
 def words(text: str, most: int = LONGEST) -> str:

@@ -1,0 +1,98 @@
+"""A card as a message of Discord: a view of Components V2, and the files of its pictures."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import discord
+
+from discoclaw.bot.cards.card import Button, Card, Entry, Menu, Style, body
+from discoclaw.bot.cards.turning import ASKED_ID, asked_in, turn_buttons
+
+_ROW = 5
+_STYLES: dict[Style, discord.ButtonStyle] = {
+    "grey": discord.ButtonStyle.secondary,
+    "blue": discord.ButtonStyle.primary,
+    "green": discord.ButtonStyle.success,
+    "red": discord.ButtonStyle.danger,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A page of a card, ready to be sent once."""
+
+    view: discord.ui.LayoutView
+    files: list[discord.File]
+
+
+def rendered(card: Card) -> Rendered:
+    """The page of a card that is to be shown. Needs a running event loop, as views do."""
+    page, pages, rows = card.shown()
+    box: discord.ui.Container[Any] = discord.ui.Container(accent_colour=card.colour)
+    for text in card.top():
+        box.add_item(discord.ui.TextDisplay(text))
+    if card.top() and (rows or card.pictures):
+        box.add_item(discord.ui.Separator())
+    for entry in rows:
+        for part in _parts(entry):
+            box.add_item(part)
+    if card.pictures:
+        gallery: discord.ui.MediaGallery[Any] = discord.ui.MediaGallery()
+        for picture in card.pictures:
+            gallery.add_item(media=f"attachment://{picture.name}", description=picture.description or None)
+        box.add_item(gallery)
+    if card.bottom():
+        box.add_item(discord.ui.Separator(visible=False))
+        box.add_item(discord.ui.TextDisplay(card.bottom()))
+    if pages > 1 and card.turn is not None:
+        if asked := asked_in(card.turn):
+            box.add_item(discord.ui.TextDisplay(f"-# {asked}", id=ASKED_ID))
+        box.add_item(_row(turn_buttons(card.turn, page, pages)))
+    for menu in card.menus:
+        box.add_item(discord.ui.ActionRow(_menu(menu)))
+    for some in _rows(card.controls):
+        box.add_item(_row(some))
+    view = discord.ui.LayoutView(timeout=None)
+    view.add_item(box)
+    # All buttons are registered by the patterns of their ids; a view that is stopped is not kept in RAM.
+    view.stop()
+    return Rendered(view, [discord.File(BytesIO(one.data), filename=one.name) for one in card.pictures])
+
+
+def _parts(entry: Entry) -> Iterator[discord.ui.Item[Any]]:
+    if entry.apart:
+        yield discord.ui.Separator()
+    if entry.control is None:
+        yield discord.ui.TextDisplay(body(entry))
+    else:
+        yield discord.ui.Section(body(entry), accessory=_button(entry.control))
+
+
+def _rows(buttons: Sequence[Button]) -> Iterator[Sequence[Button]]:
+    for start in range(0, len(buttons), _ROW):
+        yield buttons[start : start + _ROW]
+
+
+def _row(buttons: Sequence[Button]) -> discord.ui.ActionRow[Any]:
+    return discord.ui.ActionRow(*map(_button, buttons))
+
+
+def _button(one: Button) -> discord.ui.Button[Any]:
+    if one.url:
+        return discord.ui.Button(label=one.label, url=one.url)
+    style = _STYLES[one.style]
+    return discord.ui.Button(
+        label=one.label[:80], style=style, custom_id=one.custom_id, disabled=one.disabled
+    )
+
+
+def _menu(one: Menu) -> discord.ui.Select[Any]:
+    options = [
+        discord.SelectOption(label=label, description=below or None, value=value)
+        for label, below, value in one.options
+    ]
+    return discord.ui.Select(
+        custom_id=one.custom_id, placeholder=one.hint, min_values=1, max_values=one.most, options=options
+    )
