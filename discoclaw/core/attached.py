@@ -15,9 +15,9 @@ PictureType: TypeAlias = Literal["image/png", "image/jpeg", "image/webp", "image
 class FileRef:
     """A file that somebody attached. Nothing about it was checked: its sender chose name, size and type.
 
-    `message_id` and `author_id` name the message it came with, by which it is forgotten; `channel_id` is where
-    that message is. Secrets are redacted from `name`. `size` is in bytes; `type` is the media type that the
-    chat gives, "" if it gives none. `url` ends within a day.
+    `message_id` and `author_id` name the message it came with, by which it is forgotten; `channel_id` is
+    where that message is. Secrets are redacted from `name`. `size` is in bytes; `type` is the media type that
+    the chat gives, "" if it gives none. `url` ends within a day.
     """
 
     id: str

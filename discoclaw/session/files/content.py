@@ -3,15 +3,20 @@
 from collections.abc import Callable
 
 from discoclaw.core.attached import Content
+from discoclaw.session.files.kinds import is_pdf, picture_kind, why_not
+from discoclaw.session.files.process import opened
 from discoclaw.session.files.refused import Refusal
 from discoclaw.session.files.texts import text_of
 
 
 def content_of(name: str, data: bytes, most_characters: int, clean: Callable[[str], str]) -> Content:
-    """The content of a file. Raises Refusal, and whatever a decoder raises."""
-    if not data.strip():
-        raise Refusal("is empty.")
+    """The content of a file. `clean` removes secrets from text. Raises Refusal."""
+    kind = "PDF" if is_pdf(data) else picture_kind(data)
+    if kind is not None:
+        return opened(name, data, kind)
     text = text_of(name, data, most_characters, clean)
-    if text is None:
-        raise Refusal("is no picture, PDF or text, so I can't read it.")
-    return text
+    if text is not None:
+        return text
+    raise Refusal(
+        why_not(data) if data.strip(b"\x00\t\r\n ") else "is empty. Please check it, and send it again."
+    )

@@ -14,13 +14,13 @@ from discoclaw.core.errors import ChatError, ChatGone, FileTooLarge
 from discoclaw.core.ports import Files
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.session.files.content import content_of
+from discoclaw.session.files.process import BROKEN
 from discoclaw.session.files.refused import Refusal, megabytes, refused
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2
-"""Files that are decoded at the same time: a large picture takes some 150 MB of RAM while it is decoded."""
-BROKEN = "can't be read: it seems to be damaged. Please save it anew, and send it again."
+"""Files that are decoded at the same time: a large picture takes 160 to 500 MB of RAM meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Reader:
         try:
             if file.size > most:
                 raise FileTooLarge(f"{file.size} bytes")
+            data = await self._files.download(file, most)
             async with self._decoding:
-                data = await self._files.download(file, most)
                 return await asyncio.to_thread(
                     content_of, file.name, data, self._limits.characters, self._redactor.clean
                 )
@@ -79,7 +79,7 @@ class Reader:
         except ChatError as error:
             log.warning("a file could not be downloaded: %s", error)
             why = "couldn't be downloaded from Discord. Please send it again in a moment."
-        except Exception:  # deliberately broad: decoders raise anything on a broken file, and a reply goes on
-            log.warning("a file of %d bytes could not be decoded", file.size, exc_info=True)
+        except Exception:  # deliberately broad: whatever is wrong with a file, the reply goes on without it
+            log.exception("a file of %d bytes could not be read", file.size)
             why = BROKEN
         return refused(file.name, why)

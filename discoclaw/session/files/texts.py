@@ -14,9 +14,9 @@ from discoclaw.core.text import scrub
 
 MARGIN = 4096
 """Characters read beyond the limit, so that a secret across it is recognised. The longest is a PEM key."""
-_SVG = re.compile(r"\s*(?:<\?xml[^>]*>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<svg[\s>]", re.IGNORECASE | re.DOTALL)
+_SVG = re.compile(r"(?is)(?:<\?xml[^>]*+>|<!--.*?-->|<!DOCTYPE[^>]*+>|\s++)*+<svg[\s>]")
 _SVG_NOTE = "(An SVG drawing. This is its source; the drawing itself cannot be seen.)\n"
-# What text has of the control characters: tab, line feed, form feed, carriage return, backspace, escape, bell.
+# All but those of text: tab, line feed, form feed, carriage return, backspace, escape, bell.
 _CONTROL = re.compile("[\x00-\x06\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 
@@ -60,7 +60,7 @@ def _decoded(data: bytes, *, whole: bool) -> str | None:
 
 
 def _windows(data: bytes) -> str | None:
-    """The text of bytes that look like a western language in Windows' encoding, of which Latin-1 is a part."""
+    """The text of bytes that look like a western language in Windows' encoding, a superset of Latin-1."""
     foreign = sum(byte > 0x7F for byte in data)
     if _NOT_WINDOWS.search(data) or foreign * 3 > len(data):
         return None
