@@ -18,5 +18,5 @@ def content_of(name: str, data: bytes, most_characters: int, clean: Callable[[st
     if text is not None:
         return text
     raise Refusal(
-        why_not(data) if data.strip(b"\x00\t\r\n ") else "is empty. Please check it, and send it again."
+        why_not(data) if data.strip(b"\x00\t\r\n \xef\xbb\xbf\xff\xfe") else "is empty. Please check it, and send it again."
     )
