@@ -34,6 +34,7 @@ NAMES = (
     "dead_relay",
     "recovery",
     "pauses",
+    "files",
     "taking_back",
 )
 

@@ -26,8 +26,9 @@ _EXPIRED: Final = (403, 404)
 class Download:
     """Downloads with `client`'s connections. `api`: another Discord's address, which keeps files too."""
 
-    def __init__(self, client: discord.Client, api: str | None = None) -> None:
+    def __init__(self, client: discord.Client, api: str | None = None, *, within_s: float = WITHIN_S) -> None:
         self._client = client
+        self._within_s = within_s
         self._api = URL(api) if api is not None else None
 
     async def download(self, file: FileRef, most: int) -> bytes:
@@ -36,7 +37,7 @@ class Download:
         An address that has expired is asked for again, once.
         """
         try:
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(self._within_s):
                 try:
                     return await self._get(file.url, most)
                 except (ChatGone, ChatForbidden):
@@ -45,7 +46,7 @@ class Download:
                         raise
                     return await self._get(url, most)
         except TimeoutError:
-            raise ChatUnavailable(f"a file did not come within {WITHIN_S:g} s") from None
+            raise ChatUnavailable(f"a file did not come within {self._within_s:g} s") from None
 
     async def _renewed(self, file: FileRef) -> str:
         """The address of a file now. Raises ChatError."""

@@ -8,6 +8,9 @@ from discoclaw.session.files.process import opened
 from discoclaw.session.files.refused import Refusal
 from discoclaw.session.files.texts import text_of
 
+_NOTHING = b"\x00\t\r\n \xef\xbb\xbf\xff\xfe"
+"""White space, zero bytes and byte order marks."""
+
 
 def content_of(name: str, data: bytes, most_characters: int, clean: Callable[[str], str]) -> Content:
     """The content of a file. `clean` removes secrets from text. Raises Refusal."""
@@ -17,6 +20,6 @@ def content_of(name: str, data: bytes, most_characters: int, clean: Callable[[st
     text = text_of(name, data, most_characters, clean)
     if text is not None:
         return text
-    raise Refusal(
-        why_not(data) if data.strip(b"\x00\t\r\n \xef\xbb\xbf\xff\xfe") else "is empty. Please check it, and send it again."
-    )
+    if not data.strip(_NOTHING):
+        raise Refusal("is empty. Please check it, and send it again.")
+    raise Refusal(why_not(data))
