@@ -1,8 +1,8 @@
 """How long reading a large picture holds up everything: the longest pause of the event loop meanwhile.
 
 A picture of 12 megapixels and about 5 MB, as phones take them, goes through the reader while a ticker asks
-for its turn every millisecond. The baseline is the same decoder in a thread of the bot's own process: it lets go
-of the interpreter's lock while it decodes, but not while it copies.
+for its turn every millisecond. The baseline is the same decoder in a thread of the bot's own process: it lets
+go of the interpreter's lock while it decodes, but not while it copies.
 """
 
 import asyncio
