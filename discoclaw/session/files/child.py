@@ -11,7 +11,7 @@ import sys
 from discoclaw.session.files.refused import Refusal
 
 MEMORY = 2**30
-"""Bytes. A picture of 40 megapixels takes 160 MB for each copy of it, and WebP makes three."""
+"""Bytes. The largest picture that is decoded takes about half of it."""
 
 
 def main(kind: str, seconds: int) -> None:
@@ -41,5 +41,6 @@ def _bound(seconds: int) -> None:
         os.nice(5)  # replies go first
         import resource
 
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no picture on the disk
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -17,15 +17,15 @@ from discoclaw.session.files.refused import Refusal
 
 LONGEST_SIDE: Final = 1568
 """Pixels. The models scale larger pictures down to this themselves."""
-MOST_PIXELS: Final = 40_000_000
-"""40 megapixels take 160 MB of RAM while they are decoded."""
+MOST_PIXELS: Final = 25_000_000
+"""25 megapixels take 100 MB of RAM in each copy, and WebP makes five."""
 MOST_JPEG_PIXELS: Final = 80_000_000
 """JPEG is decoded at a fraction of its size. Above this, Pillow itself gives a warning."""
 QUALITY: Final = 88
 PNG_SHARE: Final = 2
 """A PNG is taken if it is at most this many times as large as the JPEG: it keeps small print sharp."""
 FEW_COLOURS: Final = 256
-TOO_LARGE = "has too many pixels. Please scale it down to at most 6,000 × 6,000, and send it again."
+TOO_LARGE = "has too many pixels. Please scale it down to at most 5,000 × 5,000, and send it again."
 
 # At 89 megapixels Pillow warns, and goes on.
 warnings.simplefilter("error", Image.DecompressionBombWarning)

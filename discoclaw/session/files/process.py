@@ -16,6 +16,9 @@ from discoclaw.core.attached import Document, Picture
 from discoclaw.session.files.refused import Refusal
 
 SECONDS: Final = 10
+"""Of a processor. On a busy machine that may take longer."""
+PATIENCE: Final = 3
+"""How many times as long the process may take in all."""
 TOO_LONG = "takes too long to open. Please save it anew, or send what matters of it as a smaller picture."
 BROKEN = "can't be opened: it seems to be damaged. Please save it anew, and send it again."
 # Not by `-m`: an isolated interpreter finds only what is installed in it, and `python -m discoclaw` may run
@@ -36,7 +39,7 @@ def opened(name: str, data: bytes, kind: str, *, within_s: int = SECONDS) -> Pic
             input=data,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=within_s,
+            timeout=PATIENCE * within_s,
             env=None if os.name == "nt" else {},  # Windows starts nothing without some of it
             check=False,
         )

@@ -13,6 +13,7 @@ from discoclaw.core.attached import Content, FileRef, Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, FileTooLarge
 from discoclaw.core.ports import Files
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.session.files.content import content_of
 from discoclaw.session.files.process import BROKEN
 from discoclaw.session.files.refused import Refusal, megabytes, refused
@@ -20,7 +21,7 @@ from discoclaw.session.files.refused import Refusal, megabytes, refused
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2
-"""Files that are decoded at the same time: a large picture takes 160 to 500 MB of RAM meanwhile."""
+"""Files that are decoded at the same time: a large picture takes 100 to 550 MB of RAM meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class Reader:
                 raise FileTooLarge(f"{file.size} bytes")
             data = await self._files.download(file, most)
             async with self._decoding:
-                return await asyncio.to_thread(
+                # Not `to_thread`, for whose threads Python waits when it ends.
+                return await read_in_thread(
                     content_of, file.name, data, self._limits.characters, self._redactor.clean
                 )
         except Refusal as refusal:

@@ -139,7 +139,7 @@ class TestPictures:
         seen = corpus.pixels((await picture(corpus.saved(clear, "PNG", transparency=0))).data)
         assert seen.getpixel((40, 5)) == (255, 0, 0, 255) and seen.getpixel((5, 5))[3] == 0
 
-    @pytest.mark.parametrize("side", [7_000, 60_000, 2_000_000_000])
+    @pytest.mark.parametrize("side", [5_001, 60_000, 2_000_000_000])
     async def test_one_that_unpacks_to_gigabytes_is_not_unpacked(self, side: int) -> None:
         assert "too many pixels" in await why_not(corpus.png_bomb(side, side), "bomb.png")
 
