@@ -34,7 +34,7 @@ NAMES = (
     "dead_relay",
     "recovery",
     "pauses",
-    "files",
+    "pictures",
     "taking_back",
 )
 
