@@ -20,6 +20,8 @@ from discoclaw.session.files.refused import Refusal, megabytes, refused
 
 log = logging.getLogger(__name__)
 
+MOST_HELD = 8
+"""Files that are in RAM at the same time, while they come and while they wait to be decoded."""
 AT_ONCE = 2
 """Files that are decoded at the same time: a large picture takes 100 to 550 MB of RAM meanwhile."""
 
@@ -44,6 +46,7 @@ class Reader:
         self._files = files
         self._limits = limits
         self._redactor = redactor
+        self._held = asyncio.Semaphore(MOST_HELD)
         self._decoding = asyncio.Semaphore(AT_ONCE)
 
     async def all(self, files: Sequence[FileRef]) -> list[tuple[FileRef, Content | Unreadable]]:
@@ -66,12 +69,8 @@ class Reader:
         try:
             if file.size > most:
                 raise FileTooLarge(f"{file.size} bytes")
-            data = await self._files.download(file, most)
-            async with self._decoding:
-                # Not `to_thread`, for whose threads Python waits when it ends.
-                return await read_in_thread(
-                    content_of, file.name, data, self._limits.characters, self._redactor.clean
-                )
+            async with self._held:
+                return await self._content(file, most)
         except Refusal as refusal:
             why = str(refusal)
         except FileTooLarge:
@@ -85,3 +84,12 @@ class Reader:
             log.exception("a file of %d bytes could not be read", file.size)
             why = BROKEN
         return refused(file.name, why)
+
+    async def _content(self, file: FileRef, most: int) -> Content:
+        """The content of a file. Raises Refusal and ChatError."""
+        data = await self._files.download(file, most)
+        async with self._decoding:
+            # Not `to_thread`, for whose threads Python waits when it ends.
+            return await read_in_thread(
+                content_of, file.name, data, self._limits.characters, self._redactor.clean
+            )

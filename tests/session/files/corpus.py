@@ -58,13 +58,11 @@ def png_bomb(width: int, height: int) -> bytes:
     return PNG + png_chunk(b"IHDR", header) + png_chunk(b"IDAT", packed) + png_chunk(b"IEND", b"")
 
 
-def gif(frames: int) -> bytes:
-    """An animation that begins red and goes on blue."""
-    first, *others = [Image.new("P", (40, 30), 0 if one == 0 else one % 250 + 1) for one in range(frames)]
-    palette = [255, 0, 0] + [0, 0, 255] * 255
-    for image in (first, *others):
-        image.putpalette(palette)
-    return saved(first, "GIF", save_all=True, append_images=others, duration=20, optimize=False)
+def animation(frames: int, kind: str) -> bytes:
+    """An animation that begins red and goes on in shades of blue."""
+    first = Image.new("RGB", (40, 30), (255, 0, 0))
+    others = [Image.new("RGB", (40, 30), (0, 0, one % 200 + 50)) for one in range(1, frames)]
+    return saved(first, kind, save_all=True, append_images=others, duration=20, quality=100, lossless=True)
 
 
 def pdf(pages: int, password: str = "") -> bytes:

@@ -104,8 +104,9 @@ class TestPictures:
         photo = await picture(corpus.saved(corpus.photo(1500, 1500), "PNG"))
         assert photo.type == "image/jpeg"
 
-    async def test_of_an_animation_the_first_picture_is_seen(self) -> None:
-        found = await picture(corpus.gif(1000))
+    @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
+    async def test_of_an_animation_the_first_picture_is_seen(self, kind: str) -> None:
+        found = await picture(corpus.animation(1000, kind))
         assert corpus.pixels(found.data).convert("RGB").getpixel((5, 5)) == (255, 0, 0)
 
     @pytest.mark.parametrize(
