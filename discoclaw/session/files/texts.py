@@ -33,8 +33,8 @@ def text_of(name: str, data: bytes, most: int, clean: Callable[[str], str]) -> T
         return None
     beyond = len(text) > more or len(taken) < len(data)
     cleaned = clean(scrub(text[:more]))
-    if beyond:  # its end may be half a secret
-        cleaned = cleaned[: max(0, len(cleaned) - MARGIN)]
+    if beyond and len(cleaned) <= most:  # so much was secret that the end is seen, which may be half a secret
+        cleaned = cleaned[: max(cleaned.rfind(" "), cleaned.rfind("\n")) + 1]
     if _SVG.match(cleaned[:2000]):
         cleaned = _SVG_NOTE + cleaned
     return TextFile(name, cleaned[:most], cut=beyond or len(cleaned) > most)

@@ -200,6 +200,13 @@ class TestTexts:
             cut = await text(("x" * before + " " + SECRET + " y" * 9000).encode(), characters=100)
             assert cut.cut and len(cut.text) <= 100 and "sk-ant" not in cut.text
 
+    async def test_half_a_secret_behind_a_long_one_is_gone_too(self) -> None:
+        for length in range(1020, 1050):
+            long = "sk-ant-" + "a1B2" * length
+            found = await text(f"{long} {SECRET} {SECRET} {'y' * 9000}".encode(), characters=100)
+            assert found.cut and found.text.startswith("[REDACTED Anthropic ")
+            assert "sk-" not in found.text
+
     async def test_a_long_one_is_cut_and_says_so(self) -> None:
         found = await text("日".encode() * 300_000, characters=500)
         assert found == TextFile("file", "日" * 500, cut=True)
