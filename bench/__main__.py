@@ -34,6 +34,7 @@ NAMES = (
     "dead_relay",
     "recovery",
     "pauses",
+    "pictures",
     "taking_back",
 )
 

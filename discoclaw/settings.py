@@ -125,6 +125,12 @@ class Settings(BaseSettings):
     summary_every: int = _env("DISCOCLAW_SUMMARY_EVERY_N_TURNS", 5, ge=1, le=1000)
     summary_dir: Folder = _env("DISCOCLAW_SUMMARY_DATA_DIR", None)
 
+    # Files and pictures
+    files_enabled: bool = _env("DISCOCLAW_FILES", True)
+    file_max_mb: int = _env("DISCOCLAW_FILE_MAX_MB", 10, ge=1, le=25)
+    file_max_chars: int = _env("DISCOCLAW_FILE_MAX_CHARS", 20_000, ge=100, le=200_000)
+    files_per_message: int = _env("DISCOCLAW_FILES_PER_MESSAGE", 5, ge=1, le=10)
+
     # Durable memory
     durable_enabled: bool = _env("DISCOCLAW_DURABLE_MEMORY_ENABLED", True)
     extraction_enabled: bool = _env("DISCOCLAW_DURABLE_EXTRACTION_ENABLED", True)

@@ -16,6 +16,7 @@ from discoclaw.app.catching_up import CatchingUp
 from discoclaw.app.chat import Chat
 from discoclaw.app.commanding import Commanding
 from discoclaw.app.disk import OnDisk
+from discoclaw.app.files import Files
 from discoclaw.app.finding import Finding
 from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
@@ -65,6 +66,7 @@ def build(
     archive = Archived(basics, disk)
     finding = Finding(basics, disk)
     learning = Learning(basics, disk, models, archive)
+    files = Files(basics, client)
     past = history or Past(client, client.access, client.me, settings.owners, redactor)
     hearing = Hearing(basics, disk, models, archive, finding, learning, past)
     talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox)
@@ -74,6 +76,6 @@ def build(
     commanding = Commanding(basics, client, disk, mirror, archive, learning, hearing, catalogue)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    features = [disk, mirror, people, models, archive, finding, chat, learning, hearing]
+    features = [disk, mirror, people, models, archive, finding, files, chat, learning, hearing]
     features += [talk, commanding, missed]
     return App(settings, client, features)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import discord
 
+from discoclaw.core.attached import FileRef
 from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
 from discoclaw.core.own_words import as_mention
 from discoclaw.core.redact import PLAIN, Redactor
@@ -121,6 +122,7 @@ def inbound(
         mentions_us=place.kind == "dm" or _mentions(message, me) or (quoted is not None and quoted.by_us),
         quoted=quoted,
         attachments=_attached(message, redactor),
+        files=files_of(message, redactor),
     )
 
 
@@ -170,6 +172,7 @@ def said(
         guest=(guest or is_webhook(message)) and not by_us,
         to_id=_answered(message) if by_us else "",
         edited_at=int(message.edited_at.timestamp() * 1000) if message.edited_at and not by_us else 0,
+        files=files_of(message, redactor),
     )
 
 
@@ -202,13 +205,35 @@ def _cleaned(text: str, redactor: Redactor) -> str:
 
 def _attached(message: discord.Message, redactor: Redactor) -> tuple[str, ...]:
     """What came with a message besides its text, in a few words each; the contents are not read."""
-    files = [*message.attachments, *(file for one in message.message_snapshots for file in one.attachments)]
-    notes = [f"{file.filename}, {_kind(file)}, {max(1, file.size // 1024)} kB" for file in files]
+    notes = [f"{one.filename}, {_kind(one)}, {max(1, one.size // 1024)} kB" for one in attachments(message)]
     notes += [f"sticker “{sticker.name}”" for sticker in message.stickers]
     if message.poll is not None:
         answers = ", ".join(answer.text for answer in message.poll.answers)
         notes.append(f"poll “{message.poll.question}” with the answers {answers}")
     return tuple(redactor.clean(scrub(note)) for note in notes)
+
+
+def attachments(message: discord.Message) -> list[discord.Attachment]:
+    """The attachments of a message, and of those that it forwards."""
+    return [*message.attachments, *(file for one in message.message_snapshots for file in one.attachments)]
+
+
+def files_of(message: discord.Message, redactor: Redactor = PLAIN) -> tuple[FileRef, ...]:
+    """The files that came with a message, as they are named before they are read."""
+    return tuple(
+        FileRef(
+            id=str(file.id),
+            message_id=str(message.id),
+            author_id=author_id(message),
+            name=redactor.clean(scrub(file.filename)),
+            size=file.size,
+            type=file.content_type or "",
+            url=file.url,
+            voice=file.is_voice_message(),
+            channel_id=str(message.channel.id),
+        )
+        for file in attachments(message)
+    )
 
 
 def _kind(file: discord.Attachment) -> str:

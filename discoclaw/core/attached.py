@@ -15,9 +15,9 @@ PictureType: TypeAlias = Literal["image/png", "image/jpeg", "image/webp", "image
 class FileRef:
     """A file that somebody attached. Nothing about it was checked: its sender chose name, size and type.
 
-    `message_id` and `author_id` name the message it came with, by which it is forgotten. Secrets are redacted
-    from `name`. `size` is in bytes; `type` is the media type that the chat gives, "" if it gives none. `url`
-    ends within a day.
+    `message_id` and `author_id` name the message it came with, by which it is forgotten; `channel_id` is
+    where that message is. Secrets are redacted from `name`. `size` is in bytes; `type` is the media type that
+    the chat gives, "" if it gives none. `url` ends within a day.
     """
 
     id: str
@@ -29,6 +29,7 @@ class FileRef:
     url: str = field(default="", repr=False, compare=False)
     voice: bool = False
     """A voice message: its words are the message's text."""
+    channel_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@
     │       └── RelayRefused     it said no: `prefix` and text are its own (NIP-01)
     └── ChatError                Discord did not take what we sent
         ├── ChatForbidden        we may not (403)
-        ├── ChatGone             the channel or message is no longer there (404)
+        ├── ChatGone             the channel, message or file is no longer there (404)
+        ├── FileTooLarge         a file has more bytes than we read
         └── ChatUnavailable      Discord fails or limits us (429 after retries, 5xx, connection)
 
 This module knows nothing about who raises these or who shows them.
@@ -220,6 +221,10 @@ class ChatTooLong(ChatError):
 
 class ChatGone(ChatError):
     """The channel or message is no longer there (HTTP 404)."""
+
+
+class FileTooLarge(ChatError):
+    """A file has more bytes than we read, whatever size Discord stated."""
 
 
 class ChatUnavailable(ChatError):

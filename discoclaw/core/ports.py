@@ -6,8 +6,9 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.item import Item
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Inbound, Place, Quoted, Said
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.pending import Pending
 from discoclaw.core.query import Query
@@ -254,5 +255,24 @@ class History(Protocol):
         """The messages before `message_id`, newest page first, and oldest first in each page.
 
         A page may be empty although others follow. Raises ChatError.
+        """
+        ...
+
+
+class Files(Protocol):
+    """Downloads the files of messages from the chat."""
+
+    async def download(self, file: FileRef, most: int) -> bytes:
+        """A file's content. Raises `FileTooLarge` if it has more than `most` bytes, and other ChatErrors."""
+        ...
+
+
+class Linked(Protocol):
+    """Reads the messages that a message links to."""
+
+    async def messages(self, message: Inbound) -> "Sequence[Quoted | Unreadable]":
+        """The linked messages, in the order of the links; for one that may not be read here, why not.
+
+        Each `Quoted` has its `said`. Raises nothing.
         """
         ...

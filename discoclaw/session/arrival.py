@@ -75,6 +75,7 @@ class Arrival:
             sent_at=message.sent_at,
             is_owner=author.is_owner,
             guest=not author.allowed,
+            files=message.files,
         )
 
 

@@ -1,0 +1,1 @@
+"""Files and linked messages, fetched from Discord."""

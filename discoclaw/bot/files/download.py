@@ -1,0 +1,107 @@
+"""Downloads attachments, from where Discord keeps them and nowhere else: the port `Files`.
+
+The address comes with a message, and so from Discord. It is checked all the same, and redirections are not
+followed: whatever is fetched goes to a model, and our network is nobody else's.
+"""
+
+import asyncio
+from typing import Final, cast
+
+import aiohttp
+import discord
+from yarl import URL
+
+from discoclaw.bot import wire
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.past import channel_of
+from discoclaw.core.attached import FileRef
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable, FileTooLarge
+
+HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
+WITHIN_S: Final = 30.0
+_CHUNK = 64 * 1024
+_EXPIRED: Final = (403, 404)
+
+
+class Download:
+    """Downloads with `client`'s connections. `api`: another Discord's address, which keeps files too."""
+
+    def __init__(self, client: discord.Client, api: str | None = None, *, within_s: float = WITHIN_S) -> None:
+        self._client = client
+        self._within_s = within_s
+        self._api = URL(api) if api is not None else None
+
+    async def download(self, file: FileRef, most: int) -> bytes:
+        """A file's content. Raises `FileTooLarge` if it has more than `most` bytes, and other ChatErrors.
+
+        An address that has expired is asked for again, once.
+        """
+        try:
+            async with asyncio.timeout(self._within_s):
+                try:
+                    return await self._get(file.url, most)
+                except (ChatGone, ChatForbidden):
+                    url = await self._renewed(file)
+                    if url == file.url:
+                        raise
+                    return await self._get(url, most)
+        except TimeoutError:
+            raise ChatUnavailable(f"a file did not come within {self._within_s:g} s") from None
+
+    async def _renewed(self, file: FileRef) -> str:
+        """The address of a file now. Raises ChatError."""
+        channel = await channel_of(self._client, file.channel_id)
+        with discord_errors():
+            message = await channel.fetch_message(int(file.message_id))
+        for one in wire.attachments(message):
+            if str(one.id) == file.id:
+                return one.url
+        raise ChatGone("the message has no such file any more")
+
+    async def _get(self, url: str, most: int) -> bytes:
+        session = self._session()
+        if not session:  # a simulated Discord, which has its files in RAM
+            with discord_errors():
+                data = await self._client.http.get_from_cdn(url)
+            if len(data) > most:
+                raise FileTooLarge(f"{len(data)} bytes")
+            return data
+        address = URL(url)
+        if not self._is_discords(address):
+            raise ChatError(f"{address.host} is not where Discord keeps files")
+        http = self._client.http
+        with discord_errors():
+            async with session.get(
+                address, allow_redirects=False, proxy=http.proxy, proxy_auth=http.proxy_auth
+            ) as response:
+                _check(response.status)
+                return await _content(response, most)
+
+    def _session(self) -> aiohttp.ClientSession | None:
+        """discord.py's own connections. Its `get_from_cdn` takes any size, and follows redirections."""
+        return cast("aiohttp.ClientSession | None", getattr(self._client.http, "_HTTPClient__session", None))
+
+    def _is_discords(self, url: URL) -> bool:
+        if self._api is not None and url.scheme == self._api.scheme and url.host == self._api.host:
+            return True
+        return url.scheme == "https" and url.host in HOSTS and url.port == 443
+
+
+def _check(status: int) -> None:
+    """Raise what a status means that is not 200."""
+    if status in _EXPIRED:
+        raise ChatGone(f"the file is no longer there ({status})")
+    if status != 200:
+        raise ChatUnavailable(f"the file could not be had ({status})")
+
+
+async def _content(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """All of a response, if that is not more than `most` bytes, whatever it says of its size."""
+    if (response.content_length or 0) > most:
+        raise FileTooLarge(f"{response.content_length} bytes")
+    data = bytearray()
+    async for chunk in response.content.iter_chunked(_CHUNK):
+        data += chunk
+        if len(data) > most:
+            raise FileTooLarge(f"more than {most} bytes")
+    return bytes(data)

@@ -1,0 +1,147 @@
+"""Reads the messages that a message links to: the port `Linked`.
+
+A link is a request like any other. The message is read if the person who sent the link may read it, if we
+listen where it is, and if everybody who reads along where the link was posted may read it there too: what a
+hidden channel says is not told in an open one, whoever asks. A message that a person may not read is refused
+with the same words as one that does not exist.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.past import channel_of
+from discoclaw.core.attached import Unreadable
+from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.message import Inbound, Place, Quoted
+from discoclaw.session.archive_rules import visible_at
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 3
+WITHIN_S: Final = 3.0
+"""The longest an answer waits for all of them."""
+NAME: Final = "linked message"
+_GONE = (
+    "I can't read the message that you linked: it's gone, or one of us may not read that channel. "
+    "Please copy what matters."
+)
+_DEAF = "I can't read the message that you linked, because I don't listen in that channel."
+_HIDDEN = (
+    "I won't read the message that you linked here, because not everybody here may read where it was "
+    "written. Please ask me there, or in a direct message."
+)
+_LATE = "I couldn't read the message that you linked: Discord doesn't answer. Please try again in a moment."
+_MANY = f"I read {MOST} links to messages at a time. Please send the others in another message."
+_LINK = re.compile(
+    r"https://(?:(?:canary|ptb)\.)?discord(?:app)?\.com/channels/(@me|\d{15,20})/(\d{15,20})/(\d{15,20})"
+)
+_Link = tuple[str, str, str]
+"""Server (or "@me"), channel, message."""
+
+
+class _Refused(Exception):
+    """A message is not read; the text is the sentence for the person."""
+
+
+class Links:
+    """Reads linked messages with `client`."""
+
+    def __init__(self, client: DiscoClaw) -> None:
+        self._client = client
+
+    async def messages(self, message: Inbound) -> Sequence[Quoted | Unreadable]:
+        """The messages that a message links to, or for each why it is not read."""
+        links = list(dict.fromkeys(_LINK.findall(message.text)))
+        read = await asyncio.gather(*(self._one(link, message) for link in links[:MOST]))
+        return [*read, Unreadable(NAME, _MANY)] if len(links) > MOST else read
+
+    async def _one(self, link: _Link, message: Inbound) -> Quoted | Unreadable:
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                return await self._read(link, message)
+        except _Refused as refused:
+            return Unreadable(NAME, str(refused))
+        except (ChatUnavailable, TimeoutError):
+            return Unreadable(NAME, _LATE)
+        except (ChatError, discord.ClientException):
+            return Unreadable(NAME, _GONE)
+        except Exception:  # deliberately broad: whatever is wrong with a link, the reply goes on without it
+            log.exception("a linked message could not be read")
+            return Unreadable(NAME, _LATE)
+
+    async def _read(self, link: _Link, message: Inbound) -> Quoted:
+        """The message behind a link. Raises _Refused, ChatError and ClientException."""
+        guild_id, channel_id, message_id = link
+        if guild_id == "@me" and (message.place.kind != "dm" or channel_id != message.place.channel_id):
+            raise _Refused(_GONE)
+        channel = await channel_of(self._client, channel_id)
+        if guild_id != "@me":
+            await self._check(channel, guild_id, message)
+        with discord_errors():
+            found = await channel.fetch_message(int(message_id))
+        if not wire.is_talk(found):
+            raise _Refused(_GONE)
+        client = self._client
+        guest = not await client.access.may_say(found)
+        said = wire.said(
+            found, client.me(), owners=client.settings.owners, guest=guest, redactor=client.redactor
+        )
+        return Quoted(said.name, said.text, by_us=said.by_us, said=said)
+
+    async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:
+        """Whether a message of a server's channel may be read here. Raises _Refused, and as `_read`."""
+        guild = channel.guild
+        if guild is None or str(guild.id) != guild_id:
+            raise _Refused(_GONE)
+        if not await _may_read(channel, guild, int(message.author.id)):
+            raise _Refused(_GONE)
+        if not self._client.listens(channel):
+            raise _Refused(_DEAF)
+        if not _all_may_read(channel, message):
+            raise _Refused(_HIDDEN)
+
+
+async def _may_read(channel: "wire.Channel", guild: discord.Guild, person_id: int) -> bool:
+    """Whether a person may read a server's channel, and its past. Raises ChatError, ClientException."""
+    try:
+        with discord_errors():
+            member = guild.get_member(person_id) or await guild.fetch_member(person_id)
+    except ChatGone:
+        return False
+    if not _sees(channel, member):
+        return False
+    if isinstance(channel, discord.Thread) and channel.is_private():
+        try:
+            with discord_errors():
+                await channel.fetch_member(person_id)
+        except ChatGone:
+            return False
+    return True
+
+
+def _sees(channel: "wire.Channel", who: discord.Member | discord.Role) -> bool:
+    rights = channel.permissions_for(who)
+    return rights.view_channel and rights.read_message_history
+
+
+def _all_may_read(channel: "wire.Channel", message: Inbound) -> bool:
+    """Whether all who read where a link was posted may read the channel that it leads to."""
+    here: Place = message.place
+    there = wire.place_of(channel)
+    if here.kind == "dm" or here.channel_id == there.channel_id:
+        return True
+    # As the archive has it: a channel's talk may be shown in the channel and its threads.
+    whole = there.channel_id if there.closed else there.group_id
+    if whole in visible_at(here, message.author.id).channel_ids:
+        return True
+    assert channel.guild is not None
+    is_open = not there.private and _sees(channel, channel.guild.default_role)
+    return is_open and here.guild_id == there.guild_id

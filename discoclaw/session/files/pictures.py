@@ -1,0 +1,137 @@
+"""Pictures, made anew: turned upright, scaled, and without anything but their pixels.
+
+What a camera wrote beside them (place, time, its owner's name) goes nowhere. The size in the header is looked
+at before anything is decoded: a few kilobytes can unpack to gigabytes. `process` says where this runs.
+"""
+
+import struct
+import warnings
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Final
+
+from PIL import Image, ImageFile
+
+from discoclaw.core.attached import PictureType
+from discoclaw.session.files.refused import Refusal
+
+LONGEST_SIDE: Final = 1568
+"""Pixels. The models scale larger pictures down to this themselves."""
+MOST_PIXELS: Final = 25_000_000
+"""25 megapixels take 100 MB of RAM in each copy, and WebP makes five."""
+MOST_JPEG_PIXELS: Final = 80_000_000
+"""JPEG is decoded at a fraction of its size. Above this, Pillow itself gives a warning."""
+QUALITY: Final = 88
+PNG_SHARE: Final = 2
+"""A PNG is taken if it is at most this many times as large as the JPEG: it keeps small print sharp."""
+FEW_COLOURS: Final = 256
+TOO_LARGE = "has too many pixels. Please scale it down to at most 5,000 × 5,000, and send it again."
+
+# At 89 megapixels Pillow warns, and goes on.
+warnings.simplefilter("error", Image.DecompressionBombWarning)
+ImageFile.LOAD_TRUNCATED_IMAGES = False
+
+# What broken camera data raises, without which a picture is still a picture.
+_BAD_EXIF = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    struct.error,
+)
+_ORIENTATION = 0x0112
+_UPRIGHT: Final = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A picture written anew."""
+
+    type: PictureType
+    data: bytes
+    width: int
+    height: int
+
+
+def made_anew(data: bytes, kind: str) -> Made:
+    """The picture in a file of a kind that Pillow knows by this name; the first one of an animation.
+
+    Raises Refusal, and whatever Pillow runs into in a broken file.
+    """
+    try:
+        with Image.open(BytesIO(data), formats=[kind]) as opened:
+            image = _decoded(opened)
+        type_, written = _written(image, photo=kind == "JPEG")
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning, MemoryError):
+        raise Refusal(TOO_LARGE) from None
+    return Made(type_, written, image.width, image.height)
+
+
+def _decoded(opened: ImageFile.ImageFile) -> Image.Image:
+    """The pixels of an opened picture: scaled, upright, as grey, colours, or colours with transparency."""
+    is_jpeg = opened.format == "JPEG"
+    if opened.width * opened.height > (MOST_JPEG_PIXELS if is_jpeg else MOST_PIXELS):
+        raise Refusal(TOO_LARGE)
+    if is_jpeg:
+        opened.draft(None, (LONGEST_SIDE, LONGEST_SIDE))  # decode a half, a quarter or an eighth of it
+    opened.load()
+    turned = _UPRIGHT.get(_orientation(opened))
+    image = _plain(opened)
+    longest = max(image.size)
+    if longest > LONGEST_SIDE:
+        width, height = (max(1, round(side * LONGEST_SIDE / longest)) for side in image.size)
+        image = image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    if turned is not None:
+        image = image.transpose(turned)
+    image.info = {}  # a comment in here would be written again
+    return image
+
+
+def _orientation(opened: ImageFile.ImageFile) -> int:
+    """Which way up a camera held the picture, by its own words; 1 if it says nothing that can be read."""
+    try:
+        found = opened.getexif().get(_ORIENTATION, 1)
+    except _BAD_EXIF:
+        return 1
+    return found if isinstance(found, int) else 1
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """A picture in one of the three forms that everything can read: L, RGB, RGBA."""
+    if image.mode.startswith("I"):  # grey of 16 bits, which `convert` would cut instead of scale
+        return image.convert("F").point(lambda value: value * (1 / 257) + 0).convert("L")
+    if image.mode in ("1", "L") and "transparency" not in image.info:
+        return image.convert("L")
+    if "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
+        clear = image.convert("RGBA")
+        is_opaque = clear.getchannel("A").getextrema() == (255, 255)
+        return clear.convert("RGB") if is_opaque else clear
+    return image.convert("RGB")
+
+
+def _written(image: Image.Image, *, photo: bool) -> tuple[PictureType, bytes]:
+    """A picture as PNG or JPEG, and which of them."""
+    if image.mode == "RGBA" or (not photo and image.getcolors(FEW_COLOURS) is not None):
+        return "image/png", _saved(image, "PNG")
+    jpeg = _saved(image, "JPEG", quality=QUALITY)
+    png = b"" if photo else _saved(image, "PNG")
+    if png and len(png) <= PNG_SHARE * len(jpeg):
+        return "image/png", png
+    return "image/jpeg", jpeg
+
+
+def _saved(image: Image.Image, kind: str, **how: int) -> bytes:
+    out = BytesIO()
+    image.save(out, kind, **how)
+    return out.getvalue()

@@ -1,0 +1,56 @@
+"""Opens pictures and PDF files in a process of its own, which ends with the file.
+
+Decoders are where hostile files strike, and a thread cannot be stopped. The process has ten seconds, a bound
+of memory and an empty environment, so that no secret is in reach of a decoder. It also keeps the event loop
+free: Pillow holds up all threads for some 25 ms when it copies a large picture. Starting it takes 150 ms.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Final
+
+from discoclaw.core.attached import Document, Picture
+from discoclaw.session.files.refused import Refusal
+
+SECONDS: Final = 10
+"""Of a processor. On a busy machine that may take longer."""
+PATIENCE: Final = 3
+"""How many times as long the process may take in all."""
+TOO_LONG = "takes too long to open. Please save it anew, or send what matters of it as a smaller picture."
+BROKEN = "can't be opened: it seems to be damaged. Please save it anew, and send it again."
+# Not by `-m`: an isolated interpreter finds only what is installed in it, and `python -m discoclaw` may run
+# from anywhere.
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from discoclaw.session.files.child import main; main({kind!r}, {s})"
+)
+# Linux sends SIGXCPU at the soft limit and SIGKILL at the hard one, which is the same here.
+_STOPPED: Final = (-getattr(signal, "SIGXCPU", 24), -getattr(signal, "SIGKILL", 9))
+
+
+def opened(name: str, data: bytes, kind: str, *, within_s: int = SECONDS) -> Picture | Document:
+    """The picture or PDF in a file; `kind` as for `child.main`. Raises Refusal. It blocks: use a thread."""
+    program = _PROGRAM.format(path=sys.path, kind=kind, s=within_s)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", program],
+            input=data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=PATIENCE * within_s,
+            env=None if os.name == "nt" else {},  # Windows starts nothing without some of it
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Refusal(TOO_LONG) from None
+    if done.returncode:  # the decoder crashed, or it reached a limit
+        raise Refusal(TOO_LONG if done.returncode in _STOPPED else BROKEN)
+    line, _, content = done.stdout.partition(b"\n")
+    answer = json.loads(line)
+    if "why" in answer:
+        raise Refusal(answer["why"])
+    if "pages" in answer:
+        return Document(name, data, answer["pages"])
+    return Picture(name, answer["type"], content, answer["width"], answer["height"])

@@ -1,0 +1,95 @@
+"""Reads an attached file: download, find out what it is, and make of it what a model can read.
+
+What a file is, its bytes say; name and stated type are its sender's words. Every failure is a sentence for
+the person who sent it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discoclaw.core.attached import Content, FileRef, Unreadable
+from discoclaw.core.errors import ChatError, ChatGone, FileTooLarge
+from discoclaw.core.ports import Files
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.session.files.content import content_of
+from discoclaw.session.files.process import BROKEN
+from discoclaw.session.files.refused import Refusal, megabytes, refused
+
+log = logging.getLogger(__name__)
+
+MOST_HELD = 8
+"""Files that are in RAM at the same time, while they come and while they wait to be decoded."""
+AT_ONCE = 2
+"""Files that are decoded at the same time: a large picture takes 100 to 550 MB of RAM meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of files is read: bytes of each, characters of a text, files of one message.
+
+    With `enabled` false no file is read.
+    """
+
+    enabled: bool = True
+    bytes: int = 10_000_000
+    characters: int = 20_000
+    files: int = 5
+
+
+class Reader:
+    """Reads files through `files`, within `limits`; `redactor` removes secrets from texts."""
+
+    def __init__(self, files: Files, limits: Limits, redactor: Redactor = PLAIN) -> None:
+        self._files = files
+        self._limits = limits
+        self._redactor = redactor
+        self._held = asyncio.Semaphore(MOST_HELD)
+        self._decoding = asyncio.Semaphore(AT_ONCE)
+
+    async def all(self, files: Sequence[FileRef]) -> list[tuple[FileRef, Content | Unreadable]]:
+        """The files of one message, in their order. None of them if files are switched off.
+
+        Voice messages are not among them: their words are the message's text.
+        """
+        if not self._limits.enabled:
+            return []
+        files = [file for file in files if not file.voice]
+        most = self._limits.files
+        read = await asyncio.gather(*(self.read(file) for file in files[:most]))
+        why = f"wasn't read: I read {most} files of one message. Please send it in another message."
+        beyond = [(file, refused(file.name, why)) for file in files[most:]]
+        return [*zip(files, read, strict=False), *beyond]
+
+    async def read(self, file: FileRef) -> Content | Unreadable:
+        """What a file says, or why it cannot be read. Raises nothing."""
+        most = self._limits.bytes
+        try:
+            if file.size > most:
+                raise FileTooLarge(f"{file.size} bytes")
+            async with self._held:
+                return await self._content(file, most)
+        except Refusal as refusal:
+            why = str(refusal)
+        except FileTooLarge:
+            why = f"is larger than {megabytes(most)}, which is the most I read. Please send a smaller one."
+        except ChatGone:
+            why = "is no longer there. Please send it again."
+        except ChatError as error:
+            log.warning("a file could not be downloaded: %s", error)
+            why = "couldn't be downloaded from Discord. Please send it again in a moment."
+        except Exception:  # deliberately broad: whatever is wrong with a file, the reply goes on without it
+            log.exception("a file of %d bytes could not be read", file.size)
+            why = BROKEN
+        return refused(file.name, why)
+
+    async def _content(self, file: FileRef, most: int) -> Content:
+        """The content of a file. Raises Refusal and ChatError."""
+        data = await self._files.download(file, most)
+        async with self._decoding:
+            # Not `to_thread`, for whose threads Python waits when it ends.
+            return await read_in_thread(
+                content_of, file.name, data, self._limits.characters, self._redactor.clean
+            )
