@@ -52,6 +52,9 @@ class Listener:
         self.answers.append("".join(self.said))
         return str(FIRST_MESSAGE + self.number)
 
+    async def branch_off(self, name: str) -> Place | None:
+        return None
+
     async def drop(self) -> None:
         pass
 

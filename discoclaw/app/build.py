@@ -69,7 +69,7 @@ def build(
     files = Files(basics, client)
     past = history or Past(client, client.access, client.me, settings.owners, redactor)
     hearing = Hearing(basics, disk, models, archive, finding, learning, past)
-    talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox)
+    talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox, client.threads)
     client.talk = talk.talk
     client.retractions = hearing.retractions
     chat = Chat(basics, client, disk, models, learning)

@@ -11,10 +11,12 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
 from discoclaw.app.part import Part
+from discoclaw.core.ports import Threads
 from discoclaw.prompt.assemble import Budget
 from discoclaw.session import tools
 from discoclaw.session.arrival import Arrivals
 from discoclaw.session.asking import Asking
+from discoclaw.session.branching import Branching
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.desk import Desk
@@ -67,6 +69,7 @@ class Talking(Feature):
         learning: Learning,
         hearing: Hearing,
         toolbox: Toolbox,
+        threads: Threads,
     ) -> None:
         settings, storage, clock, me = basics.settings, disk.storage, basics.clock, basics.me
         loops, archiving = learning.loops, archive.archiving
@@ -90,11 +93,13 @@ class Talking(Feature):
             finding.items,
             Prompts(budget, clock=clock, me=me, zone=settings.zone),
         )
+        arrivals = Arrivals(storage.live, storage.consent, hearing.windows, settings.personas)
+        self.branching = Branching(arrivals, loops, models.summary, threads, basics.redactor)
         turns = Turns(
             hatchery=hearing.hatchery,
             refill=hearing.refill,
             preparation=preparation,
-            items=finding.items,
+            branching=self.branching,
             conversation=conversation,
             record=Record(
                 loops,
@@ -110,7 +115,7 @@ class Talking(Feature):
         )
         desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
         self.talk = Talk(
-            Arrivals(storage.live, storage.consent, hearing.windows, settings.personas),
+            arrivals,
             hearing.listener,
             hearing.inboxes,
             turns,
@@ -124,7 +129,7 @@ class Talking(Feature):
             await desk.close(settings.shutdown_grace_s)
             await self.talk.refusals.close()
 
-        self.services = (Part(settling=desk.settle, closing=close),)
+        self.services = (self.branching, Part(settling=desk.settle, closing=close))
 
 
 def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:

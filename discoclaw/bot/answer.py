@@ -6,14 +6,18 @@ from typing import Self
 
 import discord
 
+from discoclaw.bot import wire
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.refused import ANSWER, REST, elsewhere
+from discoclaw.bot.threads import OpenThreads
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.message import Place
 from discoclaw.core.text import ends_blank
 
 log = logging.getLogger(__name__)
 
+NO_THREADS = "\n\n-# I'm set to answer in threads here, but Discord doesn't let me open one."
 AGAIN = "\n\n-# I was restarted in the middle of this answer, so I wrote it again."
 
 
@@ -26,6 +30,7 @@ class Answer(DiscordReply):
     def __init__(
         self,
         message: discord.Message,
+        threads: OpenThreads,
         edit_every_s: float,
         shown: Callable[[str], None],
         half: Sequence[str] = (),
@@ -33,13 +38,28 @@ class Answer(DiscordReply):
         onto = discord.PartialMessage(channel=message.channel, id=int(half[0])) if half else None
         super().__init__(message.channel, message, edit_every_s=edit_every_s, shown=shown, onto=onto)
         self._asked = message
+        self._threads = threads
+        self._half = half
         self._said = False
-        self._again = AGAIN if half else ""
+        self._last = AGAIN if half else ""
 
     def started(self) -> Self:
         """The same reply, with the typing indicator on."""
         self.start()
         return self
+
+    async def branch_off(self, name: str) -> Place | None:
+        """As `core.ports.Reply.branch_off`. Where there can be no thread, one answer says so."""
+        try:
+            thread = await self._threads.open(self._asked, name)
+        except ChatError as error:
+            log.info("no thread for the answer to %s: %s", self._asked.id, error)
+            if self._asked.channel.id not in self._threads.told and not isinstance(error, ChatUnavailable):
+                self._threads.told.add(self._asked.channel.id)
+                self._last += NO_THREADS
+            return None
+        await self.go_to(thread, self._half[0] if self._half else None)
+        return wire.place_of(thread)
 
     async def push(self, text: str) -> None:
         await super().push(text)
@@ -47,9 +67,9 @@ class Answer(DiscordReply):
 
     async def finish(self) -> str | None:
         """As `DiscordReply.finish`. If only a part could be said there, its first message's id."""
-        if self._said and self._again:
-            await super().push(self._again)
-            self._again = ""
+        if self._said and self._last:
+            await super().push(self._last)
+            self._last = ""
         try:
             return await super().finish()
         except ChatUnavailable:

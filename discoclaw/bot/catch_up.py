@@ -34,6 +34,8 @@ AT_ONCE: Final = 3
 MOST_CHANNELS: Final = 500
 """The most channels that are read after one gap: those with the newest messages."""
 HOUR_MS: Final = 3_600_000
+MOST_LOOKED_AT: Final = 10
+"""The first messages of a thread among which is our answer to the message that it grew out of."""
 DM_DAYS: Final = 30
 """Discord does not list direct messages: those are asked for whose person has talked with us since."""
 COMMAND_STOPPED: Final = (
@@ -228,7 +230,7 @@ class Absence:
         new: list[str],
     ) -> int:
         """As `_take`; the ids of new messages are added to `new`. Returns how many will be answered."""
-        client, answers = self._client, self._answers(messages)
+        client, answers = self._client, await self._answers(messages)
         missed: list[Missed] = []
         for message in messages:
             is_open = message.id in open_now
@@ -251,7 +253,7 @@ class Absence:
                 if not answered:
                     await client.carry_out(message, heard)
             else:
-                await self._remove(message.channel, half[1:])
+                await self._remove(await self._where(message) if half[1:] else message.channel, half[1:])
                 reply = partial(client.answer, message, half=half)
                 missed.append(Missed(heard, reply, is_open, bool(half), answered))
         return await self._catch_up.take(missed)
@@ -283,12 +285,23 @@ class Absence:
             except ChatError as error:
                 log.info("a part of an interrupted answer stays: %s", error)
 
-    def _answers(self, messages: Sequence[discord.Message]) -> Mapping[int, list[str]]:
-        """Our replies among these messages, by the message that they answer."""
+    async def _where(self, message: discord.Message) -> Any:
+        """Where a message is answered: in the thread that grew out of it, if there is one."""
+        return await self._client.threads.below(message) or message.channel
+
+    async def _answers(self, messages: Sequence[discord.Message]) -> Mapping[int, list[str]]:
+        """Our answers to these messages, by the message: replies among them, and threads that we opened."""
         found: dict[int, list[str]] = {}
         for message in messages:
             if self._is_ours(message) and message.reference is not None and message.reference.message_id:
                 found.setdefault(message.reference.message_id, []).append(str(message.id))
+            elif message.flags.has_thread and (thread := await self._client.threads.below(message)):
+                if self._client.user is None or thread.owner_id != self._client.user.id:
+                    continue
+                with discord_errors():
+                    said = [one async for one in thread.history(limit=MOST_LOOKED_AT, oldest_first=True)]
+                if ours := [str(one.id) for one in said if wire.is_talk(one) and self._is_ours(one)]:
+                    found.setdefault(message.id, []).extend(ours)
         return found
 
     def _is_ours(self, message: discord.Message) -> bool:

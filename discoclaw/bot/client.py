@@ -21,6 +21,7 @@ from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
+from discoclaw.bot.threads import OpenThreads
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.redact import PLAIN, Redactor
@@ -55,6 +56,8 @@ class DiscoClaw(commands.Bot):
             allowed_mentions=SILENT,
             case_insensitive=True,
         )
+        self.threads = OpenThreads(self)
+        self.add_listener(self.threads.on_raw_message_delete)
         self._faults = gateway.Faults()
         gateway.guard(self._connection.parsers, self._faults)
         self.settings = settings
@@ -143,7 +146,7 @@ class DiscoClaw(commands.Bot):
         self, message: discord.Message, shown: Callable[[str], None], half: Sequence[str] = ()
     ) -> Answer:
         """Begin the answer to a message; see `Answer`."""
-        return Answer(message, self.settings.edit_interval_s, shown, half).started()
+        return Answer(message, self.threads, self.settings.edit_interval_s, shown, half).started()
 
     # Raw events: the others come only for messages discord.py still has in its cache.
 

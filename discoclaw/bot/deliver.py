@@ -35,6 +35,7 @@ from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, spl
 from discoclaw.bot.texts import offers, pending
 from discoclaw.bot.texts.markup import plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
+from discoclaw.core.message import Place
 from discoclaw.core.ports import AskOffer, HatchOffer, Offer
 from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker, utf16_length
 
@@ -93,6 +94,17 @@ class DiscordReply:
         """Show that we are typing, until the first text."""
         if self._sender.first is None:
             self._sender.typing.start()
+
+    async def branch_off(self, name: str) -> Place | None:
+        """It stays where it is."""
+        return None
+
+    async def go_to(self, thread: discord.Thread, half: str | None) -> None:
+        """Give the answer in a thread; `half` is the id of a message there that it replaces."""
+        await self._sender.typing.stop()
+        self._sender = self._sender.to(thread)
+        self._live = discord.PartialMessage(channel=thread, id=int(half)) if half else None
+        self.start()
 
     async def close(self) -> None:
         """Stop whatever still runs. Text that `finish` has not shown is given up."""

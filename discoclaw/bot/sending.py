@@ -80,6 +80,10 @@ class Sender:
         self.first: Sent | None = None
         """The first message that is still there."""
 
+    def to(self, channel: discord.abc.Messageable) -> "Sender":
+        """The same for another channel, in which the first message is no reply."""
+        return Sender(channel, None, self._retry_after_s, self._shown)
+
     async def send(self, piece: Piece) -> discord.Message:
         """Send a piece.
 

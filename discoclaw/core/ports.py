@@ -224,6 +224,13 @@ class Reply(Protocol):
         """What was pushed and is not shown: after `finish`, the part that the chat did not accept."""
         ...
 
+    async def branch_off(self, name: str) -> Place | None:
+        """Go on in a thread of its own below the message, which has this name if it is a new one.
+
+        Called before anything is pushed. Returns None if there can be none: the answer stays where it is.
+        """
+        ...
+
     async def drop(self) -> None:
         """Give up without an answer: stop showing that one is being written."""
         ...
@@ -245,6 +252,14 @@ class MakeReply(Protocol):
 
     def __call__(self, shown: Callable[[str], None]) -> Reply:
         """The answer. `shown` is called with the id of each message that it sends."""
+        ...
+
+
+class Threads(Protocol):
+    """Names threads in the chat."""
+
+    async def rename(self, thread_id: str, before: str, after: str) -> None:
+        """Rename a thread unless it has another name than `before` by now. Raises ChatError."""
         ...
 
 

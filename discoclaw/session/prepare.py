@@ -52,3 +52,7 @@ class Preparation:
         # 3 the prompt
         prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen)
         return Prepared(gathered, window, selection, prompt)
+
+    def note_use(self, arrival: Arrival, ready: Prepared) -> None:
+        """Record that the items of an answer that was given were used."""
+        self._items.note_use(arrival, ready.used)

@@ -13,9 +13,9 @@ from discoclaw.core.ports import AskOffer, HatchOffer, Offer, Reply
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.asking import Asking
+from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.hatch import Hatchery
-from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.prepare import Preparation
 from discoclaw.session.record import Record
 from discoclaw.session.refill import Refill
@@ -35,7 +35,7 @@ class Turns:
         hatchery: Hatchery,
         refill: Refill,
         preparation: Preparation,
-        items: ItemSearch,
+        branching: Branching,
         conversation: Conversation,
         record: Record,
         loops: Loops,
@@ -44,7 +44,7 @@ class Turns:
         self._hatchery = hatchery
         self._refill = refill
         self.preparation = preparation
-        self._items = items
+        self._branching = branching
         self._conversation = conversation
         self._record = record
         self._loops = loops
@@ -81,6 +81,7 @@ class Turns:
             await self._hatchery.take(arrival, reply)
             return
         over = await self._hatchery.let_go(arrival)
+        there = await self._branching.move(arrival, reply)
         # 1 to 3 what is known, what of it matters now, and the prompt
         ready = await self.preparation.of(arrival)
         gathered = ready.gathered
@@ -95,16 +96,17 @@ class Turns:
             return
         if not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
-            self._record.answer(arrival, answer_id, shown)
-            self._record.reasons(arrival, answer_id, ready)
-            self._items.note_use(arrival, ready.used)
+            self._record.answer(there, answer_id, shown)
+            self._record.reasons(there, answer_id, ready)
+            self.preparation.note_use(arrival, ready)
+            self._branching.answered(there, shown)
         hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
         offers: list[Offer | HatchOffer | AskOffer] = [*answered.offers, *hatching]
         if not offers:  # one question at a time
             offers += await self._asking.offers(arrival, gathered.items.branch)
-        await _offer(offers, reply, arrival.session_key)
+        await _offer(offers, reply, there.session_key)
         # 6 the loops, which work later
-        self._loops.nudge(arrival.session_key, arrival.message.author.id)
+        self._loops.nudge(there.session_key, arrival.message.author.id)
 
 
 async def _offer(offers: Sequence[Offer | HatchOffer | AskOffer], reply: Reply, session_key: str) -> None:

@@ -1,6 +1,7 @@
 """What people said while `discoclaw run` was away, and what was under way when it ended."""
 
 import asyncio
+import json
 import os
 import random
 import re
@@ -17,7 +18,7 @@ from discoclaw.session.catch_up import LATE
 from tests.citing import own_of
 from tests.process.forks import Forks
 from tests.process.house import House, is_talk, message_of
-from tests.servers.discord_server import Message
+from tests.servers.discord_server import Channel, Message
 from tests.servers.messages_api import Behaviour, text
 
 pytestmark = [
@@ -44,6 +45,23 @@ async def replied(house: House, question: Message, words: str = "") -> str:
     await house.discord.wait_for_message(question.channel, predicate=fits, after=question, timeout=30)
     (only,) = replies(house, question)
     return only
+
+
+def in_threads(house: House, channel: Channel) -> Channel:
+    """A channel in which every question is answered in a thread of its own."""
+    path = house.data / "memory" / "config.json"
+    path.write_text(json.dumps({f"group:{channel.id}": {"threads": True}}), encoding="utf-8")
+    return channel
+
+
+async def in_its_thread(house: House, question: Message, words: str = "") -> list[str]:
+    """What the bot has said in the thread below a message, once that holds `words`."""
+    async with asyncio.timeout(30):
+        while True:
+            said = house.discord.bot_messages(question.thread) if question.thread is not None else []
+            if any(words in one.content for one in said):
+                return [one.content for one in said]
+            await asyncio.sleep(0.02)
 
 
 async def gone(house: House) -> None:
@@ -237,6 +255,38 @@ class TestWhatWasUnderWay:
         await house.running()
         assert await replied(house, deep, "twelve") == "It is twelve metres deep." + AGAIN
         assert await replied(house, waiting) == "ok"
+
+    async def test_half_an_answer_in_a_thread_is_written_anew_there(self, house: House) -> None:
+        await house.running()
+        mine = in_threads(house, house.discord.add_channel("mine"))
+        whole = text("It is seven miles long.")
+        house.brain.answer("how long", text("It is ", "long.", hold=asyncio.Event()), whole)
+        long = await house.ask(house.bea, mine, "how long is it?")
+        await in_its_thread(house, long, "It is")
+        await on_disk(house, long)
+        await killed(house)
+        await house.running()
+        assert await in_its_thread(house, long, "seven") == ["It is seven miles long." + AGAIN]
+        assert house.discord.bot_messages(mine) == []
+
+    async def test_an_answer_in_a_thread_is_found_there_and_not_given_again(self, house: House) -> None:
+        await house.running()
+        cave = in_threads(house, house.discord.add_channel("cave"))
+        await house.ask(house.ann, cave, "good morning")
+        await gone(house)
+        backup = house.folder / "before"
+        shutil.copytree(house.data, backup)
+        await house.running()
+        dark = await house.ask(house.ann, cave, "is it dark?")
+        assert await in_its_thread(house, dark) == ["ok"]
+        await gone(house)
+        shutil.rmtree(house.data)
+        backup.rename(house.data)
+        missed = await house.ask(house.ann, cave, "is it cold?")
+        await house.running()
+        assert await in_its_thread(house, missed) == ["ok"]
+        assert await in_its_thread(house, dark) == ["ok"]
+        assert asked_of_the_model(house, "is it dark?") == 1
 
     async def test_a_command_is_not_repeated_but_spoken_of(self, house: House) -> None:
         await house.running()

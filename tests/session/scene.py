@@ -59,6 +59,7 @@ from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.asking import Asking
+from discoclaw.session.branching import Branching
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import AnswerRules, Conversation
 from discoclaw.session.desk import Desk
@@ -268,6 +269,9 @@ class Recorder:
         self.finished = True
         return self.id if self.text.strip() else None
 
+    async def branch_off(self, name: str) -> Place | None:
+        return None
+
     async def drop(self) -> None:
         pass
 
@@ -283,6 +287,13 @@ class Recorder:
     def _check(self, act: str) -> None:
         if act in self.refuses:
             raise self.refuses[act]
+
+
+class NoThreads:
+    """The port `Threads` of a chat without any."""
+
+    async def rename(self, thread_id: str, before: str, after: str) -> None:
+        raise AssertionError("no thread was opened")
 
 
 class Past:
@@ -452,11 +463,13 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         items,
         Prompts(given.pop("budget", Budget()), clock=clock, me=lambda: ME),
     )
+    live = LiveConfig(FileDocuments(root), clock=clock)
+    arrivals = Arrivals(live, consent, windows, personas)
     turns = Turns(
         hatchery=hatchery,
         refill=refill,
         preparation=preparation,
-        items=items,
+        branching=Branching(arrivals, loops, model, NoThreads()),
         conversation=Conversation(
             answering,
             tools.ALL if given.pop("tools", True) else tools.NONE,
@@ -478,9 +491,8 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
     )
     listener = Listener(windows, loops, archive, hatchery, profiles, groups)
-    live = LiveConfig(FileDocuments(root), clock=clock)
     talk = Talk(
-        Arrivals(live, consent, windows, personas),
+        arrivals,
         listener,
         Inboxes(cursors, consent, catches_up=False),
         turns,

@@ -1,0 +1,37 @@
+"""The names of threads that grow out of a question. Pure."""
+
+import re
+
+from discoclaw.core.text import clip, collapse, scrub
+
+FIRST_MAX = 60
+TITLE_MAX = 80
+"""UTF-16 units. Discord takes 100, and shows about 60 beside a channel's list."""
+
+_MENTION = re.compile(r"(?<!\w)[@#][\w.-]+")
+_MARKUP = re.compile(r"[*_`~|<>\[\]\\]+|^(?:#+|-#|>>>?|[-*])\s+", re.MULTILINE)
+_LINK = re.compile(r"https?://\S+")
+
+
+def first_name(question: str, author: str) -> str:
+    """The name of a thread until it has a title: the beginning of the question's words.
+
+    Where there are none, it names who asked.
+    """
+    words = collapse(_MARKUP.sub(" ", _MENTION.sub(" ", _LINK.sub(" ", scrub(question)))))
+    return _at_word(words, FIRST_MAX) or f"Question by {clip(collapse(scrub(author)), 40)}"
+
+
+def tidy_title(title: str) -> str:
+    """A model's title as a name: one line without markup, mentions, links and quotation marks around it."""
+    plain = collapse(_MARKUP.sub(" ", _MENTION.sub(" ", _LINK.sub(" ", scrub(title)))))
+    return _at_word(plain.strip(" \"'“”„«».:-"), TITLE_MAX)
+
+
+def _at_word(text: str, most: int) -> str:
+    """A text cut behind a word, as far as one ends in its second half."""
+    cut = clip(text, most)
+    if cut == text:
+        return text
+    words, _, _ = cut.rpartition(" ")
+    return f"{words.rstrip(',;:')}…" if len(words) > most // 2 else cut
