@@ -37,11 +37,12 @@ class LiveEnv(simcord.Env):
         self._changes = 0
 
     async def connect(self, client: discord.Client) -> None:
-        """Let the clock run and log a client in."""
+        """Let the clock run, log a client in, and wait until it knows the servers."""
         clock: Any = _RealTime()
         self.backend.clock = clock
         self.bot = client
         await self.start()
+        await client.wait_until_ready()
 
     @property
     def changes(self) -> int:
