@@ -44,6 +44,11 @@ class LiveEnv(simcord.Env):
         await self.start()
         await client.wait_until_ready()
 
+    async def send_dm(self, person: simcord.UserHandle, text: str, name: str, content: bytes) -> None:
+        """Send a direct message with a file, for which simcord has nothing outside servers."""
+        stored = self.backend.store_attachments(person.dm_channel.id, [(name, content)])
+        await person.send_dm(text, attachments=stored)
+
     @property
     def changes(self) -> int:
         """How much has happened so far: a page that was built at another number is out of date."""

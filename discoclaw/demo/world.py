@@ -54,9 +54,8 @@ class World:
         """Send a message with a file as a person, in a channel or in their direct messages."""
         if (channel := self._channels.get(channel_id)) is not None:
             await self.members[user_id].send(channel, text, attachments=[(name, content)])
-            return
-        stored = self.env.backend.store_attachments(channel_id, [(name, content)])
-        await self.you.send_dm(text, attachments=stored)  # only you have a page for them
+        else:  # only you have a page for them
+            await self.env.send_dm(self.you, text, name, content)
 
     def attach_command(self) -> app_commands.Command[Any, ..., None]:
         """`/attach`, which only the demo has."""
