@@ -68,6 +68,13 @@ class Page:
         receipt = await self._act({"kind": "click", "control_key": key, "target_id": key.split(":")[1]})
         assert (receipt["settlement"], receipt["diagnostics"]) == ("settled", [])
 
+    async def fill(self, **values: str) -> None:
+        """Submit the modal that is open; `values` are by the custom ids of its fields."""
+        await self.read()
+        handle = self._state["modal"]["handle"]
+        receipt = await self._act({"kind": "modal_submit", "modal_handle": handle, "values": values})
+        assert (receipt["settlement"], receipt["diagnostics"]) == ("settled", [])
+
     async def shows(self, words: str, *, by: str = "DiscoClaw", after: int = 0) -> Json:
         """Wait for the newest message with these words; `after` is how many are older."""
         try:
