@@ -1,94 +1,52 @@
-"""The demo: a page in the browser with one channel, you and the bot, and real files on disk.
+"""The demo: a simulated Discord in the browser, with two people, two channels and direct messages.
 
 simcord simulates Discord in this process; the bot is the same as for `discoclaw run`. Its memory is stored in
 `data/demo/`, so that it remembers you the next time.
 """
 
-import asyncio
 import logging
 import shutil
 import socket
-import time
 from collections.abc import Callable
-
-import simcord
+from contextlib import AsyncExitStack
 
 from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
+from discoclaw.core.autosave import AutoSave
 from discoclaw.core.errors import SettingsError
+from discoclaw.demo.introduction import introduction
+from discoclaw.demo.world import GUILD_ID, PAGES, World
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import EMBEDDED, Settings
 
 log = logging.getLogger(__name__)
 
-GUILD_ID = 100_000_000_000_000_001
-TICK_S = 0.5
-
 NO_ACCOUNT: dict[str, object] = {"nostr_relays": (EMBEDDED,), "nostr_mode": "mirror", "nostr_flush_s": 2.0}
 """Settings for a mirror that needs no account anywhere: a relay inside the program."""
 
-INTRODUCTION = """\
-Talk with DiscoClaw at
-
-    {url}
-
-Try these three messages, in this order:
-  1. I prefer tabs over spaces            (or anything else about yourself)
-  2. What do I prefer?                    (it answers from memory)
-  3. !memory show                         (see it all; !memory forget … removes something)
-
-Its memory is in files that you can open and edit:
-  {durable}/      what the bot remembers about you
-  {rolling}/      the summary of the conversation
-  {ledger}/       the history of every change
-You can see the same on the command line:
-  DISCOCLAW_DATA_DIR={data} .venv/bin/discoclaw memory list
-
-Everything is mirrored, encrypted, to a Nostr relay inside this program:
-  DISCOCLAW_DATA_DIR={data} NOSTR_RELAYS=embedded .venv/bin/discoclaw nostr status
-Stop the demo and delete {root}; `… discoclaw nostr recover` restores it.
-
-{model} Stop with Ctrl-C."""
-
 
 async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], None]) -> None:
-    """Serve the page until stopped. Raises SettingsError if the port cannot be used."""
-    settings = demo_settings()
-    _check_port(port)
+    """Serve the pages until stopped. Raises SettingsError if a port cannot be used."""
+    for number in range(PAGES if port else 1):
+        _check_port(port + number)
+    world = World(channel)
+    settings = demo_settings(owner=str(world.you.id))
     if fresh:
         _forget(settings)
     app = build(settings)
-    async with app, simcord.run(app.client, settle_timeout=600, check_errors=False) as env:
-        clock = asyncio.create_task(_keep_time(env), name="simulated time")
-        guild = env.create_guild("DiscoClaw demo", id=GUILD_ID)
+    app.client.tree.add_command(world.attach_command())
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(world.env.shutdown)  # the last, since closing the app may send answers
+        await stack.enter_async_context(app)
+        await world.env.connect(app.client)
         assert app.client.user is not None
         await app.client.user.edit(username="DiscoClaw")
-        room = guild.create_text_channel(channel, topic="Trying out a bot that remembers")
-        visitor = guild.add_member(env.create_user("you"))
-        await env.settle()
-        try:
-            async with env.preview(room, viewers=[visitor], layout="channel", port=port) as page:
-                root = settings.memory_dir
-                say(
-                    INTRODUCTION.format(
-                        url=page.url,
-                        data=settings.data_dir,
-                        root=root,
-                        durable=root / "durable",
-                        rolling=root / "rolling",
-                        ledger=root / "ledger",
-                        model=(
-                            "The built-in offline model answers: it only repeats what it remembers. "
-                            "Set ANTHROPIC_API_KEY for a real one."
-                            if settings.model_provider == "offline"
-                            else f"The model is {settings.model}."
-                        ),
-                    )
-                )
-                with stop_asked() as stop:
-                    await stop.wait()
-        finally:
-            clock.cancel()
+        pages = world.pages(port, settings.timezone)
+        for page in pages.values():
+            await stack.enter_async_context(page)
+        say(introduction({name: page.url for name, page in pages.items()}, settings))
+        with stop_asked() as stop:
+            await stop.wait()
 
 
 def _check_port(port: int) -> None:
@@ -118,7 +76,7 @@ def _forget(settings: Settings) -> None:
         memory.close()
 
 
-def demo_settings() -> Settings:
+def demo_settings(*, owner: str) -> Settings:
     """The settings of the environment, changed for a demo: everybody may talk, and is always answered.
 
     Extraction runs after every turn and the summary after every second one, so that you can watch them work.
@@ -132,7 +90,11 @@ def demo_settings() -> Settings:
             # Everybody on a server has the role whose id is the server's.
             "allow_roles": frozenset({str(GUILD_ID)}),
             "channels": frozenset(),
+            "owners": base.owners | {owner},
+            "receipts": True,
+            "auto_save": AutoSave(everywhere=True),
             "respond_mode": "all",
+            "catch_up_hours": 0,  # a new Discord is empty, which looks as if everything was deleted
             "summary_every": 2,
             "durable_every": 1,
             "durable_dir": None,
@@ -142,12 +104,3 @@ def demo_settings() -> Settings:
             **(NO_ACCOUNT if not base.nostr_relays else {}),
         }
     )
-
-
-async def _keep_time(env: simcord.Env) -> None:
-    """Let the simulated clock, which stands still by itself, follow the real one."""
-    while True:
-        behind = time.time() - env.now().timestamp()
-        if behind > 0:
-            env.backend.clock.advance(behind)
-        await asyncio.sleep(TICK_S)

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import aiofiles
 
@@ -26,8 +27,16 @@ MAX_FILE = 20_000
 """The most UTF-16 units of a context file that are used."""
 
 
+PACKAGED: Final = Path(__file__).parents[1] / "content"
+"""The checkout's `content/` as it lies in an installed package. Beside a checkout's code there is none."""
+
 Texts = tuple[tuple[str, ...], tuple[str, ...]]
 """The texts for everywhere, ordered by file name, and those for one place."""
+
+
+def chosen(folder: Path) -> Path:
+    """The folder that is read: that of the settings, or the package's own until somebody makes one."""
+    return folder if folder.is_dir() else PACKAGED
 
 
 class Content:

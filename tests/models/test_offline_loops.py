@@ -132,6 +132,7 @@ class TestExtraction:
             ("[preference] User loves coffee.", "I hate coffee", "hates coffee"),
             ("[fact] User lives in Bern.", "I've moved to Basel", "Basel"),
             ("[fact] User's cat is Tom", "my cat is Felix now", "Felix"),
+            ("[fact] My favourite dish is lasagne", "my favourite dish is pizza", "pizza"),
         ],
     )
     async def test_a_change_of_mind_updates_the_item_it_contradicts(

@@ -34,6 +34,7 @@ from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.completion import Completion
 from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.outdated import answer_outdated
 from discoclaw.bot.commands.parsing import Misused, read_back, resolve, values_of
 from discoclaw.bot.commands.slash import slash_commands
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
@@ -68,6 +69,7 @@ class Commands:
         """Add the slash commands to the client's tree, and each root that is a text command."""
         for made in slash_commands(self._catalogue, self._slash, Completion(self._context).complete):
             self._client.tree.add_command(made, override=True)
+        answer_outdated(self._client.tree)
         for root in sorted(self._catalogue.text_roots):
             self._client.add_command(ext.Command(self._text_command(root), name=root))
 

@@ -166,7 +166,7 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     """The answer to an extraction prompt: `upserts` and `deprecations`."""
     parts = titles.sections(prompt)
     existing = parts.get(titles.EXISTING, "")
-    known = [_Known(match[1], match[2], match[3]) for match in _ITEM.finditer(existing)]
+    known = [_known(*match.groups()) for match in _ITEM.finditer(existing)]
     deprecations: list[dict[str, Any]] = []
     for source, text in _messages(parts.get(titles.TALK, "")):
         for one in read(text):
@@ -259,6 +259,14 @@ class _Known:
     kind: str
     text: str
     upsert: dict[str, Any] | None = None
+
+
+def _known(name: str, kind: str, text: str) -> _Known:
+    """An item of the prompt. Words of the person ("My dog is Rex") are read as if they were said."""
+    match read(text):
+        case [Statement() as said]:
+            return _Known(name, said.kind, said.text)
+    return _Known(name, kind, text)
 
 
 def _remember(statement: Statement, source: str, known: list[_Known]) -> None:
