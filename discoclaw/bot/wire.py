@@ -21,6 +21,8 @@ _TALK = (discord.MessageType.default, discord.MessageType.reply)
 TEXT_ROOTS = ("memory", "hatch", "nostr")
 """What text commands begin with, behind `!`."""
 _COMMAND = re.compile(rf"!(?:{'|'.join(TEXT_ROOTS)})(\s|$)", re.IGNORECASE)
+UNKNOWN = "unknown"
+"""The name of a place that we can't see."""
 _MAX_TEXT = 16_000
 """Longest text taken from one message, in code points; Discord's own limit is 4,000."""
 
@@ -78,10 +80,15 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
         )
     guild_id = getattr(channel, "guild_id", None) or getattr(getattr(channel, "guild", None), "id", None)
     if guild_id is not None:
-        # A channel discord.py does not know (yet): of whom it is read cannot be told, so of few.
-        name, own = "unknown", str(channel.id)
-        return Place("channel", own, own, name=name, private=True, guild_id=str(guild_id))
+        return unknown_place(channel.id, guild_id)
     return Place(kind="dm", channel_id=str(channel.id), group_id=None, name="direct message", private=True)
+
+
+def unknown_place(channel_id: int, guild_id: int | None) -> Place:
+    """A channel that discord.py doesn't know (yet), or that we aren't in: who reads it can't be told."""
+    own = str(channel_id)
+    guild = str(guild_id) if guild_id is not None else None
+    return Place("channel", own, own, name=UNKNOWN, private=True, guild_id=guild)
 
 
 def session_key(message: discord.Message) -> str:
@@ -257,11 +264,14 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
     original = message.reference.resolved
     if not isinstance(original, discord.Message):
         return None
+    return quote_of(original, Me(str(me.id), me.display_name), redactor)
+
+
+def quote_of(original: discord.Message, me: Me, redactor: Redactor = PLAIN) -> Quoted:
+    """A message as the one that another is about."""
     name = redactor.clean(scrub(original.author.display_name))
     text = _cleaned(original.clean_content, redactor)
-    itself = said(
-        original, Me(str(me.id), me.display_name), owners=frozenset(), guest=False, redactor=redactor
-    )
+    itself = said(original, me, owners=frozenset(), guest=False, redactor=redactor)
     return Quoted(name, text, by_us=itself.by_us, said=itself)
 
 
@@ -272,4 +282,5 @@ def _answered(message: discord.Message) -> str:
 
 
 def _hidden(channel: discord.abc.GuildChannel) -> bool:
-    return not channel.permissions_for(channel.guild.default_role).view_channel
+    everybody: discord.Role | None = channel.guild.default_role  # of a server that we aren't in, it is None
+    return everybody is None or not channel.permissions_for(everybody).view_channel
