@@ -212,12 +212,17 @@ def _cleaned(text: str, redactor: Redactor) -> str:
 
 def _attached(message: discord.Message, redactor: Redactor) -> tuple[str, ...]:
     """What came with a message besides its text, in a few words each; the contents are not read."""
-    notes = [f"{one.filename}, {_kind(one)}, {max(1, one.size // 1024)} kB" for one in attachments(message)]
+    notes = [file_note(one) for one in attachments(message)]
     notes += [f"sticker “{sticker.name}”" for sticker in message.stickers]
     if message.poll is not None:
         answers = ", ".join(answer.text for answer in message.poll.answers)
         notes.append(f"poll “{message.poll.question}” with the answers {answers}")
     return tuple(redactor.clean(scrub(note)) for note in notes)
+
+
+def file_note(file: discord.Attachment) -> str:
+    """A file in a few words, which stand in the talk. Its name is as its sender chose it."""
+    return f"{file.filename}, {_kind(file)}, {max(1, file.size // 1024)} kB"
 
 
 def attachments(message: discord.Message) -> list[discord.Attachment]:
@@ -227,19 +232,26 @@ def attachments(message: discord.Message) -> list[discord.Attachment]:
 
 def files_of(message: discord.Message, redactor: Redactor = PLAIN) -> tuple[FileRef, ...]:
     """The files that came with a message, as they are named before they are read."""
+    whose, channel_id = author_id(message), message.channel.id
     return tuple(
-        FileRef(
-            id=str(file.id),
-            message_id=str(message.id),
-            author_id=author_id(message),
-            name=redactor.clean(scrub(file.filename)),
-            size=file.size,
-            type=file.content_type or "",
-            url=file.url,
-            voice=file.is_voice_message(),
-            channel_id=str(message.channel.id),
-        )
-        for file in attachments(message)
+        file_of(file, message.id, whose, channel_id, redactor=redactor) for file in attachments(message)
+    )
+
+
+def file_of(
+    file: discord.Attachment, message_id: int, whose: str, channel_id: int, *, redactor: Redactor = PLAIN
+) -> FileRef:
+    """A file that came with a message, or with the command that `message_id` then stands for."""
+    return FileRef(
+        id=str(file.id),
+        message_id=str(message_id),
+        author_id=whose,
+        name=redactor.clean(scrub(file.filename)),
+        size=file.size,
+        type=file.content_type or "",
+        url=file.url,
+        voice=file.is_voice_message(),
+        channel_id=str(channel_id),
     )
 
 
@@ -262,16 +274,16 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
     if message.type is not discord.MessageType.reply or message.reference is None:
         return None
     original = message.reference.resolved
-    if not isinstance(original, discord.Message):
-        return None
-    return quote_of(original, Me(str(me.id), me.display_name), redactor)
+    return quoting(original, me, redactor) if isinstance(original, discord.Message) else None
 
 
-def quote_of(original: discord.Message, me: Me, redactor: Redactor = PLAIN) -> Quoted:
-    """A message as the one that another is about."""
+def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redactor = PLAIN) -> Quoted:
+    """A message as somebody quotes it who replies to it."""
     name = redactor.clean(scrub(original.author.display_name))
     text = _cleaned(original.clean_content, redactor)
-    itself = said(original, me, owners=frozenset(), guest=False, redactor=redactor)
+    itself = said(
+        original, Me(str(me.id), me.display_name), owners=frozenset(), guest=False, redactor=redactor
+    )
     return Quoted(name, text, by_us=itself.by_us, said=itself)
 
 
