@@ -60,6 +60,7 @@ class Commanding(Feature):
             may_talk=client.access.may_talk,
             again=commands.again,
             turn=commands.turn,
+            filled=commands.filled,
             pending_days=settings.pending_days,
         )
         forget_deleted(client, archive.archiving)

@@ -130,6 +130,7 @@ class Talking(Feature):
             await self.talk.refusals.close()
 
         self.services = (self.branching, Part(settling=desk.settle, closing=close))
+        self.joins = (self.talk.chosen,)
 
 
 def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:

@@ -47,15 +47,18 @@ class Access:
     ) -> bool:
         """Whether the allowlist names a person, by id or by a role on `guild` (on any server, in a DM).
 
+        Of a server that we aren't in we know no roles; there it is as in a DM.
         If Discord cannot be asked, the last known answer holds; with `strict` that is a ChatUnavailable.
         """
         if user.bot:
             return False
-        where = (user.id, guild.id if guild is not None else 0)
-        if isinstance(user, discord.Member):
+        if guild is not None and all(one.id != guild.id for one in self._guilds()):
+            guild = None
+        elif isinstance(user, discord.Member):
             allowed = self._allows(user)
-            self._note(where, allowed)
+            self._note((user.id, user.guild.id), allowed)
             return allowed
+        where = (user.id, guild.id if guild is not None else 0)
         if self.allowlist.person(str(user.id)):
             return True
         if not self.allowlist.roles:

@@ -19,6 +19,7 @@ from discoclaw.bot.access import Access
 from discoclaw.bot.answer import Answer
 from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
 from discoclaw.bot.threads import OpenThreads
@@ -32,7 +33,7 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS,)
+MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS, MenuForm)
 """Every modal that people can send."""
 _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 

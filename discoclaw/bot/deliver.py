@@ -30,7 +30,7 @@ import discord
 from discoclaw.bot.buttons import hatch_view, switch_view
 from discoclaw.bot.pages import file_of
 from discoclaw.bot.proposals import answer_view
-from discoclaw.bot.sending import Sender, Sent, stop
+from discoclaw.bot.sending import Channel, Sender, Sent, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, split
 from discoclaw.bot.texts import offers, pending
 from discoclaw.bot.texts.markup import plain
@@ -56,7 +56,7 @@ class DiscordReply:
 
     def __init__(
         self,
-        channel: discord.abc.Messageable,
+        channel: Channel,
         to: discord.Message | discord.PartialMessage | None,
         *,
         edit_every_s: float = 1.25,

@@ -5,6 +5,8 @@ import discord
 from discoclaw.core.item import Source
 
 BY_COMMAND = "from your command"
+ASIDE = "what you asked me with a command"
+"""Discord shows that to its person only, and has no address for it."""
 
 
 def message_link(client: discord.Client, channel_id: str, message_id: str) -> str:
@@ -23,6 +25,8 @@ def source_link(client: discord.Client, source: Source) -> str:
     """Where an item was said, without a preview of it below."""
     if source.type == "manual":
         return BY_COMMAND
+    if not source.channel_id.isdigit():
+        return ASIDE
     return f"<{message_link(client, source.channel_id, source.message_id)}>"
 
 

@@ -3,7 +3,7 @@
 Every press returns what the message then says, or raises Refused or MemoryFault.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -41,7 +41,8 @@ class Presses:
     """The things that buttons do. `may_talk` is the allowlist, `owners` are user ids.
 
     `again` carries out the command that asked which memory is meant. `turn` gives a command again, for
-    another page of its card. `pending_days`: what waits for a yes lapses after so long.
+    another page of its card. `filled` carries out a command with what was typed into its form. What waits for
+    a yes lapses after `pending_days`.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Presses:
         may_talk: Callable[..., Awaitable[bool]],
         again: Callable[[Press, Asked], Awaitable[str | Card]],
         turn: Callable[[Press, str, str, int], Awaitable[Card]],
+        filled: Callable[[Press, str, str, Mapping[str, str]], Awaitable[None]],
         pending_days: float = 0,
     ) -> None:
         self.pending_days = pending_days
@@ -62,6 +64,7 @@ class Presses:
         self.may_talk = may_talk
         self.again = again
         self.turn = turn
+        self.filled = filled
 
     def require(self, *needs: Need) -> None:
         """Raise Refused unless every part that a button needs is switched on."""

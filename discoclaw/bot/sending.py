@@ -36,10 +36,33 @@ async def stop(task: asyncio.Task[None] | None) -> None:
 Sent: TypeAlias = discord.Message | discord.PartialMessage
 
 
+class Followups:
+    """The followups of an interaction, which only the person who gave the command sees.
+
+    Discord takes them for 15 minutes, and no nonce with them.
+    """
+
+    def __init__(self, interaction: discord.Interaction[Any]) -> None:
+        self._followup = interaction.followup
+
+    async def send(self, content: str, *, nonce: int = 0, **options: Any) -> discord.Message:
+        """Send a message that only that person sees."""
+        send: Any = self._followup.send  # none of its overloads takes options from a dict
+        message: discord.Message = await send(content, ephemeral=True, wait=True, **options)
+        return message
+
+    async def typing(self) -> None:
+        """Nothing to show: the deferred answer says that we are thinking."""
+
+
+Channel: TypeAlias = discord.abc.Messageable | Followups
+"""Where an answer goes."""
+
+
 class Typing:
     """Shows that we are typing, until it is stopped. It is started once at most."""
 
-    def __init__(self, channel: discord.abc.Messageable) -> None:
+    def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._task: asyncio.Task[None] | None = None
 
@@ -67,7 +90,7 @@ class Sender:
 
     def __init__(
         self,
-        channel: discord.abc.Messageable,
+        channel: Channel,
         to: discord.Message | discord.PartialMessage | None,
         retry_after_s: Sequence[float],
         shown: Callable[[str], None] = lambda message_id: None,

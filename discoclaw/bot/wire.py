@@ -21,6 +21,8 @@ _TALK = (discord.MessageType.default, discord.MessageType.reply)
 TEXT_ROOTS = ("memory", "hatch", "nostr")
 """What text commands begin with, behind `!`."""
 _COMMAND = re.compile(rf"!(?:{'|'.join(TEXT_ROOTS)})(\s|$)", re.IGNORECASE)
+UNKNOWN = "unknown"
+"""The name of a place that we can't see."""
 _MAX_TEXT = 16_000
 """Longest text taken from one message, in code points; Discord's own limit is 4,000."""
 
@@ -78,10 +80,15 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
         )
     guild_id = getattr(channel, "guild_id", None) or getattr(getattr(channel, "guild", None), "id", None)
     if guild_id is not None:
-        # A channel discord.py does not know (yet): of whom it is read cannot be told, so of few.
-        name, own = "unknown", str(channel.id)
-        return Place("channel", own, own, name=name, private=True, guild_id=str(guild_id))
+        return unknown_place(channel.id, guild_id)
     return Place(kind="dm", channel_id=str(channel.id), group_id=None, name="direct message", private=True)
+
+
+def unknown_place(channel_id: int, guild_id: int | None) -> Place:
+    """A channel that discord.py doesn't know (yet), or that we aren't in: who reads it can't be told."""
+    own = str(channel_id)
+    guild = str(guild_id) if guild_id is not None else None
+    return Place("channel", own, own, name=UNKNOWN, private=True, guild_id=guild)
 
 
 def session_key(message: discord.Message) -> str:
@@ -205,12 +212,17 @@ def _cleaned(text: str, redactor: Redactor) -> str:
 
 def _attached(message: discord.Message, redactor: Redactor) -> tuple[str, ...]:
     """What came with a message besides its text, in a few words each; the contents are not read."""
-    notes = [f"{one.filename}, {_kind(one)}, {max(1, one.size // 1024)} kB" for one in attachments(message)]
+    notes = [file_note(one) for one in attachments(message)]
     notes += [f"sticker “{sticker.name}”" for sticker in message.stickers]
     if message.poll is not None:
         answers = ", ".join(answer.text for answer in message.poll.answers)
         notes.append(f"poll “{message.poll.question}” with the answers {answers}")
     return tuple(redactor.clean(scrub(note)) for note in notes)
+
+
+def file_note(file: discord.Attachment) -> str:
+    """A file in a few words, which stand in the talk. Its name is as its sender chose it."""
+    return f"{file.filename}, {_kind(file)}, {max(1, file.size // 1024)} kB"
 
 
 def attachments(message: discord.Message) -> list[discord.Attachment]:
@@ -220,19 +232,26 @@ def attachments(message: discord.Message) -> list[discord.Attachment]:
 
 def files_of(message: discord.Message, redactor: Redactor = PLAIN) -> tuple[FileRef, ...]:
     """The files that came with a message, as they are named before they are read."""
+    whose, channel_id = author_id(message), message.channel.id
     return tuple(
-        FileRef(
-            id=str(file.id),
-            message_id=str(message.id),
-            author_id=author_id(message),
-            name=redactor.clean(scrub(file.filename)),
-            size=file.size,
-            type=file.content_type or "",
-            url=file.url,
-            voice=file.is_voice_message(),
-            channel_id=str(message.channel.id),
-        )
-        for file in attachments(message)
+        file_of(file, message.id, whose, channel_id, redactor=redactor) for file in attachments(message)
+    )
+
+
+def file_of(
+    file: discord.Attachment, message_id: int, whose: str, channel_id: int, *, redactor: Redactor = PLAIN
+) -> FileRef:
+    """A file that came with a message, or with the command that `message_id` then stands for."""
+    return FileRef(
+        id=str(file.id),
+        message_id=str(message_id),
+        author_id=whose,
+        name=redactor.clean(scrub(file.filename)),
+        size=file.size,
+        type=file.content_type or "",
+        url=file.url,
+        voice=file.is_voice_message(),
+        channel_id=str(channel_id),
     )
 
 
@@ -255,8 +274,11 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
     if message.type is not discord.MessageType.reply or message.reference is None:
         return None
     original = message.reference.resolved
-    if not isinstance(original, discord.Message):
-        return None
+    return quoting(original, me, redactor) if isinstance(original, discord.Message) else None
+
+
+def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redactor = PLAIN) -> Quoted:
+    """A message as somebody quotes it who replies to it."""
     name = redactor.clean(scrub(original.author.display_name))
     text = _cleaned(original.clean_content, redactor)
     itself = said(
@@ -272,4 +294,5 @@ def _answered(message: discord.Message) -> str:
 
 
 def _hidden(channel: discord.abc.GuildChannel) -> bool:
-    return not channel.permissions_for(channel.guild.default_role).view_channel
+    everybody: discord.Role | None = channel.guild.default_role  # of a server that we aren't in, it is None
+    return everybody is None or not channel.permissions_for(everybody).view_channel

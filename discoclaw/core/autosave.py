@@ -23,7 +23,9 @@ class AutoSave:
         return self.everywhere or self.dms or bool(self.guilds)
 
     def covers(self, place: Place) -> bool:
-        """Whether messages from a place are archived."""
+        """Whether messages from a place are archived. An aside is not: the chat's history has none of it."""
+        if place.kind == "aside":
+            return False
         if self.everywhere:
             return True
         return self.dms if place.kind == "dm" else place.guild_id in self.guilds

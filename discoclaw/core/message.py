@@ -1,13 +1,14 @@
 """Messages from the chat as values: who said what, and where.
 
-A session is one conversation: a DM (identified by its person), a thread, or a channel. Its key names the
-queue in which its messages wait, and the file of its rolling summary.
+A session is one conversation: a DM (identified by its person), a thread, a channel, or what one person asks
+with commands in one place (an aside). Its key names the queue in which its messages wait, and the file of its
+rolling summary.
 Knows nothing about discord.py's objects.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 from discoclaw.core.attached import FileRef
 from discoclaw.core.text import collapse
@@ -42,9 +43,11 @@ class Place:
     `channel_id` is the channel or thread itself. `group_id` is the channel whose memory and rules apply (a
     thread's parent), None in a DM; `group_name` is its name. `private` is true in a DM, and in a channel that
     not everybody on the server can read.
+
+    `kind` "aside": somebody asks with a command, and nobody else sees the question or the answer.
     """
 
-    kind: Literal["dm", "channel", "thread"]
+    kind: Literal["dm", "channel", "thread", "aside"]
     channel_id: str
     group_id: str | None
     name: str
@@ -56,8 +59,21 @@ class Place:
     """A private thread: only people who were added to it can read it."""
 
     def session_key(self, author_id: str) -> str:
-        """The session's key: `discord:dm:<author>`, `discord:thread:<id>` or `discord:channel:<id>`."""
+        """The session's key: `discord:dm:<author>`, `discord:thread:<id>` or `discord:channel:<id>`.
+
+        An aside is one person's in one place: `discord:aside:<author>:aside-<id>`.
+        """
+        if self.kind == "aside":
+            return f"discord:aside:{author_id}:{self.channel_id}"
         return f"discord:dm:{author_id}" if self.kind == "dm" else f"discord:{self.kind}:{self.channel_id}"
+
+    def aside(self) -> Self:
+        """The same place, for what one person asks there with a command.
+
+        It has a channel id of its own, so that nothing made from it names the channel as where it was said:
+        a receipt for what was learned would be posted there.
+        """
+        return replace(self, kind="aside", channel_id=f"aside-{self.channel_id}", private=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,10 +84,13 @@ class Loops:
     # ------------------------------------------------------------------ events of a conversation
 
     def hear(self, said: Said, place: Place, session_key: str, *, window: int) -> None:
-        """Take in a message that may be stored. `window` is the most messages in the prompt's window."""
+        """Take in a message that may be stored. `window` is the most messages in the prompt's window.
+
+        An aside is not summarised: it is short, and the chat's history has none of it to begin again from.
+        """
         heard = Heard(said, place, session_key)
         track = self._sessions.use(session_key, self._clock())
-        if self._summary.hears(said):
+        if place.kind != "aside" and self._summary.hears(said):
             track.backlog.hear(heard)
         if all(one.id != said.id for one in track.recent):
             track.recent.append(said)
@@ -225,6 +228,11 @@ class Loops:
         track.takes_part = track.takes_part or soon
         if soon:
             self.force(said.author_id)
+
+    def waits(self, user_id: str, message_id: str) -> bool:
+        """Whether a person's message waits to be learned from."""
+        track = self._people.peek(user_id)
+        return track is not None and message_id in track.backlog.waiting
 
     def sessions_of(self, user_id: str) -> set[str]:
         """The conversations in which a person's words wait for a summary, or are context for others'."""

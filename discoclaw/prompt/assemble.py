@@ -176,6 +176,9 @@ def _section(section: Section) -> str:
 def _place(place: Place) -> str:
     if place.kind == "dm":
         return behaviour.DIRECT
+    if place.kind == "aside":
+        where = f" in #{speaker(place.group_name)}" if place.group_name else ""
+        return behaviour.ASIDE.format(where=where)
     group = behaviour.OF_CHANNEL.format(name=speaker(place.group_name)) if place.group_name else ""
     text = behaviour.THREAD.format(group=group)
     if place.kind == "channel":

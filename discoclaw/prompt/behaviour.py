@@ -42,6 +42,10 @@ OWNERS = "Your owners are {people}."
 
 DIRECT = "You are in a direct message with this person; nobody else reads it."
 CHANNEL = "You are in the channel #{name}."
+ASIDE = (
+    "This person asked you with a command{where}. Nobody else sees the question or your answer, and you "
+    "don't see what is said there."
+)
 THREAD = "You are in a thread{group}."
 OF_CHANNEL = " of the channel #{name}"
 PRIVATE = " Not everybody on the server can read it."

@@ -1,7 +1,7 @@
 """What the last answers rested on, so that people can ask why they were answered as they were.
 
-Kept in RAM only, and as ids, not texts: after a restart, or a day later, the bot says that it no longer
-knows.
+Kept in RAM only, and as ids, not texts, of the last answers in each conversation: after a restart, or a day
+later, the bot says that it no longer knows.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from discoclaw.core.idle import IdleMap
 
 DAY_MS = 86_400_000
+KEPT = 20
+"""Answers to one person in one conversation, the newest: people rarely ask about one further up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +31,37 @@ class Shown:
 
 
 class Explained:
-    """The last answer of each person in each conversation."""
+    """The last answers to each person in each conversation."""
 
     def __init__(self) -> None:
         self._last: IdleMap[list[Shown]] = IdleMap(lambda key: [], idle_ms=DAY_MS)
 
     def note(self, session_key: str, user_id: str, shown: Shown) -> None:
         """Record what an answer that was sent rested on."""
-        self._last.use(f"{session_key} {user_id}", shown.at)[:] = [shown]
+        kept = self._last.use(f"{session_key} {user_id}", shown.at)
+        kept.append(shown)
+        del kept[:-KEPT]
         self._last.evict_idle(shown.at)
 
     def last(self, session_key: str, user_id: str) -> Shown | None:
         """What the person's last answer there rested on, or None if that is no longer known."""
         kept = self._last.peek(f"{session_key} {user_id}")
-        return kept[0] if kept else None
+        return kept[-1] if kept else None
+
+    def answer(self, session_key: str, message_id: str, *, later_part: bool) -> tuple[str, Shown] | None:
+        """To whom (user id) a message of ours was an answer, and what it rested on; None if nobody knows.
+
+        With `later_part`, it may belong to the answer before it: a long answer is several messages.
+        """
+        known = [
+            (key.rpartition(" ")[2], shown)
+            for key in self._last
+            if key.rpartition(" ")[0] == session_key
+            for shown in self._last.peek(key) or ()
+            if int(shown.answer_id) <= int(message_id)
+        ]
+        found = max(known, key=lambda one: (int(one[1].answer_id), one[1].at), default=None)
+        return found if found is not None and (later_part or found[1].answer_id == message_id) else None
 
     def forget(self, user_id: str) -> None:
         """Drop everything about a person's answers."""

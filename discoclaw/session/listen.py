@@ -43,12 +43,20 @@ class Listener:
         """Pass a message on, unless it was deleted or its author erased while it was on its way."""
         if arrival.permission.erased or arrival.message.id in self._deleted:
             return
-        window, said = arrival.window, arrival.said()
+        self._take_in(arrival)
+        self._archive.hear(arrival.said(), arrival.place, arrival.session_key)
+        self._meet(arrival)
+
+    def hear_aside(self, arrival: Arrival) -> None:
+        """Take in what somebody asked with a command. Nothing that others could find it in gets it."""
+        if not arrival.permission.erased:
+            self._take_in(arrival)
+
+    def _take_in(self, arrival: Arrival) -> None:
         arrival.enter()
         if arrival.permission.holds:
-            self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
-        self._archive.hear(said, arrival.place, arrival.session_key)
-        self._meet(arrival)
+            window = arrival.window.capacity
+            self._loops.hear(arrival.said(), arrival.place, arrival.session_key, window=window)
 
     def reopen(self) -> None:
         """After a lost connection: have the missed messages read from the chat's history."""

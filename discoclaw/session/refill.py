@@ -49,9 +49,12 @@ class Refill:
         self._clock = clock
 
     async def fill(self, arrival: Arrival) -> None:
-        """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`."""
+        """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`.
+
+        An aside has no history in the chat: what is said in its place is other people's talk.
+        """
         window = arrival.window
-        if window.refilled or self._clock() < window.refill_after:
+        if arrival.place.kind == "aside" or window.refilled or self._clock() < window.refill_after:
             return
         reading = self.read(arrival.place, arrival.session_key, window, before=arrival.message.id)
         await asyncio.wait([reading], timeout=HISTORY_WAIT_S)

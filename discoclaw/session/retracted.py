@@ -171,7 +171,7 @@ class Retractions(PersonalData, Listener):
     def committed(self, subject: str, commit: Commit) -> None:
         """What was being learned from a message while it was deleted is taken back as well. Never blocks."""
         by = str(commit.metadata.get("by"))
-        if not (by in ("extraction", "summary") or by.startswith("memory_")):
+        if not (by in ("extraction", "summary", "menu") or by.startswith("memory_")):
             return
         for message_id, channel_id in {place_of(event.source) for event in commit.events}:
             waiting = self._waiting.get(message_id)

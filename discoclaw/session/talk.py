@@ -14,6 +14,7 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.busy import Refusals
+from discoclaw.session.chosen import Chosen
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
@@ -44,6 +45,7 @@ class Talk:
         self.inboxes = inboxes
         self.turns = turns
         self.desk = desk
+        self.chosen = Chosen()
         self.previews = Previews(arrivals, refill, turns.preparation)
         self._hatchery = hatchery
         self._refill = refill
@@ -67,6 +69,19 @@ class Talk:
         arrival = await self.arrivals.of(message)
         self.listener.hear(arrival)
         return arrival if message.author.allowed and await self.wants_answer(arrival) else None
+
+    async def ask(self, message: Inbound, reply: MakeReply) -> bool:
+        """Answer what an allowed person asked with a command. Returns False if the policy forbids it there.
+
+        It is an aside: the question and its answer are seen by that person alone.
+        """
+        arrival = await self.arrivals.of(message)
+        mode, owner = arrival.policy.respond_mode, message.author.is_owner
+        if not should_respond(mode, mentions_us=True, is_owner=owner, in_our_thread=False):
+            return False
+        self.listener.hear_aside(arrival)
+        self.answer(arrival, reply)
+        return True
 
     def caught_up(self, session_key: str) -> None:
         """A conversation's gap was read."""

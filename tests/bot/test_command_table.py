@@ -13,7 +13,7 @@ from discord import app_commands
 
 from discoclaw.bot.commands.parsing import Misused, resolve, values_of
 from discoclaw.bot.commands.reference import renewed
-from discoclaw.bot.commands.slash import slash_commands
+from discoclaw.bot.commands.slash import Reach, slash_commands
 from discoclaw.bot.commands.spec import Command, Found, Group, Missing
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.texts import help as helping
@@ -32,7 +32,7 @@ def made() -> list[dict[str, Any]]:
         return []
 
     tree = app_commands.CommandTree(discord.Client(intents=discord.Intents.none()))
-    return [one.to_dict(tree) for one in slash_commands(CATALOGUE, nothing, nothing)]
+    return [one.to_dict(tree) for one in slash_commands(CATALOGUE, Reach(people=False), nothing, nothing)]
 
 
 def walk(command: dict[str, Any], depth: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -100,7 +100,7 @@ class TestWhatDiscordTakes:
 
     def test_each_command_has_at_most_8000_characters_in_all(self) -> None:
         sizes = {command["name"]: size(command) for command in made()}
-        assert set(sizes) == {"memory", "hatch", "nostr", "search"}
+        assert set(sizes) == {"memory", "hatch", "nostr", "search", "ask"}
         assert max(sizes.values()) <= 8000
         assert sizes["memory"] > 1000
 
@@ -116,6 +116,16 @@ class TestTheEntries:
         call, *names = inspect.signature(command.run).parameters
         assert call == "call"
         assert names == [param.name for param in command.params]
+
+    @pytest.mark.parametrize("command", CATALOGUE.menus, ids=lambda command: command.path)
+    def test_each_function_of_a_menu_takes_the_message_too(self, command: Command) -> None:
+        call, message, *names = inspect.signature(command.run).parameters
+        assert (call, message) == ("call", "message")
+        assert names == [param.name for param in command.params]
+
+    def test_discord_takes_five_menus_and_their_names(self) -> None:
+        assert len(CATALOGUE.menus) <= 5
+        assert all(1 <= len(command.path) <= 32 and ":" not in command.path for command in CATALOGUE.menus)
 
     def test_every_command_is_in_a_group_or_at_the_root(self) -> None:
         groups = {group.path for group in CATALOGUE.groups} | {""}
@@ -239,7 +249,7 @@ class TestNamesAsText:
 
     @pytest.mark.parametrize("command", CATALOGUE.commands, ids=lambda command: command.path)
     def test_every_new_name_works_in_any_case(self, command: Command) -> None:
-        if command.path == "search":  # a slash command only: `!search` is talk
+        if command.path in ("search", "ask"):  # slash commands only: `!search` is talk
             return
         root, _, rest = command.path.partition(" ")
         one = resolve(CATALOGUE, root, rest.upper() + "  the rest")
@@ -311,8 +321,8 @@ class TestTheHelp:
     def test_all_of_it_has_every_command_with_its_usage(self) -> None:
         everything = helping.everything(CATALOGUE)
         for command in CATALOGUE.commands:
-            if command.path != "search":
-                assert f"`{helping.written(CATALOGUE, command)}` – " in everything
+            assert f"`{helping.written(CATALOGUE, command)}` – " in everything
+        assert all(f"`{command.path}` – " in everything for command in CATALOGUE.menus)
 
     def test_each_name_has_a_page_also_the_old_ones(self) -> None:
         for name, one in CATALOGUE.names.items():

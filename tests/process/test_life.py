@@ -58,6 +58,28 @@ class TestARestart:
         assert syncs(house) == 1
 
 
+class TestTheDeveloperPortal:
+    async def test_decides_whether_people_may_install_the_bot_for_themselves(self, house: House) -> None:
+        def installs() -> dict[str, list[int]]:
+            return {one["name"]: one["integration_types"] for one in house.discord.commands[None]}
+
+        bot = await house.running()
+        assert all(one == [0] for one in installs().values())
+        bot.terminate()
+        assert await bot.ended() == 0
+
+        house.discord.let_people_install()
+        await house.running()
+        assert {name for name, one in installs().items() if one == [0, 1]} == {
+            "memory",
+            "ask",
+            "Remember this",
+            "What was learned from this?",
+            "Ask about this",
+        }
+        assert syncs(house) == 2
+
+
 class TestKill:
     @pytest.mark.design(204, 257)
     async def test_in_the_middle_of_a_turn_leaves_whole_files_and_the_next_start_answers(

@@ -70,6 +70,7 @@ class GuildRoutes:
             "team": None,
             "verify_key": "0" * 64,
             "flags": 0,
+            "integration_types_config": self._world.installs,
         }
 
     async def open_dm(self, call: Call) -> Json:

@@ -99,6 +99,10 @@ class DiscordServer:
         """From now on, all is said so many ms ago."""
         self._world.set_back(ago_ms)
 
+    def let_people_install(self) -> None:
+        """People may install the application for themselves, as its admin can choose in the portal."""
+        self._world.installs["1"] = {}
+
     def add_role(self, name: str, permissions: int = TALK) -> Role:
         """A role; known to a client that connects afterwards."""
         return self._world.new_role(name, permissions)

@@ -184,6 +184,7 @@ class World:
         self._last_snowflake = 0
         self._changes = 0
         self.guild_name = guild_name
+        self.installs: dict[str, Json] = {"0": {}}  # on servers; {"1": {}} is by people for themselves
         self._ago_ms = 0
         self.guild_id = self.snowflake()
         self.application_id = self.snowflake()

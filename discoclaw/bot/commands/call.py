@@ -78,8 +78,10 @@ class Call:
 
     @cached_property
     def place(self) -> Place:
-        """Where it was given, as a value."""
-        return wire.place_of(self.channel)
+        """Where it was given, as a value. A DM between others, or of a group, is nothing that we can see."""
+        if isinstance(self.source, discord.Interaction) and self.source.context.private_channel:
+            return wire.unknown_place(self.channel.id, None)
+        return wire.place_of(self.channel, self.client.redactor)
 
     @property
     def session_key(self) -> str:

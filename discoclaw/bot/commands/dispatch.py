@@ -8,9 +8,10 @@ command needs is checked here, once, from its entry in the table. Knows nothing 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import discord
 from discord.ext import commands as ext
 
 from discoclaw.bot.answers import (
@@ -36,9 +37,11 @@ from discoclaw.bot.commands.completion import Completion
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.outdated import answer_outdated
 from discoclaw.bot.commands.parsing import Misused, read_back, resolve, values_of
-from discoclaw.bot.commands.slash import slash_commands
+from discoclaw.bot.commands.slash import menus, reach, slash_commands
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.menus.asking import quote
+from discoclaw.bot.menus.forms import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
@@ -50,6 +53,7 @@ from discoclaw.core.text import clip
 log = logging.getLogger(__name__)
 
 Context = ext.Context[DiscoClaw]
+NO_FORM = "I no longer know this form. Please choose the command in the message's menu once more."
 NO_CARD = "-# (Discord didn't take this as a card, so here it is as text.)"
 
 
@@ -66,8 +70,12 @@ class Commands:
         self._aside: set[tuple[str, str]] = set()
 
     def register(self) -> None:
-        """Add the slash commands to the client's tree, and each root that is a text command."""
-        for made in slash_commands(self._catalogue, self._slash, Completion(self._context).complete):
+        """Add the slash commands and menus to the client's tree, and each root that is a text command."""
+        complete, far = Completion(self._context).complete, reach(self._client.application)
+        for made in (
+            *slash_commands(self._catalogue, far, self._slash, complete),
+            *menus(self._catalogue, far, self._menu),
+        ):
             self._client.tree.add_command(made, override=True)
         answer_outdated(self._client.tree)
         for root in sorted(self._catalogue.text_roots):
@@ -97,15 +105,39 @@ class Commands:
 
     async def _slash(self, command: Command, interaction: Interaction, values: Values) -> None:
         call = Call(interaction, self._client, self._context)
+        # Discord waits 3 s for a sign of life, and everything below may take longer.
+        if await self._begun(call, interaction.response.defer(ephemeral=True)):
+            await self._run(call, command, values)
+
+    async def _menu(self, command: Command, interaction: Interaction, message: discord.Message) -> None:
+        if not command.params:
+            await self._slash(command, interaction, {"message": message})
+            return
+        call = Call(interaction, self._client, self._context)
+        self._client.talk.chosen.keep(call.user_id, str(message.id), quote(call, message))
+        await self._begun(call, asked_for(interaction, command, message.id))
+
+    async def filled(self, press: Interaction, name: str, message: str, values: Mapping[str, str]) -> None:
+        """Carry out a command of a message's menu, with what was typed into its form."""
+        call = Call(press, self._client, self._context)
+        command = next((one for one in self._catalogue.menus if one.path == name), None)
+        if not await self._begun(call, press.response.defer(ephemeral=True, thinking=True)):
+            return
+        if command is None:  # the form was opened before an update
+            await self._answer(call, NO_FORM)
+        else:
+            await self._run(call, command, {"message": message, **values})
+
+    async def _begun(self, call: Call, response: Awaitable[object]) -> bool:
+        """Whether Discord took the first response to an interaction. If it comes too late, a DM says so."""
         try:
             with discord_errors():
-                # Discord waits 3 s for a sign of life, and everything below may take longer.
-                await interaction.response.defer(ephemeral=True)
+                await response
         except ChatError as error:
-            log.warning("a slash command could not be answered: %s", error)
+            log.warning("a command could not be answered: %s", error)
             await self._too_late(call)
-            return
-        await self._run(call, command, values)
+            return False
+        return True
 
     async def again(self, press: Interaction, asked: Asked) -> str | Card:
         """Carry out a command for the memory that its question was about. Raises Refused and MemoryFault."""

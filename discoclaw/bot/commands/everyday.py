@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from typing import Any
 
 from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.buttons import settle_view
@@ -11,11 +12,12 @@ from discoclaw.bot.commands.spec import Values
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts.markup import plain, words
 from discoclaw.bot.texts.wording import for_people
-from discoclaw.core.draft import Draft
+from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
 from discoclaw.core.matters import is_personal
 from discoclaw.core.presumed import presumed_private
+from discoclaw.core.privacy import stricter
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
@@ -54,11 +56,21 @@ async def show(call: Call) -> str:
 
 
 async def remember(call: Call, text: str) -> str:
+    return await keep(call, text, call.origin(), "remembered by command")
+
+
+async def keep(
+    call: Call, text: str, origin: Origin, why: str, *, marked: Sensitivity = "normal", **metadata: Any
+) -> str:
+    """Remember a text on the person's word. `marked`: it is at least so private."""
     clean = call.client.redactor(text)
     most = call.client.settings.max_items
+    marked = stricter(marked, call.marked(clean.text))
 
     def make(draft: Draft) -> str:
-        item, done = draft.upsert("fact", clean.text, call.origin(), marked=call.marked(clean.text))
+        item, done = draft.upsert("fact", clean.text, origin, marked=marked)
+        if done == "ignored":
+            raise Refused("that message was deleted, so I remember nothing from it")
         if done == "unchanged":
             return f"I already remember that: {words(item.text)}"
         answer = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
@@ -70,7 +82,7 @@ async def remember(call: Call, text: str) -> str:
             answer += texts.personal_in_the_open(item)
         return answer + crowded(draft, most)
 
-    return await call.change("remembered by command", make)
+    return await call.change(why, make, **metadata)
 
 
 def crowded(draft: Draft, most: int) -> str:

@@ -1,7 +1,7 @@
 """The tables of docs/commands.md, from the table of commands. `make docs` writes them, a test compares."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from discoclaw.bot.commands.spec import Catalogue, Command, Group
@@ -10,12 +10,26 @@ from discoclaw.bot.commands.table import CATALOGUE
 BEGIN = "<!-- The tables are made from discoclaw/bot/commands/table.py; `make docs` writes them. -->"
 END = "<!-- End of the tables. -->"
 _BAR = r"\|"
+ALONE = "## Questions\n\nThis exists as a slash command only."
+MENUS = (
+    "## Menus on a message\n\nRight-click a message, or hold it on a phone, and choose *Apps*. "
+    "Only you see the answer."
+)
 
 
 def tables(catalogue: Catalogue) -> str:
-    """One table for each group of commands, in Markdown."""
+    """One table for each group of commands, in Markdown, and those of what is in no group."""
     parts = ["\n".join(_table(catalogue, group)) for group in catalogue.groups]
+    runs = {one.run for one in catalogue.commands if " " in one.path}
+    alone = [one for one in catalogue.commands if " " not in one.path and one.run not in runs]
+    parts += [_alone(ALONE, [(f"`/{_written(one)}`", one) for one in alone])] if alone else []
+    parts += [_alone(MENUS, [(one.path, one) for one in catalogue.menus])] if catalogue.menus else []
     return "\n\n".join(parts)
+
+
+def _alone(head: str, named: Sequence[tuple[str, Command]]) -> str:
+    lines = [f"| {name} | {_described(command)} |" for name, command in named]
+    return "\n".join([head, "", "| Command | What it does |", "|---|---|", *lines])
 
 
 def renewed(document: str, catalogue: Catalogue = CATALOGUE) -> str:

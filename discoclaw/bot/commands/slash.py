@@ -1,38 +1,77 @@
-"""Slash commands, made from the table. Knows discord.py's commands, and nothing about what they do.
+"""Slash commands and the menus of messages, from the table. Knows discord.py's commands, not what they do.
 
 discord.py reads a command's parameters from its callback's signature and has no other way to be given them
 (https://github.com/Rapptz/discord.py/issues/9463), so each callback gets a signature made for it.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import discord
 from discord import app_commands
 
 from discoclaw.bot.commands.call import Interaction
-from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Param, Values
+from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Group, Param, Values
 
 Run = Callable[[Command, Interaction, Values], Awaitable[None]]
 Complete = Callable[[Completes, Interaction, str], Awaitable[list[app_commands.Choice[str]]]]
 Made = app_commands.Group | app_commands.Command[Any, ..., None]
+Choose = Callable[[Command, Interaction, discord.Message], Awaitable[None]]
 
 
-def slash_commands(catalogue: Catalogue, run: Run, complete: Complete) -> list[Made]:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where commands may be installed. `people`: people may install the application for themselves."""
+
+    people: bool
+
+    def of(self, one: Command | Group) -> dict[str, Any]:
+        """How a command is installed, and where it is offered."""
+        anywhere = one.anywhere and self.people
+        return {
+            "allowed_installs": app_commands.AppInstallationType(guild=True, user=anywhere),
+            "allowed_contexts": app_commands.AppCommandContext(
+                guild=True, dm_channel=True, private_channel=anywhere
+            ),
+        }
+
+
+def reach(application: discord.AppInfo | None) -> Reach:
+    """What the admin chose in the developer portal; Discord refuses commands that want more."""
+    known = application is not None and application.guild_integration_config is not None
+    user = application.user_integration_config if application is not None else None
+    return Reach(people=user is not None or not known)
+
+
+def menus(catalogue: Catalogue, reach: Reach, choose: Choose) -> list[app_commands.ContextMenu]:
+    """The commands in the menu of a message."""
+
+    def made(command: Command) -> app_commands.ContextMenu:
+        async def callback(interaction: Interaction, message: discord.Message) -> None:
+            await choose(command, interaction, message)
+
+        return app_commands.ContextMenu(name=command.path, callback=callback, **reach.of(command))
+
+    return [made(command) for command in catalogue.menus]
+
+
+def slash_commands(catalogue: Catalogue, reach: Reach, run: Run, complete: Complete) -> list[Made]:
     """Every command at the root: groups with all that is in them, and single commands."""
     groups: dict[str, app_commands.Group] = {}
     roots: list[Made] = []
     for group in catalogue.groups:
         above, _, name = group.path.rpartition(" ")
+        own = {} if above else reach.of(group)
         groups[group.path] = app_commands.Group(
-            name=name, description=group.help, parent=groups[above] if above else None
+            name=name, description=group.help, parent=groups[above] if above else None, **own
         )
         if not above:
             roots.append(groups[group.path])
     for command in catalogue.commands:
         above = command.path.rpartition(" ")[0]
-        made = _made(command, run, complete)
+        made = _made(command, {} if above else reach.of(command), run, complete)
         if above:
             groups[above].add_command(made)
         else:
@@ -40,7 +79,9 @@ def slash_commands(catalogue: Catalogue, run: Run, complete: Complete) -> list[M
     return roots
 
 
-def _made(command: Command, run: Run, complete: Complete) -> app_commands.Command[Any, ..., None]:
+def _made(
+    command: Command, reach: Mapping[str, Any], run: Run, complete: Complete
+) -> app_commands.Command[Any, ..., None]:
     async def callback(interaction: Interaction, **values: Any) -> None:
         await run(command, interaction, values)
 
@@ -53,7 +94,7 @@ def _made(command: Command, run: Run, complete: Complete) -> app_commands.Comman
     )
     app_commands.describe(**{param.name: param.help for param in command.params})(described)
     name = command.path.rpartition(" ")[2]
-    made: Any = app_commands.Command(name=name, description=command.help, callback=described)
+    made: Any = app_commands.Command(name=name, description=command.help, callback=described, **reach)
     for param in command.params:
         if param.completes is not None:
             made.autocomplete(param.name)(_completing(param.completes, complete))

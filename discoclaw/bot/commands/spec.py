@@ -61,6 +61,10 @@ class Command:
     `needs`: what has to be switched on. `adds`: it adds to memory, so it is refused to somebody who has opted
     out. `owners`: only the bot's owners may use it. `parse` replaces the usual way to read its text. `aside`:
     it takes long, so it runs beside its conversation's queue; a second one is answered with this sentence.
+    `anywhere`: people may install it for themselves, and use it where the bot is not a member.
+
+    A command of a message's menu has its name as its path, and takes that message as well (`message`). If it
+    has parameters, a form asks for them.
     """
 
     path: str
@@ -74,6 +78,7 @@ class Command:
     aside: str = ""
     parse: Callable[[str], Values] | None = None
     example: str = ""
+    anywhere: bool = False
 
     @property
     def usage(self) -> str:
@@ -83,13 +88,17 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands with a common beginning. `alone` is the path of the command that the bare name runs."""
+    """Commands with a common beginning. `alone` is the path of the command that the bare name runs.
+
+    `anywhere`: as for a command, and it says so for all that are in the group.
+    """
 
     path: str
     help: str
     title: str
     alone: str = ""
     aliases: tuple[str, ...] = ()
+    anywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,8 @@ class Catalogue:
     commands: tuple[Command, ...]
     text_roots: frozenset[str] = field(default=frozenset())
     """The roots that are commands as text too."""
+    menus: tuple[Command, ...] = ()
+    """The commands in the menu of every message, at most five."""
 
     @cached_property
     def names(self) -> Mapping[str, Command | Group]:

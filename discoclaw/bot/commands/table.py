@@ -20,9 +20,11 @@ from discoclaw.bot.commands import (
     transfer,
     why,
 )
+from discoclaw.bot.commands.ask import ASK
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.params import a_change, a_memory, a_persona, a_zone, on_off
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Param
+from discoclaw.bot.menus.table import MENUS
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts.search import STILL
 from discoclaw.bot.wire import TEXT_ROOTS
@@ -41,7 +43,9 @@ async def explain(call: Call, what: str | None) -> str:
 
 
 GROUPS = (
-    Group("memory", "See and change what I remember about you", "Every day", alone="memory show"),
+    Group(
+        "memory", "See and change what I remember about you", "Every day", alone="memory show", anywhere=True
+    ),
     Group("memory history", "What changed in your memory, and how to take it back", "History"),
     Group(
         "memory persona",
@@ -348,5 +352,5 @@ OWNERS = (
 )
 
 
-_ALL = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, replace(SEARCH, path="search"))
-CATALOGUE = Catalogue(GROUPS, _ALL, frozenset(TEXT_ROOTS))
+_ALL = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, replace(SEARCH, path="search"), ASK)
+CATALOGUE = Catalogue(GROUPS, _ALL, frozenset(TEXT_ROOTS), MENUS)

@@ -8,6 +8,7 @@ from discoclaw.bot.links import message_link, source_link
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.view import EMPTY, View
+from discoclaw.session.explained import Shown
 from discoclaw.show import text as shown
 from discoclaw.show.words import count, short
 
@@ -36,12 +37,22 @@ async def why(call: Call, memory: str | None) -> str:
 
 
 async def _last_answer(call: Call) -> str:
-    last = call.context.explained.last(call.session_key, call.user_id)
-    if last is None:
-        return UNKNOWN_ANSWER
+    last = _last(call)
+    return UNKNOWN_ANSWER if last is None else await explained(call, last, "my last answer to you here")
+
+
+def _last(call: Call) -> Shown | None:
+    """The last answer here; one that only they saw is told of only to them."""
+    sessions = [call.session_key, *([call.place.aside().session_key(call.user_id)] if call.slash else [])]
+    known = (call.context.explained.last(one, call.user_id) for one in sessions)
+    return max((one for one in known if one is not None), key=lambda one: one.at, default=None)
+
+
+async def explained(call: Call, last: Shown, which: str) -> str:
+    """What an answer to somebody was based on."""
     view = await call.memory.view(call.subject, last.branch)
     answer = message_link(call.client, call.place.channel_id, last.answer_id)
-    lines = [f"For [my last answer to you here](<{answer}>) I had:"]
+    lines = [f"For [{which}](<{answer}>) I had:"]
     lines += [_used(call, view, item_id, chosen) for item_id, chosen in last.items] or [
         "- nothing I remember about you"
     ]

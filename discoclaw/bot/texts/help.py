@@ -8,6 +8,7 @@ FOOT = (
     "Slash commands do the same, and only you see their answers: `/memory show`. "
     "Ordinary sentences work too: “please remember that …”."
 )
+BESIDE = "**As slash commands, and in the menu of a message** (right click, or a long press on a phone):"
 POINTS = (
     "(A `<change>` is named by its id, which `!memory history log` shows; "
     "a `[point]` may also be a date or a persona.)"
@@ -25,12 +26,15 @@ def overview(catalogue: Catalogue) -> str:
 
 
 def everything(catalogue: Catalogue) -> str:
-    """All commands, by group."""
-    return "\n\n".join(
-        page
+    """All commands, by group, and at the end those that text commands don't have."""
+    pages = [
+        "\n".join(_group_lines(catalogue, one) if one.path != "memory" else _everyday(catalogue))
         for one in catalogue.groups
-        if (page := "\n".join(_group_lines(catalogue, one) if one.path != "memory" else _everyday(catalogue)))
-    )
+    ]
+    slash = [one for one in catalogue.commands if one.path.partition(" ")[0] not in catalogue.text_roots]
+    lines = [_line(catalogue, one) for one in slash]
+    lines += [f"`{one.path}` – {_small(one.help)}" for one in catalogue.menus]
+    return "\n\n".join([*pages, "\n".join([BESIDE, *lines])] if lines else pages)
 
 
 def _everyday(catalogue: Catalogue) -> list[str]:

@@ -29,6 +29,7 @@ Link = Callable[[Source], str]
 _BY = {
     "command": "by you, with a command",
     "button": "by you, with a button",
+    "menu": "by you, from a message's menu",
     "cli": "by whoever runs me",
     "extraction": "learned from what was said",
     "hygiene": "by itself, when its time was over",
@@ -261,6 +262,8 @@ def _origin(commit: Commit, event: Event, link: Link) -> str:
     kind = event.source.partition(":")[0]
     stated = event.ext.get("facets", {}).get("author") == "stated"
     who = "you said so" if stated else "I concluded it"
+    if commit.metadata.get("by") == "menu":
+        who = "you chose it"
     if kind == "discord":
         return f"{who}, in {link(source_of_event(event.source))}"
     if kind != "manual":

@@ -130,8 +130,8 @@ class Groups(PersonalData, Listener):
     # ------------------------------------------------------------------ notes for prompts
 
     def notes_in_ram(self, place: Place) -> str | None:
-        """The group notes for a prompt in a place, or None if they are not in RAM; "" for a DM."""
-        if place.group_id is None:
+        """The group notes for a prompt in a place, or None if they are not in RAM; "" in a DM or aside."""
+        if place.group_id is None or place.kind == "aside":
             return ""
         try:
             view = self._memory.view_in_ram(group_subject(place.group_id))
@@ -141,7 +141,7 @@ class Groups(PersonalData, Listener):
 
     async def notes(self, place: Place) -> str:
         """The group notes for a prompt in a place. Raises MemoryFault if they cannot be read."""
-        if place.group_id is None:
+        if place.group_id is None or place.kind == "aside":
             return ""
         return self._notes(place, await self._memory.view(group_subject(place.group_id)))
 

@@ -1,0 +1,60 @@
+"""The answer to a question that somebody asked with a command: only they see it."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Self
+
+import discord
+
+from discoclaw.bot.deliver import DiscordReply
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.refused import ANSWER, REST
+from discoclaw.bot.sending import Followups
+from discoclaw.core.errors import ChatError
+
+log = logging.getLogger(__name__)
+
+IN_DM = "Discord no longer took {what} where you asked, so here it is:"
+
+
+class AsideAnswer(DiscordReply):
+    """A reply over an interaction. What Discord no longer takes there, its person gets in a DM.
+
+    Discord takes it for 15 minutes. Nothing is answered again after a restart, so whatever the reason is, the
+    DM is the only other way.
+    """
+
+    def __init__(
+        self, interaction: discord.Interaction[Any], edit_every_s: float, shown: Callable[[str], None]
+    ) -> None:
+        super().__init__(Followups(interaction), None, edit_every_s=edit_every_s, shown=shown)
+        self._person = interaction.user
+
+    def started(self) -> Self:
+        """The same reply. Discord shows that we are thinking since the command was acknowledged."""
+        return self
+
+    async def finish(self) -> str | None:
+        """As `DiscordReply.finish`. What had to be sent in a DM counts as said."""
+        try:
+            return await super().finish()
+        except ChatError as error:
+            log.info("an answer to a command goes on in a DM: %s", error)
+            what = ANSWER if self._sender.first is None else REST
+            in_dm = await self._in_dm(f"{IN_DM.format(what=what)}\n\n{self.unsaid}")
+            return str(self._sender.first.id) if self._sender.first is not None else in_dm
+
+    async def _notice(self, text: str) -> None:
+        try:
+            await super()._notice(text)
+        except ChatError as error:
+            log.info("a person is told in a DM why a command has no answer: %s", error)
+            await self._in_dm(text)
+
+    async def _in_dm(self, text: str) -> str | None:
+        """Send a text in a DM. Returns its first message's id. Raises ChatError."""
+        with discord_errors():
+            channel = await self._person.create_dm()
+        async with DiscordReply(channel, None, edit_every_s=0.0) as reply:
+            await reply.push(text)
+            return await reply.finish()

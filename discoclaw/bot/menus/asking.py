@@ -1,0 +1,35 @@
+"""“Ask about this”: a form for a question, which is then asked about the message that was chosen."""
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.answers import Answer
+from discoclaw.bot.commands.ask import put
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.texts import menus as texts
+from discoclaw.core.errors import ChatError, Refused
+from discoclaw.core.message import Quoted
+
+
+async def ask_about(call: Call, message: str, question: str) -> Answer:
+    return await put(call, question, quoted=await _quoted(call, message))
+
+
+async def _quoted(call: Call, message_id: str) -> Quoted:
+    """The message that was chosen; asked for again if the program was started since. Raises Refused."""
+    kept = call.client.talk.chosen.take(call.user_id, message_id)
+    if kept is not None:
+        return kept
+    try:
+        with discord_errors():
+            message = await call.channel.fetch_message(int(message_id))
+    except ChatError as error:
+        raise Refused(texts.GONE) from error
+    return quote(call, message)
+
+
+def quote(call: Call, message: discord.Message) -> Quoted:
+    """The message, as the question is about it."""
+    assert call.client.user is not None  # we are logged in
+    return wire.quoting(message, call.client.user, call.client.redactor)

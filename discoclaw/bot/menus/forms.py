@@ -1,0 +1,38 @@
+"""The form of a command in a message's menu: a field for each of its parameters."""
+
+import logging
+from typing import cast
+
+from discoclaw.bot.buttons import USER
+from discoclaw.bot.commands.spec import Command
+from discoclaw.bot.modals import LONGEST, Field, PersonalModal, opened
+from discoclaw.bot.presses import Outcome, Press, Presses
+from discoclaw.core.errors import ChatError
+
+log = logging.getLogger(__name__)
+
+
+class MenuForm(PersonalModal, template=rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})"):
+    """What was typed for a command. It is carried out as a slash command is, and answers as one."""
+
+    async def take(self, press: Press) -> None:
+        try:
+            if not await self.theirs(press):
+                return
+        except ChatError as error:
+            log.warning("a form could not be answered: %s", error)
+            return
+        await self.do(cast(Presses, press.client.presses), press)
+
+    async def do(self, presses: Presses, press: Press) -> Outcome:
+        await presses.filled(press, self.known["name"], self.known["message"], dict(self.values))
+        return ""
+
+
+async def asked_for(press: Press, command: Command, message_id: int) -> None:
+    """Open the form of a command, for the person who chose it. Raises ChatError."""
+    fields = [
+        Field(one.name, one.help, most=(one.bounds or (1, LONGEST))[1], required=one.required)
+        for one in command.params
+    ]
+    await opened(press, f"menu:{press.user.id}:{command.path}:{message_id}", command.path, fields)

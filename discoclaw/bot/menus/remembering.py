@@ -1,0 +1,103 @@
+"""“Remember this”: a message becomes a memory of the person who chose it.
+
+Their own words become what `/memory remember` makes of them. Other people's become a memory about what was
+said, with its author: it rests on that message, so it goes when the message is deleted or edited.
+"""
+
+from dataclasses import replace
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.buttons import undo_view
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.everyday import keep
+from discoclaw.bot.texts import menus as texts
+from discoclaw.core.draft import Origin
+from discoclaw.core.errors import Refused
+from discoclaw.core.item import MAX_TEXT, Sensitivity, Source
+from discoclaw.core.message import Place
+from discoclaw.core.subject import user_subject
+from discoclaw.core.text import clip, collapse, speaker
+
+WHY = "remembered from a message's menu"
+EVIDENCE = 200
+"""Characters of a message that are kept as what a memory about it rests on."""
+
+
+async def remember(call: Call, message: discord.Message) -> Answer:
+    text = _text(call, message)
+    own = wire.author_id(message) == call.user_id
+    if not own:
+        _check_consent(call, message)
+    said = text if own else _reported(call, message, text)
+    if len(said) > MAX_TEXT:
+        raise Refused(texts.too_long(len(said), MAX_TEXT))
+    origin = _own(call, message) if own else _of_others(call, message, text)
+    secret: Sensitivity = "private" if call.place.private and not own else "normal"
+    answer = await keep(call, said, origin, WHY, marked=secret, by="menu")
+    commit = await _commit(call)
+    return answer if commit is None else [Page(answer, view=undo_view(call.user_id, *commit))]
+
+
+def _text(call: Call, message: discord.Message) -> str:
+    """What a message says, as one line. Raises Refused if there is nothing to remember."""
+    client = call.client
+    if client.user is not None and message.author.id == client.user.id:
+        raise Refused(texts.MY_OWN)
+    if not wire.is_talk(message):
+        raise Refused(texts.NO_TALK)
+    text = collapse(wire.text_of(message, client.me(), client.redactor))
+    if not text:
+        raise Refused(texts.NO_TEXT)
+    if wire.is_command(text):
+        raise Refused(texts.A_COMMAND)
+    return text
+
+
+def _check_consent(call: Call, message: discord.Message) -> None:
+    """Raise Refused if the author wants nothing of theirs kept: that holds in other people's memory too."""
+    author, at = wire.author_id(message), int(message.created_at.timestamp() * 1000)
+    if call.context.choices.opted_out(author) or call.memory.erased_at(user_subject(author)) >= at:
+        raise Refused(texts.NOT_THEIRS)
+
+
+def _reported(call: Call, message: discord.Message, text: str) -> str:
+    """What somebody else said, with who they are and where it was."""
+    name = speaker(call.client.redactor.clean(message.author.display_name))
+    if wire.is_webhook(message):
+        name = f"A webhook called {name}"
+    return f"{name} said{_where(call.place)}: “{text}”"
+
+
+def _where(place: Place) -> str:
+    if place.kind == "dm":
+        return " in a DM"
+    if place.name == wire.UNKNOWN:
+        return ""
+    name = speaker(place.name)
+    return f" in the thread {name}" if place.kind == "thread" else f" in #{name}"
+
+
+def _own(call: Call, message: discord.Message) -> Origin:
+    """The person states what they said once more."""
+    return replace(call.origin(), source=_source(call, message), evidence="")
+
+
+def _of_others(call: Call, message: discord.Message, text: str) -> Origin:
+    """The person asks for it, and it rests on somebody else's message."""
+    evidence = clip(text, EVIDENCE)
+    origin = replace(call.origin(), source=_source(call, message), evidence=evidence)
+    return replace(origin, author="inferred", asked=True)
+
+
+def _source(call: Call, message: discord.Message) -> Source:
+    return Source("discord", call.place.channel_id, str(message.id))
+
+
+async def _commit(call: Call) -> tuple[str, str] | None:
+    """The id of the change that was made just now, and its persona; None if nothing changed."""
+    at = call.metadata["at"]
+    commits = (await call.history()).commits.values()
+    return next(((one.id, one.branch) for one in reversed(commits) if one.metadata.get("at") == at), None)
