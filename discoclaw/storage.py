@@ -25,6 +25,7 @@ from discoclaw.memory.people.groups_withdrawn import GroupWithdrawal
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.place_rules import PlaceRules
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
@@ -67,7 +68,8 @@ class Indices:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """All of it. `live` is the configuration that applies at once, `cursors` the progress of each follower.
+    """All of it. `live` is the configuration that applies at once, `places` what it says about places, and
+    `cursors` the progress of each follower.
 
     Answers use `used` and `summaries`, and learning goes into them. If people are not remembered, or
     conversations not summarised, these are empty stand-ins; `memory` and `conversations` still reach what was
@@ -82,6 +84,7 @@ class Storage:
     indices: Indices
     cursors: Cursors
     live: LiveConfig
+    places: PlaceRules
     consent: KnownConsent
     withdrawals: Withdrawals
 
@@ -135,15 +138,17 @@ def build(
     stores, idle_ms = disks_of(settings), settings.idle_s * 1000
     disk = stores.used
     cursors = Cursors(disk.documents(CURSORS))
+    live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides)
+    places = PlaceRules(live, settings.personas, settings.auto_save)
     memory = Memory(
         stores,
         clock=clock,
         max_items=settings.max_items,
         idle_ms=idle_ms,
         cursors=cursors,
-        dm_privacy=settings.dm_privacy,
+        dm_privacy=places.dm_privacy,
     )
-    choices = Choices(disk.documents(""), memory.changes, asks=settings.asks_first)
+    choices = Choices(disk.documents(""), memory.changes, asks=places.asks_first)
     consent = KnownConsent(choices, memory)
     basis = _Basis(memory, consent, clock, idle_ms)
     used = memory
@@ -161,10 +166,9 @@ def build(
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
-    live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides)
     withdrawals = Withdrawals(used, memory.personal, cursors, consent)
     storage = Storage(
-        memory, used, summaries, people, conversations, indices, cursors, live, consent, withdrawals
+        memory, used, summaries, people, conversations, indices, cursors, live, places, consent, withdrawals
     )
     _register(settings, storage)
     return storage

@@ -42,7 +42,7 @@ class Commanding(Feature):
             storage.summaries,
             storage.people.choices,
             storage.people.last_used,
-            settings.dm_privacy,
+            storage.places,
             loops=learning.loops,
             hatchery=hearing.hatchery,
             archiving=archive.archiving,

@@ -123,6 +123,7 @@ class DiscoClaw(commands.Bot):
         assert self.user is not None
         if message.author.id == self.user.id or not wire.is_talk(message):
             return None
+        await self.access.refresh()
         if not self.listens(message.channel):
             return None
         may_talk = await self.access.may_say(message, strict=strict)
@@ -204,8 +205,7 @@ class DiscoClaw(commands.Bot):
 
     def listens(self, channel: "wire.Channel | discord.Thread") -> bool:
         """Whether we hear what is said in a channel."""
-        place = wire.place_of(channel)
-        return self.access.allowlist.channel(place.group_id, place.channel_id)
+        return self.access.listens(wire.place_of(channel))
 
 
 def _prefix(_client: commands.Bot, message: discord.Message) -> str:

@@ -103,17 +103,12 @@ class LiveConfig:
 
     # ------------------------------------------------------------------ what holds
 
-    def policy(self, place: Place, user_id: str) -> Policy:
-        """The configuration for a message, from RAM. A thread has that of its channel."""
-        return self._overrides.policy(place.group_id, user_id)
+    def policy(self, place: Place | None = None, user_id: str = "") -> Policy:
+        """The configuration for a message, from RAM. A thread has that of its channel.
 
-    def of_place(self, place: Place) -> Policy:
-        """The configuration of a place, whoever talks there."""
-        return self._overrides.policy(place.group_id, "")
-
-    def everywhere(self) -> Policy:
-        """The configuration that applies wherever nothing narrower does."""
-        return self._overrides.policy(None, "")
+        Without a person it is what applies to anybody in the place; without a place, what applies in DMs.
+        """
+        return self._overrides.policy(place.group_id if place is not None else None, user_id)
 
     def explain(self, *scopes: Scope) -> dict[str, Effective]:
         """The value of each field where these scopes apply together, and where it comes from.

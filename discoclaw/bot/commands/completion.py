@@ -62,7 +62,7 @@ class Completion:
         ]
 
     async def _memories(self, interaction: Interaction, typed: str) -> Named:
-        view = await self._context.store.view(_subject(interaction), _persona_of(interaction))
+        view = await self._context.store.view(_subject(interaction), self._persona_of(interaction))
         wanted = normalise(typed)
         return [
             (item.text, item.id) for item in view.active() if holds(item.text, typed) or wanted in item.id
@@ -101,6 +101,10 @@ class Completion:
             and may_read(channel, person)
         ]
 
+    def _persona_of(self, interaction: Interaction) -> str | None:
+        channel: Any = interaction.channel
+        return self._context.places.of(wire.place_of(channel)) if channel is not None else None
+
     async def _zones(self, interaction: Interaction, typed: str) -> Named:
         """The server's zone, until something is typed."""
         if not typed.strip():
@@ -110,9 +114,3 @@ class Completion:
 
 def _subject(interaction: Interaction) -> str:
     return user_subject(str(interaction.user.id))
-
-
-def _persona_of(interaction: Interaction) -> str | None:
-    channel: Any = interaction.channel
-    personas = interaction.client.settings.personas
-    return personas.of(wire.place_of(channel)) if channel is not None else None

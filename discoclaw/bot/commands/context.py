@@ -15,6 +15,7 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.place_rules import PlaceRules
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.explained import Explained
@@ -43,7 +44,7 @@ class CommandContext:
     summaries: RollingMemory
     choices: Choices
     last_used: LastUsed
-    dm_privacy: DmPrivacy
+    places: PlaceRules
     loops: Loops
     hatchery: Hatchery
     archiving: Archiving
@@ -51,6 +52,11 @@ class CommandContext:
     consolidate: Tidy
     mirror: MirrorControl
     off: frozenset[Need] = frozenset()
+
+    @property
+    def dm_privacy(self) -> DmPrivacy:
+        """What of a DM may be used elsewhere."""
+        return self.places.dm_privacy()
 
     def require(self, *needs: Need) -> None:
         """Raise Refused, with the way out, unless every part that is needed is switched on."""

@@ -145,7 +145,7 @@ class Commands:
         call = Call(press, self._client, self._context, asked)
         self._check(call, command)
         branches = await call.memory.branches(call.subject)
-        if asked.branch not in (*branches.all, self._client.settings.personas.of(call.place)):
+        if asked.branch not in (*branches.all, self._context.places.of(call.place)):
             raise Refused(GONE)
         values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
         answer = await command.run(call, **values)
