@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from discoclaw.core.consent import Consent
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.memory.changed_by import ChangedBy
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
@@ -46,6 +47,7 @@ class People:
     group_withdrawal: GroupWithdrawal
     last_used: LastUsed
     tool_log: ToolLog
+    changed_by: ChangedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Storage:
     def load(self) -> None:
         """Read what is needed at once: choices and configuration. Blocking. Raises MemoryFault."""
         self.people.choices.load()
+        self.people.changed_by.load()
         self.live.load()
 
     def close(self) -> None:
@@ -181,9 +184,9 @@ def _people(
     tool_log: ToolLog = NoToolLog()
     if disk.remembers:
         tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=memory.changes)
-    withdrawal = GroupWithdrawal(memory)
+    withdrawal, changed_by = GroupWithdrawal(memory), ChangedBy(disk.documents(""))
     if not remembers:
-        return People(choices, NoProfiles(), NoGroups(), withdrawal, NoLastUsed(), tool_log)
+        return People(choices, NoProfiles(), NoGroups(), withdrawal, NoLastUsed(), tool_log, changed_by)
     profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=basis.idle_ms)
     groups = Groups(
         disk.documents(GROUPS),
@@ -194,7 +197,8 @@ def _people(
         redactor=redactor,
         withdrawal=withdrawal,
     )
-    return People(choices, profiles, groups, withdrawal, LastUsed(memory, cursors, clock=clock), tool_log)
+    last_used = LastUsed(memory, cursors, clock=clock)
+    return People(choices, profiles, groups, withdrawal, last_used, tool_log, changed_by)
 
 
 def _conversations(basis: _Basis, settings: Settings) -> Conversations:
@@ -222,7 +226,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.group_withdrawal)
-    memory.join(people.tool_log, people.profiles, people.groups, people.last_used)
+    memory.join(people.tool_log, people.profiles, people.groups, people.last_used, people.changed_by)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
     if settings.outbox_path.exists():  # earlier copies have to be erased on relays even if mirroring is off
         from discoclaw.mirroring import relay_copies  # an import that most commands do not need

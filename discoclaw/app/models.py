@@ -20,6 +20,7 @@ class Models(Feature):
     """`chat` answers people, `summary` and `facts` work for the loops. Raises SettingsError without a model.
 
     The loops' answers go to disk, so secrets are taken out of them. The chat's answers may come from a cache.
+    `names` are models to offer.
     """
 
     settings: ClassVar = (
@@ -43,6 +44,7 @@ class Models(Feature):
         models = _open(settings, model, small_model)
         chat = ByName(models.chat, settings.model, models.named)
         redacting = models.redacting(basics.redactor)
+        self.names = tuple(dict.fromkeys([settings.model, settings.summary_model, *models.aliases]))
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
         others = (Part(closing=models.summary.close), Part(closing=models.facts.close))

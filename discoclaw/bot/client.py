@@ -22,6 +22,7 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
+from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
@@ -33,7 +34,7 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS, MenuForm)
+MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS, *settings_controls.MODALS, MenuForm)
 """Every modal that people can send."""
 _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 
@@ -83,7 +84,7 @@ class DiscoClaw(commands.Bot):
         self._faults.bad(event_method, sys.exc_info()[1], ours=True)
 
     async def setup_hook(self) -> None:
-        self.add_dynamic_items(*buttons.ALL, *proposals.ALL, *cards.ALL)
+        self.add_dynamic_items(*buttons.ALL, *proposals.ALL, *cards.ALL, *settings_controls.ALL)
         for hook in self.setup_hooks:
             await hook()
 

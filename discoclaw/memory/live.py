@@ -121,6 +121,16 @@ class LiveConfig:
         """All overrides, except those in the settings."""
         return self._overrides.all()
 
+    def local(self, scope: Scope) -> Overrides:
+        """What the local file says about a scope, by its Discord id."""
+        return self._file.overrides.get(scope, NO_OVERRIDES)
+
+    def write(self, scope: Scope, wished: Mapping[str, Any], lock: Path) -> None:
+        """Change the local file, and take it over at once; see `change_file`. Blocking."""
+        change_file(self._documents, scope, wished, lock)
+        self._file.read()
+        self._renew()
+
     def signed(self, scope: Scope) -> Signed | None:
         """The newest event about a scope, by name or pseudonym."""
         return self._overrides.newest(scope)

@@ -212,7 +212,7 @@ class Commands:
 
     def _check(self, call: Call, command: Command) -> None:
         """Whether somebody may use a command here, and whether it can be used. Raises Refused."""
-        if command.owners and call.user_id not in self._client.settings.owners:
+        if command.only == "owners" and call.user_id not in self._client.settings.owners:
             raise Refused(ONLY_OWNERS)
         if command.adds and self._context.choices.opted_out(call.user_id):
             raise Refused(OPTED_OUT)
