@@ -206,7 +206,7 @@ TABLE = (
         "Persona",
         "the persona that everybody has here",
         "DISCOCLAW_CHANNEL_PERSONAS",
-        Text("the name of a persona: up to 32 letters, digits, - and _", _persona),
+        Text("a name of up to 32 letters and digits", _persona),
         ("group",),
         by_place=True,
     ),

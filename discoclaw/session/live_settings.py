@@ -9,7 +9,6 @@ import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from discoclaw.core.errors import (
@@ -126,11 +125,11 @@ class LiveSettings:
         if name == "model" and isinstance(value, str) and value != row.effective.value:
             await self._ask(value)
         try:
-            await in_thread(partial(self._live.write, scope, {name: value}, self._lock))
+            await self._live.write(scope, {name: value}, self._lock)
         except MemoryFault as fault:
             raise Refused(_why(fault)) from fault
         log.info("%s (%s) set %s for %s: %r → %r", line(by.name, 80), by.id, name, scope, row.own, value)
-        await in_thread(partial(self._changed_by.note, scope, name, value, by.id, self._clock()))
+        await in_thread(self._changed_by.note, scope, name, value, by.id, self._clock())
         return True
 
     def _by(self, effective: Effective, name: str) -> Changed | None:

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_live_config import edit
-from tests.servers.messages_api import MessagesServer, failure, text
+from tests.servers.messages_api import MessagesServer, failure
 
 QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}
 
@@ -54,15 +54,6 @@ class TestTheModel:
             edit(world, {here(world): {"model": "nosuch"}})
             await world.ann.send(world.general, "hello")
             assert "doesn't have the model `nosuch`, which was chosen for here" in world.answer(world.general)
-
-    async def test_answers_nothing_that_another_one_said(self, start: Start, server: MessagesServer) -> None:
-        server.script(text("I am one"), text("I am another"))
-        async with served(start, server, response_cache=True, summary_enabled=False) as world:
-            await world.ann.send(world.general, "who are you?")
-            await world.settle()
-            edit(world, {here(world): {"model": "another", "context_history": 1}})
-            await world.ann.send(world.general, "who are you?")
-            assert world.answer(world.general) == "I am another"
 
 
 class TestTheInstructions:

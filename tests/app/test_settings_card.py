@@ -214,6 +214,18 @@ class TestWhoMay:
                 "Only my owners and people who can manage this server can change its settings."
             )
 
+    async def test_who_is_not_on_the_allowlist_changes_nothing_whatever_they_manage(
+        self, start: Start
+    ) -> None:
+        async with ruled(start) as rule:
+            card = await rule.opens()
+            allowed = frozenset({str(rule.world.bob.id)})
+            await rule.world.restart(allow_roles=frozenset(), allow_users=allowed)
+            shown = await rule.cleo.slash(rule.world.general, "settings")
+            assert shown.response.content.startswith("You aren't on my allowlist.")
+            done = await rule.picks(card, value="model")
+            assert said(done).startswith("You aren't on my allowlist.")
+
     async def test_somebody_who_lost_the_right_since_is_told(self, start: Start) -> None:
         async with ruled(start) as rule:
             card = await rule.opens()
@@ -294,7 +306,7 @@ class TestWhatGoesWrong:
             ("context_history", "abc", "“Messages I look back on” must be a whole number from 1 to 200."),
             ("model", "two words", "“Model” must be the name of a model, such as sonnet."),
             ("model", "opus'; drop", "“Model” must be the name of a model, such as sonnet."),
-            ("persona", "head", "“Persona” must be the name of a persona: up to 32"),
+            ("persona", "head", "“Persona” must be a name of up to 32 letters and digits."),
             ("prompt", "a\x00b", "“Instructions” must be a text of 1 to 2000 characters."),
         ],
     )

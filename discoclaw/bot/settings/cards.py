@@ -4,7 +4,7 @@ from discoclaw.bot.cards.card import Button, Card, Entry, Menu
 from discoclaw.bot.settings.admins import Admin
 from discoclaw.bot.texts.markup import ago, opening, words
 from discoclaw.core.live import GLOBAL, Scope
-from discoclaw.core.live_fields import Choice, Field, Number, Switch, Value
+from discoclaw.core.live_fields import MOST_PROMPT, Choice, Field, Number, Switch, Value
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, Row
 from discoclaw.show.words import line
@@ -62,7 +62,7 @@ def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Card:
     controls.append(Button(f"settings-in:{user}:{here}", "Back"))
     value = row.effective.value
     text = value if name == "prompt" and isinstance(value, str) else _value(admin, scope, row)
-    lines = "\n".join(opening(one) for one in text.splitlines()) or "none"
+    lines = "\n".join(opening(one, MOST_PROMPT) for one in text.splitlines()) or "none"
     return Card(
         f"{field.title} {_of(scope)}",
         [Entry(lines, _origin(admin, scope, row))],
@@ -94,7 +94,7 @@ def _options(field: Field) -> list[tuple[str, str, str]]:
 
 def typed_hint(field: Field) -> tuple[str, bool, int]:
     """How a field is typed: what stands above it, whether it has several lines, how long it may be."""
-    most = 3 if isinstance(field.type, Number) else 2000 if field.name == "prompt" else 120
+    most = 3 if isinstance(field.type, Number) else MOST_PROMPT if field.name == "prompt" else 120
     return f"{field.type.allowed[:1].upper()}{field.type.allowed[1:]}", field.name == "prompt", most
 
 
