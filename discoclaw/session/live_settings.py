@@ -128,7 +128,8 @@ class LiveSettings:
             await self._live.write(scope, {name: value}, self._lock)
         except MemoryFault as fault:
             raise Refused(_why(fault)) from fault
-        log.info("%s (%s) set %s for %s: %r → %r", line(by.name, 80), by.id, name, scope, row.own, value)
+        was, now = (line(repr(one), 200) for one in (row.own, value))
+        log.info("%s (%s) set %s for %s: %s → %s", line(by.name, 80), by.id, name, scope, was, now)
         await in_thread(self._changed_by.note, scope, name, value, by.id, self._clock())
         return True
 

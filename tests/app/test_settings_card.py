@@ -238,7 +238,9 @@ class TestWhoMay:
     async def test_not_for_channels_they_cannot_see_or_that_are_gone(self, start: Start) -> None:
         async with ruled(start) as rule:
             card = await rule.opens()
-            for channel in (rule.world.hidden.id, 12345):
+            other = rule.world.env.create_guild("Other").create_text_channel("theirs")
+            await rule.world.settle()
+            for channel in (rule.world.hidden.id, other.id, 12345):
                 done = await FakeMenu(card, f"settings-in:{rule.cleo.id}:{channel}").pressed_by(rule.cleo)
                 assert "channel" in said(done)
             assert f"<#{rule.world.hidden.id}>" not in text(rule.fresh(card))
@@ -329,6 +331,18 @@ class TestWhatGoesWrong:
                 if one["type"] == 4
             ]
             assert box["max_length"] == 2000
+
+    async def test_instructions_full_of_markup_are_shown_as_they_are(self, start: Start) -> None:
+        wild = ("# *big* <@1> " * 160)[:2000]
+        async with ruled(start) as rule:
+            await rule.sets("prompt", wild)
+            assert rule.written()[rule.here] == {"prompt": wild.strip()}
+            card = await rule.opens()
+            await rule.picks(card, value="prompt")
+            assert "\\# \\*big\\* " in text(rule.fresh(card))
+            opened = await rule.cleo.click(card, label="Change…")
+            parts = simcord.components.walk_components(opened.modal["components"])
+            assert [one["value"] for one in parts if one["type"] == 4] == [wild.strip()]
 
     async def test_a_setting_of_another_version_is_told(self, start: Start) -> None:
         async with ruled(start) as rule:

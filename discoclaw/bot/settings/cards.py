@@ -5,12 +5,15 @@ from discoclaw.bot.settings.admins import Admin
 from discoclaw.bot.texts.markup import ago, opening, words
 from discoclaw.core.live import GLOBAL, Scope
 from discoclaw.core.live_fields import MOST_PROMPT, Choice, Field, Number, Switch, Value
+from discoclaw.core.text import clip
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, Row
 from discoclaw.show.words import line
 
+MOST_SHOWN = 3000
 EVERYWHERE = "0"
 """How a custom id names the global scope."""
+RESTART = "My other settings are in `.env`, and need a restart."
 
 
 def shown_scope(text: str) -> Scope:
@@ -40,6 +43,7 @@ def main_card(admin: Admin, scope: Scope, note: str = "") -> Card:
         [_entry(admin, scope, row) for row in rows],
         small=(_about(scope),),
         note=note,
+        foot=(RESTART,) if admin.owner else (),
         controls=controls,
         menus=menus,
         most=len(rows),
@@ -62,7 +66,8 @@ def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Card:
     controls.append(Button(f"settings-in:{user}:{here}", "Back"))
     value = row.effective.value
     text = value if name == "prompt" and isinstance(value, str) else _value(admin, scope, row)
-    lines = "\n".join(opening(one, MOST_PROMPT) for one in text.splitlines()) or "none"
+    # Markup that is shown as it is takes twice the room; the modal has all of it.
+    lines = clip("\n".join(opening(one, MOST_PROMPT) for one in text.splitlines()), MOST_SHOWN) or "none"
     return Card(
         f"{field.title} {_of(scope)}",
         [Entry(lines, _origin(admin, scope, row))],
@@ -166,5 +171,5 @@ def _of(scope: Scope) -> str:
 
 def _about(scope: Scope) -> str:
     if scope == GLOBAL:
-        return "They apply where a channel or a person has none of their own, from the next message on."
+        return "They apply where a channel or a person has no other, from the next message on."
     return "They apply to its threads too, from the next message on. Only you see this."
