@@ -62,9 +62,9 @@ class Command:
 
     `needs`: what has to be switched on. `adds`: it adds to memory, so it is refused to somebody who has opted
     out. `only`: who may use it, if not everybody. For `admins`, Discord offers it to people who can manage
-    the server, and the command itself checks who may do what. `parse` replaces the usual way to read its text.
-    `aside`: it takes long, so it runs beside its conversation's queue; a second one is answered with this
-    sentence. `anywhere`: people may install it for themselves, and use it where the bot is not a member.
+    the server, and the command itself checks who may do what. `parse` replaces the usual way to read its
+    text. `aside`: it takes long, so it runs beside its conversation's queue; a second one is answered with
+    this sentence. `anywhere`: people may install it for themselves, and use it where the bot is not a member.
 
     A command of a message's menu has its name as its path, and takes that message as well (`message`). If it
     has parameters, a form asks for them.
