@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from discoclaw.core.consent import Consent
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.memory.changed_by import ChangedBy
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
@@ -25,6 +26,7 @@ from discoclaw.memory.people.groups_withdrawn import GroupWithdrawal
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.place_rules import PlaceRules
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
@@ -45,6 +47,7 @@ class People:
     group_withdrawal: GroupWithdrawal
     last_used: LastUsed
     tool_log: ToolLog
+    changed_by: ChangedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class Indices:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """All of it. `live` is the configuration that applies at once, `cursors` the progress of each follower.
+    """All of it. `live` is the configuration that applies at once, `places` what it says about places, and
+    `cursors` the progress of each follower.
 
     Answers use `used` and `summaries`, and learning goes into them. If people are not remembered, or
     conversations not summarised, these are empty stand-ins; `memory` and `conversations` still reach what was
@@ -82,6 +86,7 @@ class Storage:
     indices: Indices
     cursors: Cursors
     live: LiveConfig
+    places: PlaceRules
     consent: KnownConsent
     withdrawals: Withdrawals
 
@@ -102,6 +107,7 @@ class Storage:
     def load(self) -> None:
         """Read what is needed at once: choices and configuration. Blocking. Raises MemoryFault."""
         self.people.choices.load()
+        self.people.changed_by.load()
         self.live.load()
 
     def close(self) -> None:
@@ -135,15 +141,17 @@ def build(
     stores, idle_ms = disks_of(settings), settings.idle_s * 1000
     disk = stores.used
     cursors = Cursors(disk.documents(CURSORS))
+    live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides)
+    places = PlaceRules(live, settings.personas, settings.auto_save)
     memory = Memory(
         stores,
         clock=clock,
         max_items=settings.max_items,
         idle_ms=idle_ms,
         cursors=cursors,
-        dm_privacy=settings.dm_privacy,
+        dm_privacy=places.dm_privacy,
     )
-    choices = Choices(disk.documents(""), memory.changes, asks=settings.asks_first)
+    choices = Choices(disk.documents(""), memory.changes, asks=places.asks_first)
     consent = KnownConsent(choices, memory)
     basis = _Basis(memory, consent, clock, idle_ms)
     used = memory
@@ -161,10 +169,9 @@ def build(
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
-    live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides)
     withdrawals = Withdrawals(used, memory.personal, cursors, consent)
     storage = Storage(
-        memory, used, summaries, people, conversations, indices, cursors, live, consent, withdrawals
+        memory, used, summaries, people, conversations, indices, cursors, live, places, consent, withdrawals
     )
     _register(settings, storage)
     return storage
@@ -177,9 +184,9 @@ def _people(
     tool_log: ToolLog = NoToolLog()
     if disk.remembers:
         tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=memory.changes)
-    withdrawal = GroupWithdrawal(memory)
+    withdrawal, changed_by = GroupWithdrawal(memory), ChangedBy(disk.documents(""))
     if not remembers:
-        return People(choices, NoProfiles(), NoGroups(), withdrawal, NoLastUsed(), tool_log)
+        return People(choices, NoProfiles(), NoGroups(), withdrawal, NoLastUsed(), tool_log, changed_by)
     profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=basis.idle_ms)
     groups = Groups(
         disk.documents(GROUPS),
@@ -190,7 +197,8 @@ def _people(
         redactor=redactor,
         withdrawal=withdrawal,
     )
-    return People(choices, profiles, groups, withdrawal, LastUsed(memory, cursors, clock=clock), tool_log)
+    last_used = LastUsed(memory, cursors, clock=clock)
+    return People(choices, profiles, groups, withdrawal, last_used, tool_log, changed_by)
 
 
 def _conversations(basis: _Basis, settings: Settings) -> Conversations:
@@ -218,7 +226,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.group_withdrawal)
-    memory.join(people.tool_log, people.profiles, people.groups, people.last_used)
+    memory.join(people.tool_log, people.profiles, people.groups, people.last_used, people.changed_by)
     memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
     if settings.outbox_path.exists():  # earlier copies have to be erased on relays even if mirroring is off
         from discoclaw.mirroring import relay_copies  # an import that most commands do not need

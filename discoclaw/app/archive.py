@@ -17,7 +17,7 @@ class Archived(Feature):
 
     def __init__(self, basics: Basics, disk: OnDisk) -> None:
         settings, storage = basics.settings, disk.storage
-        saved = settings.auto_save if storage.memory.disk.remembers else AutoSave()
+        saved = storage.places if storage.memory.disk.remembers else AutoSave()
         rules = Rules(saved, settings.hygiene_max_age_s * 1000, storage.consent)
         self.archiving = Archiving(storage.conversations.archive, rules, clock=basics.clock)
         self.services = (self.archiving,)

@@ -73,7 +73,7 @@ def build(
     client.talk = talk.talk
     client.retractions = hearing.retractions
     chat = Chat(basics, client, disk, models, learning)
-    commanding = Commanding(basics, client, disk, mirror, archive, learning, hearing, catalogue)
+    commanding = Commanding(basics, client, disk, mirror, models, archive, learning, hearing, catalogue)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     features = [disk, mirror, people, models, archive, finding, files, chat, learning, hearing]

@@ -43,10 +43,11 @@ class Chat(Feature):
         self, basics: Basics, client: DiscoClaw, disk: OnDisk, models: Models, learning: Learning
     ) -> None:
         settings, storage = basics.settings, disk.storage
+        client.access.live = storage.live
         self.services = (Part(closing=client.close),)
         if not storage.remembers:
             return
-        receipts = Receipts(client, only_asks=not settings.receipts)
+        receipts = Receipts(client, storage.places.receipts)
         self._show(receipts, receipts)
         if settings.memory_channel is not None:
             mirror = Transparency(

@@ -9,6 +9,7 @@ from discoclaw.app.feature import Feature
 from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
+from discoclaw.app.models import Models
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
@@ -17,6 +18,7 @@ from discoclaw.bot.deletions import forget_deleted
 from discoclaw.bot.presses import Presses
 from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.withdrawn import Telling
+from discoclaw.session.live_settings import LiveSettings
 from discoclaw.storage import Storage
 
 
@@ -31,18 +33,27 @@ class Commanding(Feature):
         client: DiscoClaw,
         disk: OnDisk,
         mirror: Mirror,
+        models: Models,
         archive: Archived,
         learning: Learning,
         hearing: Hearing,
         catalogue: Catalogue,
     ) -> None:
         settings, storage = basics.settings, disk.storage
+        live_settings = LiveSettings(
+            storage.places,
+            storage.people.changed_by,
+            models.chat,
+            folder=settings.memory_dir,
+            clock=basics.clock,
+            models=models.names,
+        )
         context = CommandContext(
             storage.used,
             storage.summaries,
             storage.people.choices,
             storage.people.last_used,
-            settings.dm_privacy,
+            live_settings,
             loops=learning.loops,
             hatchery=hearing.hatchery,
             archiving=archive.archiving,

@@ -45,12 +45,8 @@ class Hearing(Feature):
         idle_ms = settings.idle_s * 1000
         self.windows = Windows(clock=clock, capacity=settings.context_history, idle_ms=idle_ms)
         self.explained = Explained()
-        rules = HatchingRules(
-            settings.owners, settings.dm_privacy, settings.commands_enabled, memory=storage.remembers
-        )
-        self.answers = AnswerRules(
-            settings.max_tokens, settings.context_tokens, settings.dm_privacy, remembers=storage.remembers
-        )
+        rules = HatchingRules(settings.owners, settings.commands_enabled, memory=storage.remembers)
+        self.answers = AnswerRules(settings.max_tokens, settings.context_tokens, remembers=storage.remembers)
         self.hatchery = Hatchery(
             rules,
             Interviewer(models.chat, me=basics.me, rules=self.answers, compacted=learning.hygiene.compacted),

@@ -134,8 +134,8 @@ def facts_loop(
         storage.used,
         storage.cursors,
         rules=FactsRules(
-            settings.dm_privacy,
-            settings.personas,
+            storage.places.dm_privacy,
+            storage.places,
             settings.zone,
             choices.asks_first,
             asked_back(settings, storage, clock).may_raise,

@@ -8,6 +8,7 @@ from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
 from discoclaw.core.ports import Model
+from discoclaw.models.by_name import ByName
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.config import Models as Opened
 from discoclaw.models.providers import open_models
@@ -19,6 +20,7 @@ class Models(Feature):
     """`chat` answers people, `summary` and `facts` work for the loops. Raises SettingsError without a model.
 
     The loops' answers go to disk, so secrets are taken out of them. The chat's answers may come from a cache.
+    `names` are models to offer.
     """
 
     settings: ClassVar = (
@@ -40,7 +42,9 @@ class Models(Feature):
     def __init__(self, basics: Basics, disk: OnDisk, model: Model | None, small_model: Model | None) -> None:
         settings = basics.settings
         models = _open(settings, model, small_model)
-        chat, redacting = models.chat, models.redacting(basics.redactor)
+        chat = ByName(models.chat, settings.model, models.named)
+        redacting = models.redacting(basics.redactor)
+        self.names = tuple(dict.fromkeys([settings.model, settings.summary_model, *models.aliases]))
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
         others = (Part(closing=models.summary.close), Part(closing=models.facts.close))
@@ -55,7 +59,7 @@ class Models(Feature):
 def _open(settings: Settings, model: Model | None, small: Model | None) -> Opened:
     """The models of the configured provider, replaced by those that are passed in. Raises SettingsError."""
     if model is not None:
-        return Opened(model, small or model, small or model)
+        return Opened(model, small or model, small or model, named=lambda name: model)
     models = open_models(config_of(settings))
     return replace(models, summary=small, facts=small) if small is not None else models
 

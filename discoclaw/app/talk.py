@@ -93,7 +93,7 @@ class Talking(Feature):
             finding.items,
             Prompts(budget, clock=clock, me=me, zone=settings.zone),
         )
-        arrivals = Arrivals(storage.live, storage.consent, hearing.windows, settings.personas)
+        arrivals = Arrivals(storage.live, storage.consent, hearing.windows, storage.places)
         self.branching = Branching(arrivals, loops, models.summary, threads, basics.redactor)
         turns = Turns(
             hatchery=hearing.hatchery,

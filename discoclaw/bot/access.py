@@ -13,7 +13,9 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.errors import discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.message import Place
 from discoclaw.core.policy import Allowlist
+from discoclaw.memory.live import LiveConfig
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,18 @@ class Access:
         self._guilds = guilds
         self._now = now
         self._known: dict[tuple[int, int], tuple[bool, float]] = {}
+        self.live: LiveConfig | None = None
+        """What live configuration says about channels, once the composition root has set it."""
+
+    async def refresh(self) -> None:
+        """Take over a change of the live configuration that was made in its file."""
+        if self.live is not None:
+            await self.live.look()
+
+    def listens(self, place: Place) -> bool:
+        """Whether we hear what is said in a place; that says nothing about whom we answer there."""
+        listen = self.live.policy(place).listen if self.live is not None else None
+        return self.allowlist.channel(place.group_id, place.channel_id) if listen is None else listen
 
     async def may_say(self, message: discord.Message, *, strict: bool = False) -> bool:
         """Whether a message is by a person who may talk. A webhook is no person, whatever author it names."""

@@ -22,6 +22,7 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
+from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
@@ -33,7 +34,7 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS, MenuForm)
+MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS, *settings_controls.MODALS, MenuForm)
 """Every modal that people can send."""
 _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 
@@ -83,7 +84,7 @@ class DiscoClaw(commands.Bot):
         self._faults.bad(event_method, sys.exc_info()[1], ours=True)
 
     async def setup_hook(self) -> None:
-        self.add_dynamic_items(*buttons.ALL, *proposals.ALL, *cards.ALL)
+        self.add_dynamic_items(*buttons.ALL, *proposals.ALL, *cards.ALL, *settings_controls.ALL)
         for hook in self.setup_hooks:
             await hook()
 
@@ -123,6 +124,7 @@ class DiscoClaw(commands.Bot):
         assert self.user is not None
         if message.author.id == self.user.id or not wire.is_talk(message):
             return None
+        await self.access.refresh()
         if not self.listens(message.channel):
             return None
         may_talk = await self.access.may_say(message, strict=strict)
@@ -204,8 +206,7 @@ class DiscoClaw(commands.Bot):
 
     def listens(self, channel: "wire.Channel | discord.Thread") -> bool:
         """Whether we hear what is said in a channel."""
-        place = wire.place_of(channel)
-        return self.access.allowlist.channel(place.group_id, place.channel_id)
+        return self.access.listens(wire.place_of(channel))
 
 
 def _prefix(_client: commands.Bot, message: discord.Message) -> str:

@@ -28,6 +28,7 @@ from discoclaw.core.pending import Key, is_proposal, key_of_event
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.subjects import verbs
+from discoclaw.session.live_settings import LiveSettings
 
 DONE_ALREADY = "that is done already"
 GONE = "I can't find that any more: the memory or its persona was deleted since"
@@ -65,6 +66,11 @@ class Presses:
         self.again = again
         self.turn = turn
         self.filled = filled
+
+    @property
+    def settings(self) -> LiveSettings:
+        """The settings that admins change."""
+        return self._context.settings
 
     def require(self, *needs: Need) -> None:
         """Raise Refused unless every part that a button needs is switched on."""

@@ -9,10 +9,12 @@ person's DMs; a receipt that is not out yet quotes nothing that they took back.
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 
 import discord
 
+from discoclaw.bot import wire
 from discoclaw.bot.buttons import undo_view
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event
@@ -22,6 +24,7 @@ from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
+from discoclaw.core.message import Place
 from discoclaw.core.pending import is_proposal, question_of, settled_as
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.subject import user_of
@@ -40,16 +43,21 @@ SECRET = "something private"
 UNSAID = {"deletion": "a message was deleted", "edit": "a message was edited"}
 """Why something is no longer said, by who made the commit."""
 GONE = "one memory"
+_A_DM = Place("dm", "", None, "", private=True)
+"""Of channels, discord.py knows all but DMs and old threads."""
 
 
 class Receipts(PersonalData, Listener):
-    """Sends receipts with `client`, or (`only_asks`) only questions. It is to be a listener of the memory."""
+    """Sends receipts with `client` where `shows` says so (a place, a person), and questions everywhere.
+
+    It is to be a listener of the memory.
+    """
 
     name = "receipts that are not out"
 
-    def __init__(self, client: discord.Client, *, only_asks: bool = False) -> None:
+    def __init__(self, client: discord.Client, shows: Callable[[Place, str], bool]) -> None:
         self._client = client
-        self._only_asks = only_asks
+        self._shows = shows
         self._tasks: dict[asyncio.Task[None], tuple[str, Commit]] = {}
 
     def committed(self, subject: str, commit: Commit) -> None:
@@ -58,7 +66,7 @@ class Receipts(PersonalData, Listener):
         if user_id is None or not (by in ("extraction", *UNSAID) or by.startswith("memory_")):
             return
         source = _newest(commit)
-        if source is None or (self._only_asks and not any(map(_is_asked, commit.events))):
+        if source is None or not (self._may_show(source, user_id) or any(map(_is_asked, commit.events))):
             return
         task = asyncio.create_task(self._send(user_id, commit, source), name="receipt")
         self._tasks[task] = subject, commit
@@ -69,6 +77,12 @@ class Receipts(PersonalData, Listener):
             if subject == withdrawal.subject and withdrawal.words.hold(receipt(commit, in_dm=True)):
                 task.cancel()
         return NOTHING_WITHDRAWN
+
+    def _may_show(self, source: Source, user_id: str) -> bool:
+        """Whether there may be a receipt, as far as that is known before a channel is looked up."""
+        channel = self._client.get_channel(int(source.channel_id))
+        place = wire.place_of(cast("wire.Channel", channel)) if channel is not None else _A_DM
+        return self._shows(place, user_id)
 
     async def start(self) -> None:
         """Nothing to start: the first commit starts the sending."""
@@ -92,7 +106,8 @@ class Receipts(PersonalData, Listener):
                 if not isinstance(channel, discord.abc.Messageable):
                     raise ChatGone(f"{source.channel_id} takes no messages")
                 in_dm = isinstance(channel, discord.DMChannel)
-                for text, view in self._messages(user_id, commit, in_dm=in_dm):
+                shows = self._shows(wire.place_of(cast("wire.Channel", channel)), user_id)
+                for text, view in self._messages(user_id, commit, in_dm=in_dm, shows=shows):
                     await channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
         except ChatError as error:
             log.info("a receipt could not be sent: %s", error)
@@ -100,10 +115,10 @@ class Receipts(PersonalData, Listener):
             log.exception("a receipt could not be sent")
 
     def _messages(
-        self, user_id: str, commit: Commit, *, in_dm: bool
+        self, user_id: str, commit: Commit, *, in_dm: bool, shows: bool
     ) -> Iterator[tuple[str, discord.ui.View]]:
         """What was done, and what is asked, with its buttons."""
-        if not self._only_asks and (done := receipt(commit, in_dm=in_dm)):
+        if shows and (done := receipt(commit, in_dm=in_dm)):
             yield done, undo_view(user_id, commit.id, commit.branch)
         asked = [event for event in commit.events if _is_asked(event)]
         if asked:

@@ -9,7 +9,7 @@ naming the field and what is allowed.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
 from discoclaw.core.branches import MAIN, branch_name
@@ -48,10 +48,14 @@ class Type(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few words. `other` words mean one of them, and are never written."""
+    """One of a few words, with what each means. `other` words mean one of them, and are never written."""
 
-    options: tuple[str, ...]
-    other: Mapping[str, str]
+    meanings: Mapping[str, str]
+    other: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return tuple(self.meanings)
 
     @property
     def allowed(self) -> str:
@@ -160,6 +164,12 @@ class Field:
 
 
 _PLACES: tuple[Kind, ...] = ("global", "group")
+_MODES = ("every message", "when I'm mentioned", "only my owners", "nobody")
+_PRIVACY = (
+    "everything stays in the DM",
+    "only how people like to work leaves the DM",
+    "only what is marked as private stays in the DM",
+)
 
 TABLE = (
     Field(
@@ -167,7 +177,7 @@ TABLE = (
         "When I answer",
         "every message, when mentioned, only owners, or nobody",
         "DISCOCLAW_RESPOND_MODE",
-        Choice(RESPOND_MODES, dict.fromkeys(QUIET, "none")),
+        Choice(dict(zip(RESPOND_MODES, _MODES, strict=True)), dict.fromkeys(QUIET, "none")),
     ),
     Field(
         "context_history",
@@ -196,7 +206,7 @@ TABLE = (
         "Persona",
         "the persona that everybody has here",
         "DISCOCLAW_CHANNEL_PERSONAS",
-        Text("the name of a persona: up to 32 letters, digits, - and _", _persona),
+        Text("a name of up to 32 letters and digits", _persona),
         ("group",),
         by_place=True,
     ),
@@ -228,7 +238,7 @@ TABLE = (
         "Privacy of direct messages",
         "what I learn in DMs and may use elsewhere",
         "DISCOCLAW_DM_PRIVACY",
-        Choice(get_args(DmPrivacy), {}),
+        Choice(dict(zip(get_args(DmPrivacy), _PRIVACY, strict=True))),
         ("global",),
     ),
     Field(
@@ -250,4 +260,4 @@ TABLE = (
     ),
 )
 
-FIELDS: Mapping[str, Field] = {field.name: field for field in TABLE}
+FIELDS: Mapping[str, Field] = {one.name: one for one in TABLE}

@@ -91,7 +91,7 @@ class ModelRequest:
     `may_call` False asks for an answer without further calls. The tools are still listed then, because
     providers reject turns with calls to tools they don't know. `subject` is the author's subject, or None if
     nothing may be stored; it is never sent to a provider. `max_tokens` is the room for the answer itself: the
-    provider adds what thinking needs.
+    provider adds what thinking needs. `model` names the model that is to answer; "" is the usual one.
     """
 
     system: tuple[SystemBlock, ...]
@@ -101,6 +101,7 @@ class ModelRequest:
     may_call: bool = True
     subject: str | None = None
     purpose: Purpose = "answer"
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ Every turn is given a `Policy`. Live configuration (`core/live`) overrides the s
 user > group > global > settings > default. Knows nothing about where overrides come from.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from discoclaw.core.message import Place
 from discoclaw.core.privacy import DmPrivacy
@@ -120,6 +120,19 @@ class Allowlist:
         return group_id is None or not self.channels or bool(self.channels & {group_id, channel_id})
 
 
+class PlacePersonas(Protocol):
+    """Says which places have a persona that applies to everybody there."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """All personas that some place has."""
+        ...
+
+    def of(self, place: Place) -> str | None:
+        """The fixed persona of a place, or None. A thread has its channel's."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Personas:
     """Places with a fixed persona (branch), which applies there instead of the person's current one.
@@ -129,6 +142,11 @@ class Personas:
     """
 
     places: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> Collection[str]:
+        """All personas that some place has."""
+        return set(self.places.values())
 
     def of(self, place: Place) -> str | None:
         """The fixed persona of a place, or None. A thread has its channel's."""

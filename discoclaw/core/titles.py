@@ -20,6 +20,7 @@ SOUL_IDENTITY = "Your Identity"
 SOUL_USER = "About your human"
 SOUL_PHILOSOPHY = "Your philosophy"
 TRAITS = "Learned traits"
+INSTRUCTIONS = "Instructions for this channel:"
 HATCHING = "An interview about who you are to be:"
 """The first line of the system prompt in an interview, which replaces the usual one."""
 

@@ -15,7 +15,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.own_words import own_words
 from discoclaw.core.patch import AskingPatch, Patch
-from discoclaw.core.policy import Personas
+from discoclaw.core.policy import Personas, PlacePersonas
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.privacy import DmPrivacy, may_show
 from discoclaw.core.subject import user_subject
@@ -43,14 +43,14 @@ async def _never(user_id: str) -> bool:
 class FactsRules:
     """What extraction goes by: what DMs say about privacy, the places' personas, the server's time zone.
 
-    `asks_first` tells whether a person (user id) wants to be asked before something is remembered, `may_ask`
-    whether extraction may ask them something of its own now.
+    `asks_first` tells whether a person (user id) wants to be asked in a place before something is remembered,
+    `may_ask` whether extraction may ask them something of its own now.
     """
 
-    dm_privacy: DmPrivacy = "balanced"
-    personas: Personas = field(default_factory=Personas)
+    dm_privacy: Callable[[], DmPrivacy] = lambda: "balanced"
+    personas: PlacePersonas = field(default_factory=Personas)
     zone: tzinfo = UTC
-    asks_first: Callable[[str], bool] = lambda user_id: False
+    asks_first: Callable[[str, Place], bool] = lambda user_id, place: False
     may_ask: Callable[[str], Awaitable[bool]] = _never
 
 
@@ -123,7 +123,7 @@ class FactsLoop:
         )
         changed = partial(backlog.changed, batch)
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
-        shown = self._shown(batch, asked, asks=self._rules.asks_first(user_id), may_ask=may_ask)
+        shown = self._shown(batch, asked, asks=partial(self._rules.asks_first, user_id), may_ask=may_ask)
         await self._learn(user_id, branch, patch, batch, shown, unwanted)
         if traits_welcome:
             shown, ids = self._shown(batch, asked), [heard.said.id for heard in batch]
@@ -141,7 +141,7 @@ class FactsLoop:
         """
         persona = partial(self._persona, branches)
         backlog.group = lambda heard: (heard.place.private, persona(heard))
-        known = {*branches.all, *self._rules.personas.places.values()}
+        known = {*branches.all, *self._rules.personas.names}
         unwanted = [
             heard
             for heard in backlog.waiting.values()
@@ -187,11 +187,16 @@ class FactsLoop:
         return asked(items, batch, context, me=self._me(), now_ms=self._clock(), zone=zone)
 
     def _shown(
-        self, batch: Sequence[Heard], asked: Asked, *, asks: bool = False, may_ask: bool = False
+        self,
+        batch: Sequence[Heard],
+        asked: Asked,
+        *,
+        asks: Callable[[Place], bool] = lambda place: False,
+        may_ask: bool = False,
     ) -> Shown:
         own = {
             heard.said.id: ShownLine(
-                self._origin(heard, asks=asks), own_words(strip_memory_context(heard.said.text))
+                self._origin(heard, asks=asks(heard.place)), own_words(strip_memory_context(heard.said.text))
             )
             for heard in batch
         }
@@ -219,7 +224,7 @@ class FactsLoop:
                 "learned from talk",
                 learn,
                 branch=branch,
-                begin=branch in self._rules.personas.places.values(),
+                begin=branch in self._rules.personas.names,
                 by="extraction",
                 messages=[heard.said.id for heard in batch],
             )
@@ -252,7 +257,7 @@ class FactsLoop:
             edited=heard.said.edited_at > 0,
             private=heard.place.private,
             evidence=clip(collapse(strip_memory_context(heard.said.text)), 200),
-            dm_privacy=self._rules.dm_privacy,
+            dm_privacy=self._rules.dm_privacy(),
             needs_yes=asks,
         )
 

@@ -5,8 +5,6 @@
     signed.json   the newest accepted event of each address, with its time and id, so that an older one is
                   not accepted again after a restart
 
-Of two events with one address the later one counts; with equal times, the one with the lowest id (NIP-01).
-An event dated in the future is refused, because it would block all later ones.
 An invalid local file changes nothing, and is reported once. If the disk fails, a change takes effect but may
 not survive a restart. Independent of signatures: callers of `take` have checked them.
 """
@@ -14,7 +12,6 @@ not survive a restart. Independent of signatures: callers of `take` have checked
 import asyncio
 import json
 import logging
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,22 +34,19 @@ from discoclaw.core.message import Place
 from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.ports import Clock
 from discoclaw.memory.disk import private
-from discoclaw.memory.disk.files import Stamp, in_thread, read_in_thread, render_json, stamp_now, stamp_of
+from discoclaw.memory.disk.files import Stamp, in_thread, read_in_thread, render_json, stamp_now
 from discoclaw.memory.disk.port import Documents, FileDocuments, documents_at
+from discoclaw.memory.live_signed import Marks
 
 log = logging.getLogger(__name__)
 
-FILE, SIGNED, LOCK = "config.json", "signed.json", ".config.lock"
+FILE, LOCK = "config.json", ".config.lock"
 VERSION = 1
-AHEAD_S = 900
-"""How far (s) an event's time may be ahead of our clock."""
 LOOK_WAIT_S = 0.5
 """A message waits this long for a local file that changed, and no longer."""
 LOOK_EVERY_S = 1.0
 """How often a store is asked whether the file changed, where a `stat` cannot tell."""
 LOCK_WAIT_S = 5.0
-MOST_ADDRESSES = 10_000
-_EVENT_ID = re.compile(r"[0-9a-f]{64}")
 
 
 class LiveConfig:
@@ -72,7 +66,7 @@ class LiveConfig:
     ) -> None:
         self._documents = documents_at(where)
         self._file = _LocalFile(self._documents)
-        self._marks = _Marks(self._documents, clock)
+        self._marks = Marks(self._documents, clock)
         self._settings = settings
         self._names = names
         self._overrides = LiveOverrides({}, {}, settings, names)
@@ -103,17 +97,12 @@ class LiveConfig:
 
     # ------------------------------------------------------------------ what holds
 
-    def policy(self, place: Place, user_id: str) -> Policy:
-        """The configuration for a message, from RAM. A thread has that of its channel."""
-        return self._overrides.policy(place.group_id, user_id)
+    def policy(self, place: Place | None = None, user_id: str = "") -> Policy:
+        """The configuration for a message, from RAM. A thread has that of its channel.
 
-    def of_place(self, place: Place) -> Policy:
-        """The configuration of a place, whoever talks there."""
-        return self._overrides.policy(place.group_id, "")
-
-    def everywhere(self) -> Policy:
-        """The configuration that applies wherever nothing narrower does."""
-        return self._overrides.policy(None, "")
+        Without a person it is what applies to anybody in the place; without a place, what applies in DMs.
+        """
+        return self._overrides.policy(place.group_id if place is not None else None, user_id)
 
     def explain(self, *scopes: Scope) -> dict[str, Effective]:
         """The value of each field where these scopes apply together, and where it comes from.
@@ -125,6 +114,16 @@ class LiveConfig:
     def overrides(self) -> list[SourcedOverrides]:
         """All overrides, except those in the settings."""
         return self._overrides.all()
+
+    def local(self, scope: Scope) -> Overrides:
+        """What the local file says about a scope, by its Discord id."""
+        return self._file.overrides.get(scope, NO_OVERRIDES)
+
+    async def write(self, scope: Scope, wished: Mapping[str, Any], lock: Path) -> None:
+        """Change the local file, and take it over at once; see `change_file`. Raises the same errors."""
+        await in_thread(change_file, self._documents, scope, wished, lock)
+        if await read_in_thread(self._file.read):
+            self._renew()
 
     def signed(self, scope: Scope) -> Signed | None:
         """The newest event about a scope, by name or pseudonym."""
@@ -278,111 +277,4 @@ def _parsed(value: Any) -> dict[Scope, Overrides]:
         found[scope] = live.fitting(scope, live.overrides_from(given))
         if strange := [field for field in given if field not in FIELDS]:
             raise Refused(f"{scope} has {strange[0]!r}; there are {', '.join(FIELDS)}")
-    return found
-
-
-# ---------------------------------------------------------------------- what was signed
-
-
-class _Marks:
-    """The newest event of each address, in RAM and in `signed.json`."""
-
-    def __init__(self, documents: Documents, clock: Clock) -> None:
-        self._documents = documents
-        self._path = documents.folder / SIGNED
-        self._clock = clock
-        self._known: dict[str, Signed] = {}
-        self._writing = asyncio.Lock()
-        self._changes = self._written = 0
-        self._foreign = False  # a newer version's file, which is not ours to write
-        self._damaged = False
-
-    def load(self) -> None:
-        """Read the file. A damaged one counts as empty, and is kept aside later. Blocking."""
-        try:
-            self._known = _signed(json.loads(self._documents.read(SIGNED)))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self._foreign = True
-            log.error("%s cannot be read, so it is left alone: %s", self._path, error)
-        except NewerSchema as newer:
-            self._foreign = True
-            log.error("%s is left alone: %s", self._path, newer)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused) as error:
-            self._damaged = True
-            log.error("%s makes no sense (%s), so it is not known what the owner signed", self._path, error)
-
-    def overrides(self) -> dict[Scope, Signed]:
-        """The configurations, by scope."""
-        found: dict[Scope, Signed] = {}
-        for address, one in self._known.items():
-            if one.overrides is not None:
-                scope = live.scope_of_address(
-                    address
-                )  # which several addresses may name, in their own letters
-                found[scope] = live.newest(filter(None, (found.get(scope), one))) or one
-        return found
-
-    def fresh(self, address: str, at: int, event_id: str) -> bool:
-        if at > self._clock() // 1000 + AHEAD_S:
-            log.warning("%s: an event of the future (%d s) is refused; is a clock wrong?", address, at)
-            return False
-        known = self._known.get(address)
-        if known is None and len(self._known) >= MOST_ADDRESSES:
-            log.warning("%s: more than %d addresses are not kept", address, MOST_ADDRESSES)
-            return False
-        return known is None or known.older_than(Signed(at, event_id))
-
-    def take(self, address: str, event: Signed) -> bool:
-        if not self.fresh(address, event.at, event.id):
-            return False
-        self._known[address] = event
-        self._changes += 1
-        return True
-
-    async def save(self) -> bool:
-        async with self._writing:
-            changes = self._changes
-            if changes == self._written:
-                return True
-            if self._foreign:
-                log.warning("%s is not ours to write, so a restart forgets what changed", self._path)
-                return False
-            events = {address: _signed_json(one) for address, one in self._known.items()}
-            try:
-                content = render_json({"version": VERSION, "events": events})
-                await in_thread(self._write, content)
-            except OSError as error:
-                log.warning("%s could not be written, so a restart forgets it: %s", self._path, error)
-                return False
-            self._written = changes
-            return True
-
-    def _write(self, content: bytes) -> None:
-        if self._damaged:
-            aside = self._documents.keep_aside(SIGNED, "corrupt", stamp_of(self._clock()))
-            log.warning("%s is kept as %s", SIGNED, aside)
-            self._damaged = False
-        self._documents.write(SIGNED, content)
-
-
-def _signed_json(event: Signed) -> dict[str, Any]:
-    overrides = {"wishes": live.overrides_json(event.overrides)} if event.overrides is not None else {}
-    return {"created_at": event.at, "id": event.id, **overrides}
-
-
-def _signed(value: Any) -> dict[str, Signed]:
-    """The events in the file's JSON. Raises ValueError and others, and NewerSchema."""
-    if value["version"] != VERSION:
-        raise NewerSchema(f"version {value['version']!r} is not known here")
-    found: dict[str, Signed] = {}
-    for address, one in value["events"].items():
-        at, event_id = one["created_at"], one["id"]
-        if type(at) is not int or at < 0 or not _EVENT_ID.fullmatch(event_id):
-            raise ValueError(f"{address} has no time or id")
-        overrides = live.overrides_from(one["wishes"]) if "wishes" in one else None
-        if overrides is not None:
-            live.scope_of_address(address)
-        found[address] = Signed(at, event_id, overrides)
     return found

@@ -37,11 +37,17 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The model that answers people, and the two small ones of the loops. They may share connections."""
+    """The model that answers people, and the two small ones of the loops. They may share connections.
+
+    `named` makes another model that answers people, by its name. Closing `chat` closes those too. `aliases`
+    are names that the provider knows.
+    """
 
     chat: Model
     summary: Model
     facts: Model
+    named: Callable[[str], Model]
+    aliases: tuple[str, ...] = ()
 
     def redacting(self, redactor: Redactor) -> Self:
         """The same models, with secrets removed from what the loops get: that is written to disk.

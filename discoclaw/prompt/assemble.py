@@ -139,6 +139,11 @@ def system_blocks(materials: Materials) -> tuple[SystemBlock, ...]:
     return (SystemBlock(stable, cache=True), SystemBlock(place, cache=True))
 
 
+def instructions(text: str) -> str:
+    """What a server's admins want the model to do in a place. It cannot be taken for our own structure."""
+    return f"{titles.INSTRUCTIONS}\n{quote(text)}"
+
+
 def notes_about(place: Place, group: str) -> str:
     """What people wrote about a place: a thread's name, the topic, the notes; "" if there is nothing.
 

@@ -39,6 +39,7 @@ _TITLES = (
     titles.REMEMBERED,
     titles.AGAINST,
     titles.SOUL_IDENTITY,
+    titles.INSTRUCTIONS,
     titles.SOUL_USER,
     titles.SOUL_PHILOSOPHY,
     titles.TRAITS,

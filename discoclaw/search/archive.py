@@ -40,6 +40,7 @@ from discoclaw.search.archive_rows import (
     SCHEMA,
     VERSION,
     Change,
+    Put,
     Words,
     forget_words,
     make,
@@ -89,7 +90,9 @@ class Archive(PersonalData):
                 for change in changes:
                     make(connection, change, words, consent)
 
-        self._alone(work)
+        # Without a file there is nothing to change or to delete.
+        if any(isinstance(change, Put) for change in changes) or self._there():
+            self._alone(work)
 
     def purge(self, before_ms: int) -> int:
         """Remove what was said before a time (ms). Returns how many entries. Raises MemoryFault."""

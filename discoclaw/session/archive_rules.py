@@ -1,8 +1,8 @@
 """What the archive stores of the talk, and how: rules and values, independent of files and Discord."""
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.message import Place, Said
@@ -13,11 +13,19 @@ from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Put
 
 
+class Saved(Protocol):
+    """Says which places the archive keeps messages from; it may change while the bot runs."""
+
+    def covers(self, place: Place) -> bool:
+        """Whether messages from a place are archived."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What is archived: where, for how long (ms; 0 for ever), and from which people."""
 
-    auto_save: AutoSave
+    saved: Saved
     max_age_ms: int
     consent: Consent
 

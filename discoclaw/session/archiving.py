@@ -101,7 +101,7 @@ class Archiving(PersonalData):
 
     def on(self, place: Place) -> bool:
         """Whether messages at a place are archived."""
-        return self._rules.auto_save.covers(place)
+        return self._rules.saved.covers(place)
 
     def hear(self, said: Said, place: Place, session_key: str) -> None:
         """Archive a new message, or an answer of the bot (`to_id` is its addressee)."""
@@ -120,16 +120,14 @@ class Archiving(PersonalData):
 
     def amend(self, message_id: str, author_id: str, text: str) -> None:
         """Record that a message was edited in the chat."""
-        if self._rules.auto_save:
-            self._put(Amend(message_id, author_id, text))
+        self._put(Amend(message_id, author_id, text))
 
     def delete(self, message_id: str) -> None:
         """Record that a message was deleted in the chat."""
-        if self._rules.auto_save:
-            self._gone[message_id] = None
-            if len(self._gone) > MOST_GONE:
-                del self._gone[next(iter(self._gone))]
-            self._put(Drop(message_id))
+        self._gone[message_id] = None
+        if len(self._gone) > MOST_GONE:
+            del self._gone[next(iter(self._gone))]
+        self._put(Drop(message_id))  # also where nothing is archived any more: it may have been before
 
     def forget(self, erasure: Erasure) -> None:
         if (user_id := user_of(erasure.subject)) is not None:

@@ -8,7 +8,7 @@ from typing import Self
 
 from discoclaw.core.consent import Consent, Permission
 from discoclaw.core.message import Inbound, Place, Said, with_attachments
-from discoclaw.core.policy import Personas, Policy
+from discoclaw.core.policy import PlacePersonas, Policy
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.window import Window, Windows
 
@@ -82,7 +82,7 @@ class Arrival:
 class Arrivals:
     """Resolves a message once into everything that is decided when it arrives."""
 
-    def __init__(self, live: LiveConfig, consent: Consent, windows: Windows, personas: Personas) -> None:
+    def __init__(self, live: LiveConfig, consent: Consent, windows: Windows, personas: PlacePersonas) -> None:
         self._live = live
         self._consent = consent
         self._windows = windows

@@ -80,7 +80,7 @@ def asked(name: str, request: ModelRequest) -> Asked | None:
 
 
 class CachingModel:
-    """The `Model` port: `model`, called `name`, behind a cache of its answers."""
+    """The `Model` port: `model` behind a cache of its answers. Requests that name no model mean `name`."""
 
     def __init__(self, model: Model, name: str, responses: Responses, *, clock: Clock) -> None:
         self._model = model
@@ -102,7 +102,7 @@ class CachingModel:
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:
                 if question is not None and isinstance(event, Finished):
-                    self._keep(question, event, began)
+                    self._keep(question, event, began, request.model or self._name)
                 yield event
 
     async def structured(
@@ -139,7 +139,7 @@ class CachingModel:
         return task.result()
 
     async def _find(self, request: ModelRequest) -> tuple[Asked | None, str | None]:
-        question = await asyncio.to_thread(asked, self._name, request)
+        question = await asyncio.to_thread(asked, request.model or self._name, request)
         if question is None:
             return None, None
         async with self._one:
@@ -148,7 +148,7 @@ class CachingModel:
             log.debug("%s: answered from the cache", question.subject)
         return question, known
 
-    def _keep(self, question: Asked, finished: Finished, began: int) -> None:
+    def _keep(self, question: Asked, finished: Finished, began: int, name: str) -> None:
         """Store an answer in the background, if it is complete and needs no context."""
         text = finished.turn.text
         if finished.stop != "end" or finished.turn.calls or not text.strip():
@@ -156,7 +156,7 @@ class CachingModel:
         if len(self._tasks) >= MOST_WAITING:
             log.debug("%s: an answer is not kept, the disk is slow", question.subject)
             return
-        entry = Response(question.key, question.sha256, self._name, text, began, self._clock())
+        entry = Response(question.key, question.sha256, name, text, began, self._clock())
         self._begin(self._put(question.subject, entry))
 
     async def _put(self, subject: str, entry: Response) -> None:

@@ -19,7 +19,6 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.ports import Model, Offer, Reply
-from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.session.allowance import Allowance
 from discoclaw.session.archive_rules import visible_at
@@ -42,14 +41,13 @@ CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for
 
 @dataclass(frozen=True, slots=True)
 class AnswerRules:
-    """The most tokens of one answer and of the model's whole context; what DMs say about privacy.
+    """The most tokens of one answer and of the model's whole context.
 
     `remembers`: an answer may be stored and reused for the person who got it.
     """
 
     answer_tokens: int = 4096
     context_tokens: int = 128_000
-    dm_privacy: DmPrivacy = "balanced"
     remembers: bool = True
 
 
@@ -100,6 +98,7 @@ class Conversation:
             offered,
             self._rules.answer_tokens,
             subject=arrival.subject if remembers else None,  # else it goes into nobody's cache
+            model=arrival.policy.model,
         )
         context = self._context(arrival, ready)
         transcript = Transcript(request, self._rules.context_tokens)
@@ -165,9 +164,9 @@ class Conversation:
             said_at=message.sent_at,
             private=place.private,
             evidence="asked for during a talk",
-            dm_privacy=self._rules.dm_privacy,
+            dm_privacy=arrival.policy.dm_privacy,
             asked=True,
-            needs_yes=self._tools.choices.asks_first(message.author.id),
+            needs_yes=self._tools.choices.asks_first(message.author.id, place),
         )
         branch = ready.gathered.items.branch
         speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)

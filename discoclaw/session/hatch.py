@@ -21,7 +21,6 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place, Said, with_attachments
 from discoclaw.core.ports import Clock, HatchOffer, Reply
-from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
@@ -53,7 +52,6 @@ class HatchingRules:
     """
 
     owners: Collection[str]
-    dm_privacy: DmPrivacy = "balanced"
     commands: bool = True
     memory: bool = True
 
@@ -191,7 +189,7 @@ class Hatchery:
         asked = self._interview.with_line(Line(message.id, said), self._clock())
         self._interview = asked
         await self._save(asked.human)
-        answer = asked.unsaved or await self._interviewer.ask(asked)
+        answer = asked.unsaved or await self._interviewer.ask(asked, arrival.policy.model)
         if not self._goes_on(asked):
             await reply.fail(messages.OVER_MEANWHILE)
             return
@@ -275,7 +273,7 @@ class Hatchery:
             said_at=message.sent_at,
             private=place.private,
             evidence="an interview",
-            dm_privacy=self._rules.dm_privacy,
+            dm_privacy=arrival.policy.dm_privacy,
         )
 
         def wish(draft: Draft) -> None:

@@ -35,12 +35,13 @@ class Interviewer:
         self._rules = rules
         self._compacted = compacted
 
-    async def ask(self, asked: Interview) -> str:
-        """The model's next answer, complete. Raises ModelError."""
+    async def ask(self, asked: Interview, model: str = "") -> str:
+        """The next answer of the model with this name, complete. Raises ModelError."""
         request = ModelRequest(
             interviews.system(asked, self.me().name),
             interviews.turns(asked),
             max_tokens=self._rules.answer_tokens,
+            model=model,
         )
         transcript = Transcript(request, self._rules.context_tokens)
         if transcript.compact():

@@ -6,7 +6,7 @@ from datetime import UTC, tzinfo
 from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import Clock
 from discoclaw.core.zones import zone_of
-from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble
+from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble, instructions
 from discoclaw.recall.select import Chosen
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.gather import Gathered
@@ -27,6 +27,8 @@ class Prompts:
     ) -> Assembled:
         """Return the system blocks and the user message. `window` is the talk before the message."""
         content, place_content = gathered.texts
+        if arrival.policy.prompt:
+            place_content = (*place_content, instructions(arrival.policy.prompt))
         zone = zone_of(gathered.items.active, self._zone, in_dm=arrival.in_dm)
         materials = Materials(
             message=arrival.message,

@@ -71,7 +71,9 @@ class World:
         changes = dict(self._changes)
         added = {name: changes.pop(name) for name in ("catalogue", "toolbox") if name in changes}
         settings = settings_for(self.folder, **changes)
-        self.app = build(settings, model=self._model or OfflineModel(), clock=self._now, **added)
+        # Where the settings name a server, its models answer.
+        model = self._model or (OfflineModel() if settings.base_url is None else None)
+        self.app = build(settings, model=model, clock=self._now, **added)
         await self._running.enter_async_context(self.app)
 
     def _now(self) -> int:

@@ -7,7 +7,6 @@ import discord
 import pytest
 
 from discoclaw.app.archive import Archived
-from discoclaw.app.models import Models
 from discoclaw.bot.texts.search import BESIDE, MATCHING, found
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import utf16_length
@@ -246,7 +245,7 @@ class TestPeopleDecide:
             for _ in range(3):
                 await world.ann.send(world.general, f"I like {CANARY}")
                 await world.ann.send_dm(f"I like {CANARY}")
-            world.app.feature(Models).chat.then = "ok"  # type: ignore[attr-defined]
+            world.model.then = "ok"
             await world.bob.send(world.general, "I like coffee")
             assert len(await kept(world)) == 14
             await world.env.advance_time(1)

@@ -22,6 +22,7 @@ from discoclaw.core.text import utf16_length
 NAME = re.compile(r"^[-_\w]{1,32}$")
 COMMAND, GROUP = 1, 2
 """The types of options that are commands and groups of commands."""
+SLASH_ONLY = ("search", "ask", "settings", "model")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
@@ -100,7 +101,7 @@ class TestWhatDiscordTakes:
 
     def test_each_command_has_at_most_8000_characters_in_all(self) -> None:
         sizes = {command["name"]: size(command) for command in made()}
-        assert set(sizes) == {"memory", "hatch", "nostr", "search", "ask"}
+        assert set(sizes) == {"memory", "hatch", "nostr", *SLASH_ONLY}
         assert max(sizes.values()) <= 8000
         assert sizes["memory"] > 1000
 
@@ -249,7 +250,7 @@ class TestNamesAsText:
 
     @pytest.mark.parametrize("command", CATALOGUE.commands, ids=lambda command: command.path)
     def test_every_new_name_works_in_any_case(self, command: Command) -> None:
-        if command.path in ("search", "ask"):  # slash commands only: `!search` is talk
+        if command.path in SLASH_ONLY:  # `!search` is talk
             return
         root, _, rest = command.path.partition(" ")
         one = resolve(CATALOGUE, root, rest.upper() + "  the rest")

@@ -258,8 +258,8 @@ TEXTS = {
 def values_of(field: Field) -> st.SearchStrategy[Any]:
     """Allowed values of a field."""
     match field.type:
-        case Choice(options):
-            return st.sampled_from(options)
+        case Choice():
+            return st.sampled_from(field.type.options)
         case Number(least, most):
             return st.integers(least, most)
         case Switch():

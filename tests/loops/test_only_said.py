@@ -60,7 +60,7 @@ def holds(run: list[str], quote: list[str]) -> bool:
 def learning(home: House, answer: Patch) -> FactsLoop:
     """The extraction, with the model's first answer. What is said in a DM stays private."""
     home.model.patches.append(answer)
-    rules = FactsRules(dm_privacy="strict")
+    rules = FactsRules(dm_privacy=lambda: "strict")
     return FactsLoop(home.model, home.memory, home.cursors, rules=rules, me=lambda: ME, clock=home.clock)
 
 

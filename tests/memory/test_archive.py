@@ -217,7 +217,8 @@ class TestRowsAndIndex:
                     refusing(lambda user_id: user_id == ANN)
                 )
                 kept = {key: one for key, one in kept.items() if one.author_id != ANN}
-        assert sound(archive.path)[0] == len(kept)
+        there = archive.path.exists()  # there is no file before the first message
+        assert (sound(archive.path)[0] if there else 0) == len(kept)
         rows = archive.read(lambda one: one.execute("SELECT id, text FROM entries").fetchall(), [])
         clean = {key: one.text.replace("\x00", "").replace("\ud800", "\ufffd") for key, one in kept.items()}
         assert {str(key): text for key, text in rows} == clean

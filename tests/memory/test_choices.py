@@ -79,7 +79,7 @@ class TestAChoiceIsKept:
         await choices.choose("1", asks_first=False)
         await choices.choose("2", asks_first=True)
         for asks in (True, False):
-            one = Choices(path, asks=asks)
+            one = Choices(path, asks=lambda user_id, place, asks=asks: asks)
             one.load()
             assert [one.asks_first(user) for user in ("1", "2", "3")] == [False, True, asks]
 

@@ -39,6 +39,7 @@ SOUL_TITLES = (
     "Your philosophy",
     "Learned traits",
     "An interview about who you are to be:",
+    "Instructions for this channel:",
 )
 ALL_TITLES = (
     *TURN_TITLES,

@@ -204,6 +204,16 @@ class TestAnotherQuestion:
         await cache("small").ask(request())
         assert (await cache("large", name="opus").ask(request()))[0] == "large"
 
+    async def test_of_the_model_that_it_names_is_asked(self, cache: Make) -> None:
+        one = cache(says("first"), says("second"))
+        usual, other = request(), replace(request(), model="opus")
+        assert [(await one.ask(asking))[0] for asking in (usual, other, usual, other)] == [
+            "first",
+            "second",
+            "first",
+            "second",
+        ]
+
     async def test_of_one_key_is_asked(self, cache: Make) -> None:
         """As if somebody had found a message whose 64 bits are those of another one."""
         one = cache("theirs")

@@ -53,12 +53,13 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """A menu. `options` are (label, what stands below it, value)."""
+    """A menu. `options` are (label, what stands below it, value); with `channels` they are the server's."""
 
     custom_id: str
     hint: str
     options: Sequence[tuple[str, str, str]]
     most: int = 1
+    channels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

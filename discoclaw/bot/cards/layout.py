@@ -11,6 +11,14 @@ from discoclaw.bot.cards.card import Button, Card, Entry, Menu, Style, body
 from discoclaw.bot.cards.turning import ASKED_ID, asked_in, turn_buttons
 
 _ROW = 5
+_CHANNELS = (
+    discord.ChannelType.text,
+    discord.ChannelType.news,
+    discord.ChannelType.forum,
+    discord.ChannelType.media,
+    discord.ChannelType.voice,
+    discord.ChannelType.stage_voice,
+)
 _STYLES: dict[Style, discord.ButtonStyle] = {
     "grey": discord.ButtonStyle.secondary,
     "blue": discord.ButtonStyle.primary,
@@ -88,7 +96,11 @@ def _button(one: Button) -> discord.ui.Button[Any]:
     )
 
 
-def _menu(one: Menu) -> discord.ui.Select[Any]:
+def _menu(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
+    if one.channels:
+        return discord.ui.ChannelSelect(
+            custom_id=one.custom_id, placeholder=one.hint, channel_types=list(_CHANNELS)
+        )
     options = [
         discord.SelectOption(label=label, description=below or None, value=value)
         for label, below, value in one.options

@@ -13,7 +13,7 @@ async def approve(call: Call, state: str | None) -> str:
         await choices.choose(call.user_id, asks_first=state == "on")
     waiting = len((await _here(call))[1].pending)
     if state is None:
-        return texts.state(choices.asks_first(call.user_id), waiting)
+        return texts.state(choices.asks_first(call.user_id, call.place), waiting)
     return texts.on(waiting) if state == "on" else texts.off(waiting)
 
 

@@ -129,7 +129,7 @@ class Call:
         """
         if self.asked is not None:
             return self.asked.branch
-        return self.client.settings.personas.of(self.place)
+        return self.context.places.of(self.place)
 
     def persona(self, branches: Branches, wanted: str | None = None) -> str:
         """The persona a command is about: the named one, the place's, or the current. Raises Refused."""

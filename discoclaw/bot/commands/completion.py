@@ -43,6 +43,7 @@ class Completion:
             "change": self._changes,
             "channel": self._channels,
             "zone": self._zones,
+            "model": self._models,
         }
 
     async def complete(
@@ -52,7 +53,8 @@ class Completion:
         if not await interaction.client.access.may_talk(interaction.user, interaction.guild):
             return []
         try:
-            self._context.require("memory")
+            if what != "model":
+                self._context.require("memory")
             found = await in_time(self._of[what](interaction, typed))
         except (MemoryFault, Refused):
             return []
@@ -62,7 +64,7 @@ class Completion:
         ]
 
     async def _memories(self, interaction: Interaction, typed: str) -> Named:
-        view = await self._context.store.view(_subject(interaction), _persona_of(interaction))
+        view = await self._context.store.view(_subject(interaction), self._persona_of(interaction))
         wanted = normalise(typed)
         return [
             (item.text, item.id) for item in view.active() if holds(item.text, typed) or wanted in item.id
@@ -101,6 +103,16 @@ class Completion:
             and may_read(channel, person)
         ]
 
+    def _persona_of(self, interaction: Interaction) -> str | None:
+        channel: Any = interaction.channel
+        return self._context.places.of(wire.place_of(channel)) if channel is not None else None
+
+    async def _models(self, interaction: Interaction, typed: str) -> Named:
+        """The models that are known, and what was typed: any name may be one."""
+        wanted = typed.strip().casefold()
+        known = [name for name in self._context.settings.models if wanted in name.casefold()]
+        return [(name, name) for name in known] or [(typed, typed)]
+
     async def _zones(self, interaction: Interaction, typed: str) -> Named:
         """The server's zone, until something is typed."""
         if not typed.strip():
@@ -110,9 +122,3 @@ class Completion:
 
 def _subject(interaction: Interaction) -> str:
     return user_subject(str(interaction.user.id))
-
-
-def _persona_of(interaction: Interaction) -> str | None:
-    channel: Any = interaction.channel
-    personas = interaction.client.settings.personas
-    return personas.of(wire.place_of(channel)) if channel is not None else None

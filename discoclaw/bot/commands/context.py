@@ -15,10 +15,12 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.place_rules import PlaceRules
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery
+from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.tools.consolidation import Tidy
 
 OFF: Mapping[Need, str] = {
@@ -36,14 +38,14 @@ OFF: Mapping[Need, str] = {
 class CommandContext:
     """The parts. `off` names those that are switched off.
 
-    `loops` make the summaries. `consolidate` tidies a memory.
+    `loops` make the summaries. `consolidate` tidies a memory. `settings` are the ones that admins change.
     """
 
     store: Memory
     summaries: RollingMemory
     choices: Choices
     last_used: LastUsed
-    dm_privacy: DmPrivacy
+    settings: LiveSettings
     loops: Loops
     hatchery: Hatchery
     archiving: Archiving
@@ -51,6 +53,16 @@ class CommandContext:
     consolidate: Tidy
     mirror: MirrorControl
     off: frozenset[Need] = frozenset()
+
+    @property
+    def dm_privacy(self) -> DmPrivacy:
+        """What of a DM may be used elsewhere."""
+        return self.places.dm_privacy()
+
+    @property
+    def places(self) -> PlaceRules:
+        """What applies in each place."""
+        return self.settings.places
 
     def require(self, *needs: Need) -> None:
         """Raise Refused, with the way out, unless every part that is needed is switched on."""

@@ -145,7 +145,7 @@ class Commands:
         call = Call(press, self._client, self._context, asked)
         self._check(call, command)
         branches = await call.memory.branches(call.subject)
-        if asked.branch not in (*branches.all, self._client.settings.personas.of(call.place)):
+        if asked.branch not in (*branches.all, self._context.places.of(call.place)):
             raise Refused(GONE)
         values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
         answer = await command.run(call, **values)
@@ -212,7 +212,7 @@ class Commands:
 
     def _check(self, call: Call, command: Command) -> None:
         """Whether somebody may use a command here, and whether it can be used. Raises Refused."""
-        if command.owners and call.user_id not in self._client.settings.owners:
+        if command.only == "owners" and call.user_id not in self._client.settings.owners:
             raise Refused(ONLY_OWNERS)
         if command.adds and self._context.choices.opted_out(call.user_id):
             raise Refused(OPTED_OUT)

@@ -10,7 +10,8 @@ from discoclaw.core.subject import person_of
 from discoclaw.soul.soul import of_view, sections
 
 NOT_HERE = (
-    "I don't listen in this channel (DISCORD_CHANNEL_IDS), so I wouldn't hear your answers; ask me in a DM"
+    "I don't listen in this channel (DISCORD_CHANNEL_IDS or `/settings`), so I wouldn't hear your answers; "
+    "ask me in a DM"
 )
 NO_SOUL = "I have no personality yet."
 BEGIN = "`/hatch start` begins an interview that gives me one."
@@ -20,10 +21,9 @@ PUSHED = "What has changed is on its way. `!nostr status` shows what has arrived
 
 
 async def start(call: Call) -> str:
-    place = call.place
-    if not call.client.access.allowlist.channel(place.group_id, place.channel_id):
+    if not call.client.access.listens(call.place):
         raise Refused(NOT_HERE)
-    return await call.context.hatchery.begin(call.user_id, place)
+    return await call.context.hatchery.begin(call.user_id, call.place)
 
 
 async def cancel(call: Call) -> str:

@@ -95,6 +95,8 @@ def _made(
     app_commands.describe(**{param.name: param.help for param in command.params})(described)
     name = command.path.rpartition(" ")[2]
     made: Any = app_commands.Command(name=name, description=command.help, callback=described, **reach)
+    if command.only == "admins":
+        made.default_permissions = discord.Permissions(manage_guild=True)
     for param in command.params:
         if param.completes is not None:
             made.autocomplete(param.name)(_completing(param.completes, complete))

@@ -14,10 +14,12 @@ from discoclaw.bot.answers import Answer
 
 Kind = Literal["word", "text", "flag", "number", "choice", "file"]
 """One word; any number of words; yes or no; a whole number; one of several words; an attached file."""
-Completes = Literal["memory", "persona", "change", "channel", "zone"]
+Completes = Literal["memory", "persona", "change", "channel", "zone", "model"]
 """What Discord offers while somebody types a value."""
 Need = Literal["memory", "summaries", "tidying", "mirror"]
 """A part of the bot that can be switched off."""
+Only = Literal["", "admins", "owners"]
+"""The bot's owners, or they and the admins of a server."""
 Values = dict[str, Any]
 Run = Callable[..., Awaitable[Answer]]
 """Carries a command out: takes the call, and each parameter by its name."""
@@ -59,9 +61,10 @@ class Command:
     """One command. `path` is its name, `aliases` are other names it has as text, below the same root.
 
     `needs`: what has to be switched on. `adds`: it adds to memory, so it is refused to somebody who has opted
-    out. `owners`: only the bot's owners may use it. `parse` replaces the usual way to read its text. `aside`:
-    it takes long, so it runs beside its conversation's queue; a second one is answered with this sentence.
-    `anywhere`: people may install it for themselves, and use it where the bot is not a member.
+    out. `only`: who may use it, if not everybody. For `admins`, Discord offers it to people who can manage
+    the server, and the command itself checks who may do what. `parse` replaces the usual way to read its
+    text. `aside`: it takes long, so it runs beside its conversation's queue; a second one is answered with
+    this sentence. `anywhere`: people may install it for themselves, and use it where the bot is not a member.
 
     A command of a message's menu has its name as its path, and takes that message as well (`message`). If it
     has parameters, a form asks for them.
@@ -74,7 +77,7 @@ class Command:
     aliases: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ("memory",)
     adds: bool = False
-    owners: bool = False
+    only: Only = ""
     aside: str = ""
     parse: Callable[[str], Values] | None = None
     example: str = ""

@@ -12,6 +12,7 @@ from discoclaw.bot.commands import (
     data,
     everyday,
     history,
+    live_settings,
     owners,
     personas,
     preview,
@@ -337,20 +338,33 @@ DATA = (
 )
 
 OWNERS = (
-    Command("hatch start", owners.start, "Begin the interview about my personality", owners=True, needs=()),
-    Command("hatch cancel", owners.cancel, "End the interview and change nothing", owners=True, needs=()),
-    Command("hatch show", owners.show, "Who I am", owners=True, needs=()),
-    Command("hatch undo", owners.undo, "Take back the last change of who I am", owners=True, needs=()),
-    Command("nostr status", owners.mirror_status, "How my backup is doing", owners=True, needs=("mirror",)),
+    Command("hatch start", owners.start, "Begin the interview about my personality", only="owners", needs=()),
+    Command("hatch cancel", owners.cancel, "End the interview and change nothing", only="owners", needs=()),
+    Command("hatch show", owners.show, "Who I am", only="owners", needs=()),
+    Command("hatch undo", owners.undo, "Take back the last change of who I am", only="owners", needs=()),
+    Command("nostr status", owners.mirror_status, "How my backup is doing", only="owners", needs=("mirror",)),
     Command(
         "nostr push",
         owners.mirror_push,
         "Send what has changed now, and try again what was refused",
-        owners=True,
+        only="owners",
         needs=("mirror",),
     ),
 )
 
+ADMINS = (
+    Command(
+        "settings", live_settings.settings, "How I behave here, and how to change it", needs=(), only="admins"
+    ),
+    Command(
+        "model",
+        live_settings.model,
+        "Which model answers here, and how to choose another one",
+        (Param("name", "Its name; without it, the one there is", bounds=(1, 120), completes="model"),),
+        needs=(),
+        only="admins",
+    ),
+)
 
-_ALL = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, replace(SEARCH, path="search"), ASK)
+_ALL = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, *ADMINS, replace(SEARCH, path="search"), ASK)
 CATALOGUE = Catalogue(GROUPS, _ALL, frozenset(TEXT_ROOTS), MENUS)

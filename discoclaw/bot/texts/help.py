@@ -95,7 +95,7 @@ def written(catalogue: Catalogue, command: Command) -> str:
 def _command_page(catalogue: Catalogue, command: Command) -> str:
     lines = [f"`{written(catalogue, command)}`", f"{command.help}."]
     lines += [f"- `{param.name}`: {_small(param.help)}" for param in command.params]
-    if command.owners:
+    if command.only == "owners":
         lines.append("Only my owners can use it.")
     root = command.path.partition(" ")[0]
     if command.aliases:

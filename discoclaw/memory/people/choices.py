@@ -10,11 +10,12 @@ who opted out.
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.message import Place
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.files import in_thread, render_json
@@ -25,16 +26,22 @@ VERSION = 1
 ASKS = "asks_first"
 
 Chosen = dict[str, bool | int]
+Asks = Callable[[str, Place | None], bool]
+
+
+def _never(_user_id: str, _place: Place | None) -> bool:
+    return False
 
 
 class Choices:
     """People's choices by Discord user id, in their own file or among documents. Call `load` first.
 
-    `asks` is whether people are asked before something is remembered unless they chose otherwise.
+    `asks` is whether people (user ids) are asked in a place before something is remembered, unless they chose
+    otherwise.
     """
 
     def __init__(
-        self, where: Path | Documents, changes: Changes | None = None, *, asks: bool = False
+        self, where: Path | Documents, changes: Changes | None = None, *, asks: Asks = _never
     ) -> None:
         self._documents = FileDocuments(where.parent) if isinstance(where, Path) else where
         self._path = where if isinstance(where, Path) else where.folder / FILE
@@ -62,9 +69,10 @@ class Choices:
         """Whether the model may switch a person's persona without asking."""
         return bool(self._people.get(user_id, {}).get("auto_switch", False))
 
-    def asks_first(self, user_id: str) -> bool:
-        """Whether a person wants to be asked before anything inferred is remembered."""
-        return bool(self._people.get(user_id, {}).get(ASKS, self._asks))
+    def asks_first(self, user_id: str, place: Place | None = None) -> bool:
+        """Whether a person wants to be asked, in a place or generally, before anything inferred is kept."""
+        chosen = self._people.get(user_id, {}).get(ASKS)
+        return self._asks(user_id, place) if chosen is None else bool(chosen)
 
     def never_asks(self, user_id: str) -> bool:
         """Whether a person chose not to be asked, whatever others are."""

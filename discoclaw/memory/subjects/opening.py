@@ -3,7 +3,7 @@
 Every disk failure becomes a MemoryFault that names the subject. Callers hold the subject's lock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
@@ -33,7 +33,7 @@ class Opener:
         *,
         max_items: int,
         clock: Clock,
-        dm_privacy: DmPrivacy,
+        dm_privacy: Callable[[], DmPrivacy],
     ) -> None:
         self._disk = disk
         self._snapshots = snapshots

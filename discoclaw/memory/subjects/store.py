@@ -59,7 +59,7 @@ class Memory:
         max_items: int = 200,
         idle_ms: int = HOUR_MS,
         cursors: Cursors | None = None,
-        dm_privacy: DmPrivacy = "balanced",
+        dm_privacy: Callable[[], DmPrivacy] = lambda: "balanced",
     ) -> None:
         disks = disks_at(where)
         self.disk = disks.used

@@ -11,7 +11,7 @@ this in a thread.
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class SubjectFiles:
         *,
         erased_at: int = -1,
         records: Sequence[Record] | None = None,
-        dm_privacy: DmPrivacy = "balanced",
+        dm_privacy: Callable[[], DmPrivacy] = lambda: "balanced",
     ) -> None:
         self.subject = subject
         self._erased_at = erased_at
@@ -282,7 +282,7 @@ class SubjectFiles:
             foreign=foreign,
             now_ms=self.branches.next_ms(now_ms),
             max_items=self._max_items,
-            rule=self._dm_privacy,
+            rule=self._dm_privacy(),
         )
         if commit is None:
             return False

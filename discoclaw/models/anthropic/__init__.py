@@ -4,7 +4,10 @@ Imports only core and the values of `models`. Nothing of the vendor leaves this 
 failures are `ModelError`s.
 """
 
+from functools import partial
+
 from discoclaw.core.errors import ModelNotFound, SettingsError
+from discoclaw.models.anthropic.known import ALIASES
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.models.config import ModelConfig, Models
 
@@ -31,4 +34,6 @@ def open_models(config: ModelConfig) -> Models:
         chat=provider.model(config.chat, total_timeout_s=config.chat_timeout_s),
         summary=provider.model(config.summary, total_timeout_s=config.loop_timeout_s),
         facts=provider.model(config.facts, total_timeout_s=config.loop_timeout_s),
+        named=partial(provider.model, total_timeout_s=config.chat_timeout_s),
+        aliases=tuple(ALIASES) if provider.is_anthropic else (),
     )

@@ -12,4 +12,4 @@ PIECE_PAUSE_S = 0.02
 def open_models(config: ModelConfig) -> Models:
     """One offline model for everything. It needs nothing from the configuration."""
     model = OfflineModel(pause_s=PIECE_PAUSE_S)
-    return Models(chat=model, summary=model, facts=model)
+    return Models(chat=model, summary=model, facts=model, named=lambda name: model)

@@ -1,0 +1,175 @@
+"""The cards of `/settings`: all fields of a scope, and one field with what can be done about it."""
+
+from discoclaw.bot.cards.card import Button, Card, Entry, Menu
+from discoclaw.bot.settings.admins import Admin
+from discoclaw.bot.texts.markup import ago, opening, words
+from discoclaw.core.live import GLOBAL, Scope
+from discoclaw.core.live_fields import MOST_PROMPT, Choice, Field, Number, Switch, Value
+from discoclaw.core.text import clip
+from discoclaw.memory.live import FILE
+from discoclaw.session.live_settings import FIXED, Row
+from discoclaw.show.words import line
+
+MOST_SHOWN = 3000
+EVERYWHERE = "0"
+"""How a custom id names the global scope."""
+RESTART = "My other settings are in `.env`, and need a restart."
+
+
+def shown_scope(text: str) -> Scope:
+    """The scope that a custom id names."""
+    return GLOBAL if text == EVERYWHERE else Scope("group", text)
+
+
+def written(scope: Scope) -> str:
+    """A scope as a custom id names it."""
+    return scope.id or EVERYWHERE
+
+
+def main_card(admin: Admin, scope: Scope, note: str = "") -> Card:
+    """Every setting of a scope, with a menu to change one. Raises Refused."""
+    admin.check(scope)
+    rows = admin.settings.rows(scope)
+    here, user = written(scope), admin.user_id
+    options = [(row.field.title, line(_value(admin, scope, row), 100), row.field.name) for row in rows]
+    menus = [Menu(f"settings:{user}:{here}", "Change a setting…", options)]
+    controls: list[Button] = []
+    if admin.source.guild_id is not None:
+        menus.append(Menu(f"settings-of:{user}", "Another channel…", (), channels=True))
+    if admin.owner and scope != GLOBAL:
+        controls.append(Button(f"settings-in:{user}:{EVERYWHERE}", "Everywhere"))
+    return Card(
+        f"Settings {_of(scope)}",
+        [_entry(admin, scope, row) for row in rows],
+        small=(_about(scope),),
+        note=note,
+        foot=(RESTART,) if admin.owner else (),
+        controls=controls,
+        menus=menus,
+        most=len(rows),
+    )
+
+
+def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Card:
+    """One setting, and the ways to change it. Raises Refused."""
+    admin.check(scope)
+    row = admin.settings.row(scope, name)
+    field, here, user = row.field, written(scope), admin.user_id
+    menus, controls = [], []
+    if not row.fixed:
+        if options := _options(field):
+            menus.append(Menu(f"setting:{user}:{here}:{name}", "Choose…", options))
+        else:
+            controls.append(Button(f"setting-type:{user}:{here}:{name}", "Change…", "blue"))
+        unset = f"setting-unset:{user}:{here}:{name}"
+        controls.append(Button(unset, "Use the default", disabled=row.own is None))
+    controls.append(Button(f"settings-in:{user}:{here}", "Back"))
+    value = row.effective.value
+    text = value if name == "prompt" and isinstance(value, str) else _value(admin, scope, row)
+    # Markup that is shown as it is takes twice the room; the modal has all of it.
+    lines = clip("\n".join(opening(one, MOST_PROMPT) for one in text.splitlines()), MOST_SHOWN) or "none"
+    return Card(
+        f"{field.title} {_of(scope)}",
+        [Entry(lines, _origin(admin, scope, row))],
+        small=(field.about,),
+        note=note,
+        foot=_foot(admin, scope, row),
+        controls=controls,
+        menus=menus,
+    )
+
+
+def value_words(field: Field, value: Value | None) -> str:
+    """A value in words, which are not markup yet."""
+    if value is None or value == "":
+        return "none"
+    if isinstance(field.type, Switch):
+        return "on" if value else "off"
+    if isinstance(field.type, Choice):
+        return field.type.meanings[str(value)]
+    return str(value)
+
+
+def _options(field: Field) -> list[tuple[str, str, str]]:
+    """What a menu offers for a field; nothing where a value is typed."""
+    if isinstance(field.type, Choice):
+        return [(means, "", value) for value, means in field.type.meanings.items()]
+    return [("on", "", "on"), ("off", "", "off")] if isinstance(field.type, Switch) else []
+
+
+def typed_hint(field: Field) -> tuple[str, bool, int]:
+    """How a field is typed: what stands above it, whether it has several lines, how long it may be."""
+    most = 3 if isinstance(field.type, Number) else MOST_PROMPT if field.name == "prompt" else 120
+    return f"{field.type.allowed[:1].upper()}{field.type.allowed[1:]}", field.name == "prompt", most
+
+
+def _entry(admin: Admin, scope: Scope, row: Row) -> Entry:
+    value = words(_value(admin, scope, row), 120)
+    return Entry(f"**{row.field.title}**: {value}", _origin(admin, scope, row))
+
+
+def _value(admin: Admin, scope: Scope, row: Row) -> str:
+    value = row.effective.value
+    if value is None and row.field.by_place:
+        listed = _listed(admin, scope, row.field.name)
+        return f"as {row.field.variable} says" if scope == GLOBAL else value_words(row.field, listed)
+    return value_words(row.field, value)
+
+
+def _listed(admin: Admin, scope: Scope, name: str) -> Value | None:
+    """What the settings' lists of places say about a channel."""
+    if scope == GLOBAL:
+        return None
+    place, places = admin.place(scope), admin.settings.places
+    if name == "persona":
+        return places.fixed.of(place)
+    if name == "archive":
+        return places.auto_save.covers(place)
+    return admin.client.access.allowlist.channel(place.group_id, place.channel_id)
+
+
+def _origin(admin: Admin, scope: Scope, row: Row) -> str:
+    """Where a value comes from."""
+    effective = row.effective
+    wider = "" if effective.scope == scope else ", for everywhere"
+    if effective.source == "event":
+        return f"signed by the owner{wider}"
+    if effective.source == "file":
+        who = row.changed
+        set_ = f"set by <@{who.by}> {ago(who.at)}" if who is not None else f"set in `{FILE}`"
+        return f"{set_}{wider}"
+    if effective.source == "settings" or (effective.value is None and _is_set(admin, row.field.name)):
+        return f"from `{row.field.variable}`"
+    return "default"
+
+
+def _is_set(admin: Admin, name: str) -> bool:
+    """Whether the settings have a list of places for a field."""
+    places = admin.settings.places
+    listed = {
+        "persona": bool(places.fixed.names),
+        "archive": bool(places.auto_save),
+        "listen": bool(admin.client.access.allowlist.channels),
+    }
+    return listed.get(name, False)
+
+
+def _foot(admin: Admin, scope: Scope, row: Row) -> tuple[str, ...]:
+    if row.fixed:
+        how = f" `discoclaw config set {scope} {row.field.name}=…` signs another." if admin.owner else ""
+        return (f"{FIXED[:1].upper()}{FIXED[1:]}.{how}",)
+    if scope == GLOBAL and row.field.kinds != ("global",):
+        return ("Channels and people with a setting of their own keep it.",)
+    if row.field.name == "listen":
+        return ("This says where I listen, not whom I answer: that is my allowlist.",)
+    return ()
+
+
+def _of(scope: Scope) -> str:
+    return "for everywhere" if scope == GLOBAL else f"of <#{scope.id}>"
+
+
+def _about(scope: Scope) -> str:
+    if scope == GLOBAL:
+        return "They apply where a channel or a person has no other, from the next message on."
+    return "They apply to its threads too, from the next message on. Only you see this."

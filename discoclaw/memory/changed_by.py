@@ -1,0 +1,123 @@
+"""Who last changed a live setting in Discord, and when: `changed.json`, beside the local file.
+
+Kept apart from `config.json`, whose format people and other programs write. It names people, so an erasing
+removes them from it; the settings they chose stay. A record holds only as long as the file still says what
+it is about: after an edit by hand it is not known any more who it was. If the file cannot be read or written,
+only this is missing: each change is in the log too.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discoclaw.core.audit import Readable
+from discoclaw.core.live import Scope
+from discoclaw.core.live_fields import Value
+from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.subject import user_of
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.disk.files import render_json
+from discoclaw.memory.disk.port import Documents
+
+log = logging.getLogger(__name__)
+
+FILE = "changed.json"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Who (user id) changed a setting, when (ms), and the digest of its value."""
+
+    by: str
+    at: int
+    digest: str
+
+
+class ChangedBy(PersonalData):
+    """The records, by scope and field. Call `load` first."""
+
+    name = "who changed a setting"
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._known: dict[str, Changed] = {}
+
+    def load(self) -> None:
+        """Read the file; a damaged one counts as empty. Blocking."""
+        self._known = _read(self._documents)
+
+    def of(self, scope: Scope, name: str, value: Value) -> Changed | None:
+        """Who gave a field its value, if that is known."""
+        found = self._known.get(_key(scope, name))
+        return found if found is not None and found.digest == _digest(value) else None
+
+    def note(self, scope: Scope, name: str, value: Value | None, by: str, at: int) -> None:
+        """Record a change; without a value there is nothing left to record. Blocking."""
+        known = _read(self._documents)
+        if value is None:
+            known.pop(_key(scope, name), None)
+        else:
+            known[_key(scope, name)] = Changed(by, at, _digest(value))
+        try:
+            self._write(known)
+        except OSError as error:
+            log.warning("%s could not be written, so it won't show who made a change: %s", FILE, error)
+
+    def readable(self) -> Iterator[Readable]:
+        for key, one in _read(self._documents).items():
+            yield Readable(f"{self._documents.folder / FILE} ({key})", author=one.by, at=one.at)
+
+    def forget(self, erasure: Erasure) -> None:
+        self._known = _without(self._known, user_of(erasure.subject))
+
+    def erase(self, erasure: Erasure) -> Removed:
+        known = _read(self._documents)
+        left = _without(known, user_of(erasure.subject))
+        if len(left) == len(known):
+            return Removed()
+        try:
+            self._write(left)
+        except OSError as error:
+            return Removed(left=(f"{self._documents.folder / FILE}: {error}",))
+        return Removed(len(known) - len(left))
+
+    def _write(self, known: Mapping[str, Changed]) -> None:
+        changes = {key: {"by": one.by, "at": one.at, "digest": one.digest} for key, one in known.items()}
+        self._documents.write(FILE, render_json({"version": VERSION, "changes": changes}))
+        self._known = dict(known)
+
+
+def _key(scope: Scope, name: str) -> str:
+    return f"{scope} {name}"
+
+
+def _digest(value: Value) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def _without(known: Mapping[str, Changed], user_id: str | None) -> dict[str, Changed]:
+    return {key: one for key, one in known.items() if one.by != user_id}
+
+
+def _read(documents: Documents) -> dict[str, Changed]:
+    try:
+        value = json.loads(documents.read(FILE))
+        if value["version"] != VERSION:
+            raise ValueError(f"version {value['version']!r} is not known here")
+        return {str(key): _parsed(one) for key, one in value["changes"].items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        log.warning("%s cannot be read, so it isn't known who changed what: %s", FILE, error)
+        return {}
+
+
+def _parsed(value: Mapping[str, Any]) -> Changed:
+    by, at, digest = value["by"], value["at"], value["digest"]
+    if not (isinstance(by, str) and by.isdigit() and isinstance(digest, str) and valid_ms(at)):
+        raise ValueError("a change has no person or time")
+    return Changed(by, at, digest)

@@ -1,0 +1,172 @@
+"""What an owner or an admin sees of the live configuration, and changes in it.
+
+A change is written to the local file, as `discoclaw config set` writes it, and applies to the next message.
+Whoever calls this has checked who may. Knows nothing about Discord.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from discoclaw.core.errors import (
+    MemoryFault,
+    ModelBadRequest,
+    ModelError,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelOverloaded,
+    ModelRateLimited,
+    ModelTimeout,
+    ModelUnreachable,
+    Refused,
+)
+from discoclaw.core.live import NO_OVERRIDES, Effective, Scope, fitting, overrides_json
+from discoclaw.core.live_fields import FIELDS, Field, Value
+from discoclaw.core.model import ModelRequest, UserTurn
+from discoclaw.core.policy import Overrides
+from discoclaw.core.ports import Clock, Model
+from discoclaw.memory.changed_by import Changed, ChangedBy
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.live import FILE, LOCK
+from discoclaw.memory.place_rules import PlaceRules
+from discoclaw.show.words import line
+
+log = logging.getLogger(__name__)
+
+MODEL_WAIT_S = 8.0
+"""The longest that a model is waited for which somebody names."""
+_NOT_THERE = (ModelNotFound, ModelBadRequest, ModelKeyRejected)
+_NOT_NOW = (ModelUnreachable, ModelTimeout, ModelOverloaded, ModelRateLimited)
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who makes a change: user id and name."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One field at a scope: what is in effect, whether it is set here, and by whom if that is known.
+
+    `fixed`: an event that the owner signed sets it for this scope, so that the local file doesn't count.
+    """
+
+    field: Field
+    effective: Effective
+    own: Value | None
+    fixed: bool
+    changed: Changed | None = None
+
+
+class LiveSettings:
+    """The live configuration as people see and change it.
+
+    `lock` is the file that guards the local file, `models` are names of models to offer, and `model` is asked
+    whether it knows another one.
+    """
+
+    def __init__(
+        self,
+        places: PlaceRules,
+        changed_by: ChangedBy,
+        model: Model,
+        *,
+        folder: Path,
+        clock: Clock,
+        models: Sequence[str] = (),
+    ) -> None:
+        self.places = places
+        self.models = tuple(models)
+        self._live = places.live
+        self._changed_by = changed_by
+        self._model = model
+        self._lock = folder / LOCK
+        self._clock = clock
+
+    async def refresh(self) -> None:
+        """Take over what was changed in the local file meanwhile."""
+        await self._live.look()
+
+    def rows(self, scope: Scope) -> list[Row]:
+        """Every field that makes sense at a scope, from RAM."""
+        effective, own = self._live.explain(scope), overrides_json(self._live.local(scope))
+        signed = self._live.signed(scope)
+        fixed = overrides_json((signed.overrides if signed is not None else None) or NO_OVERRIDES)
+        return [
+            Row(field, effective[name], own.get(name), name in fixed, self._by(effective[name], name))
+            for name, field in FIELDS.items()
+            if scope.kind in field.kinds
+        ]
+
+    def row(self, scope: Scope, name: str) -> Row:
+        """One field at a scope. Raises Refused if it makes no sense there."""
+        found = next((one for one in self.rows(scope) if one.field.name == name), None)
+        if found is None:
+            raise Refused("there is no such setting here any more")
+        return found
+
+    async def change(self, scope: Scope, name: str, value: Value | None, by: By) -> bool:
+        """Give a field a value at a scope, or None to leave it to wider ones. Returns whether it is new.
+
+        Raises Refused, which says why nothing has changed.
+        """
+        row = self.row(scope, name)
+        if row.fixed:
+            raise Refused(FIXED)
+        fitting(scope, Overrides(**{name: value}))  # type: ignore[arg-type]
+        if value == row.own:
+            return False
+        if name == "model" and isinstance(value, str) and value != row.effective.value:
+            await self._ask(value)
+        try:
+            await self._live.write(scope, {name: value}, self._lock)
+        except MemoryFault as fault:
+            raise Refused(_why(fault)) from fault
+        was, now = (line(repr(one), 200) for one in (row.own, value))
+        log.info("%s (%s) set %s for %s: %s → %s", line(by.name, 80), by.id, name, scope, was, now)
+        await in_thread(self._changed_by.note, scope, name, value, by.id, self._clock())
+        return True
+
+    def _by(self, effective: Effective, name: str) -> Changed | None:
+        if effective.source != "file" or effective.value is None:
+            return None
+        return self._changed_by.of(effective.scope, name, effective.value)
+
+    async def _ask(self, name: str) -> None:
+        """Let a model say its first word, so that a wrong name shows at once. Raises Refused."""
+        request = ModelRequest((), (UserTurn("Say OK."),), max_tokens=16, purpose="title", model=name)
+        try:
+            async with asyncio.timeout(MODEL_WAIT_S), aclosing(self._model.stream(request)) as events:
+                async for _ in events:
+                    break
+        except _NOT_THERE as error:
+            log.info("the model %s can't be used: %s", name, error)
+            raise Refused(
+                f"the server doesn't give me the model `{name}`, so I keep the one there is"
+            ) from None
+        except (*_NOT_NOW, TimeoutError) as error:
+            log.info("the model %s could not be asked: %s", name, error)
+            raise Refused(
+                f"I couldn't find out whether the server has the model `{name}`, so nothing has changed. "
+                "Please try again in a minute"
+            ) from None
+        except ModelError as error:  # it is there, and had nothing to say
+            log.info("the model %s answered oddly: %s", name, error)
+
+
+FIXED = "the owner has signed this with their key, so it can't be changed here"
+
+
+def _why(fault: MemoryFault) -> str:
+    """Why the local file was not written, for somebody who may not see paths."""
+    if isinstance(fault.__cause__, OSError):
+        why = fault.__cause__.strerror or "the disk fails"
+        return f"I couldn't save that ({why.lower()}), so nothing has changed. Please try again later"
+    reason = str(fault).partition(FILE)[2]
+    return f"`{FILE}`{reason}. So nothing has changed; whoever runs me has to correct it first"
