@@ -62,7 +62,9 @@ class HttpTranscriber:
 
     async def _post(self, audio: bytes, name: str, type: str) -> bytes:
         if self._session is None:
-            self._session = aiohttp.ClientSession(auto_decompress=False)
+            # Recordings are rare, so no connection is kept for the next one.
+            connector = aiohttp.TCPConnector(force_close=True)
+            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
         form = aiohttp.FormData()
         form.add_field("model", self._model)
         form.add_field("response_format", "json")
