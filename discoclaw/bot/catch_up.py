@@ -312,7 +312,7 @@ class Absence:
         """Our answers to these messages, by the message: replies among them, and threads that we opened."""
         found: dict[int, list[str]] = {}
         for message in messages:
-            if shows_words(message):
+            if self._is_ours(message) and shows_words(message):
                 continue
             if self._is_ours(message) and message.reference is not None and message.reference.message_id:
                 found.setdefault(message.reference.message_id, []).append(str(message.id))

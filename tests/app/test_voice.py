@@ -268,7 +268,7 @@ class TestADeletedOne:
             voice_id = put(world, world.ann, world.general, b"porto", None, 3)
             await ears.wait_for_requests(1)
             world.env.backend.delete_message(world.general.id, voice_id)
-            while not world.app.client.voices._deleted:
+            while not world.app.client.voices._deleted:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             ready.set()
             await world.settle()

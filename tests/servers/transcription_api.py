@@ -7,8 +7,8 @@
         ...
         assert server.requests[0].audio == b"the bytes of a recording"
 
-Each request takes the next scripted behaviour, else `default`, else it is answered with what `says` has for its
-recording. Knows nothing about DiscoClaw.
+Each request takes the next scripted behaviour, else `default`, else it is answered with what `says` has for
+its recording. Knows nothing about DiscoClaw.
 """
 
 import asyncio
