@@ -14,7 +14,7 @@ from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.servers.transcription_api import Behaviour, Held, Raw, TranscriptionServer, failure
 
-VOICE = 1 << 13
+SILENT, VOICE = 1 << 12, 1 << 13
 PORTO = "I moved to Porto."
 SHOWN = f"{MARK}“{PORTO}”"
 KEY = "the-own-key-of-the-transcription-server-7"
@@ -54,6 +54,14 @@ async def speak(
     await world.settle()
     await world.env.settle()
     return next(one for one in channel.history() if one.id == message_id)
+
+
+def killed_behind(world: World, note: str) -> None:
+    """A voice message, and our note below it, of which nothing on disk knows."""
+    message_id = put(world, world.ann, world.general, b"porto", None, 3)
+    below = {"channel_id": str(world.general.id), "message_id": str(message_id)}
+    backend = world.env.backend
+    backend.create_message(world.general.id, world.env.bot.user.id, note, reference=below, flags=SILENT)
 
 
 def notes(world: World, channel: Any) -> list[str]:
@@ -218,6 +226,30 @@ class TestARestart:
             await world.restart()
             await world.settle()
             assert notes(world, world.general) == [SHOWN]
+            await world.bob.send(world.general, "where does she live?")
+            assert f"[ann]: {PORTO}" in model.prompt
+
+    async def test_behind_the_words_shows_them_no_second_time_and_answers(
+        self, start: Start, ears: TranscriptionServer
+    ) -> None:
+        model = Scripted("hi", "How do you like it there?")
+        async with start(model, transcribe_url=ears.url) as world:
+            await world.ann.send(world.general, "hello")
+            await world.restart(meanwhile=lambda: killed_behind(world, SHOWN))
+            await world.settle()
+            assert world.shown(world.general)[2:] == ["", SHOWN, "How do you like it there?"]
+            assert ears.requests == []
+
+    async def test_behind_a_word_of_regret_repeats_nothing(
+        self, start: Start, ears: TranscriptionServer
+    ) -> None:
+        model = Scripted()
+        async with start(model, transcribe_url=ears.url) as world:
+            await world.ann.send(world.general, "hello")
+            await world.restart(meanwhile=lambda: killed_behind(world, MARK + NO_WORDS))
+            await world.settle()
+            assert world.shown(world.general)[2:] == ["", MARK + NO_WORDS]
+            assert ears.requests == []
 
     async def test_in_the_middle_of_listening_listens_again(
         self, start: Start, ears: TranscriptionServer
@@ -282,6 +314,36 @@ class TestADeletedOne:
             ready.set()
             await world.settle()
             assert world.shown(world.general) == []
+            assert model.requests == []
+
+
+class TestAnErasedPerson:
+    async def test_is_not_quoted_after_a_restart(self, start: Start, ears: TranscriptionServer) -> None:
+        model = Scripted()
+        async with start(model, transcribe_url=ears.url) as world:
+            await speak(world, world.ann, world.general)
+            await world.memory.erase(
+                user_subject(str(world.ann.id)), asked_at=int(world.env.now().timestamp() * 1000)
+            )
+            await world.restart()
+            await world.bob.send(world.general, "where does she live?")
+            assert PORTO not in model.prompt
+
+    async def test_is_not_quoted_by_what_is_still_being_listened_to(
+        self, start: Start, ears: TranscriptionServer
+    ) -> None:
+        ready = asyncio.Event()
+        ears.script(Held(ready))
+        model = Scripted()
+        async with start(model, transcribe_url=ears.url) as world:
+            put(world, world.ann, world.general, b"porto", None, 3)
+            await ears.wait_for_requests(1)
+            await world.memory.erase(
+                user_subject(str(world.ann.id)), asked_at=int(world.env.now().timestamp() * 1000)
+            )
+            ready.set()
+            await world.settle()
+            assert world.shown(world.general) == [""]
             assert model.requests == []
 
 

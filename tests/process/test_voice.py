@@ -1,5 +1,6 @@
 """Voice messages to `discoclaw run`: heard once, whatever happens to the process and to the server."""
 
+import asyncio
 import sys
 
 import pytest
@@ -40,22 +41,31 @@ async def killed(bot: Bot) -> None:
     await bot.ended()
 
 
+async def on_disk(house: House, session_key: str) -> None:
+    """Wait until a conversation is on disk with the messages that were handled there."""
+    path = house.data / "memory" / "cursors" / "inbox.json"
+    async with asyncio.timeout(30):
+        while not (path.exists() and session_key in path.read_text()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
 async def test_one_that_is_being_listened_to_when_the_bot_is_killed_is_answered_later(house: House) -> None:
     async with TranscriptionServer() as ears:
         ears.says[b"boat"] = "I sold my boat."
         ears.script(Held())
         house.brain.answer("sold my boat", text("Was it a good price?"))
-        dm = house.discord.dm(house.ann)
-        bot = await listening(house, ears, dm)
-        voice = await house.discord.speak(house.ann, dm, b"boat")
+        cafe, dm = house.discord.add_channel("cafe"), house.discord.dm(house.ann)
+        bot = await listening(house, ears, cafe)
+        voice = await house.discord.speak(house.ann, dm, b"boat")  # the first message there
         await ears.wait_for_requests(1)
+        await on_disk(house, f"discord:dm:{house.ann.id}")
         await killed(bot)
-        bot = await listening(house, ears, dm)
+        bot = await listening(house, ears, cafe)
         shown = f"{MARK}“I sold my boat.”"
         assert await replied(house, voice, "Was it a good price?") == [shown, "Was it a good price?"]
         assert "(attached: voice message, 3 s)" in message_of(house.request("sold my boat"))
         await killed(bot)
-        await listening(house, ears, dm)
+        await listening(house, ears, cafe)
         assert await replied(house, voice, shown) == [shown, "Was it a good price?"]
         assert len(ears.requests) == 2
 
@@ -63,9 +73,8 @@ async def test_one_that_is_being_listened_to_when_the_bot_is_killed_is_answered_
 async def test_a_server_that_takes_too_long_is_not_waited_for(house: House) -> None:
     async with TranscriptionServer() as ears:
         ears.script(Held())
-        cafe = house.discord.dm(house.bea)
-        bot = await listening(house, ears, house.discord.add_channel("cafe"))
-        voice = await house.discord.speak(house.bea, cafe, b"rain")
+        bot = await listening(house, ears, house.discord.add_channel("mill"))
+        voice = await house.discord.speak(house.bea, house.discord.dm(house.bea), b"rain")
         (told,) = await replied(house, voice, MARK)
         assert "right now" in told
         assert "did not answer within 3 s" in await bot.logged("a voice message was not transcribed")

@@ -161,8 +161,8 @@ class Voices:
             return Spoken(heard, told=for_us)
         finally:
             await typing.stop()
-        if arrival.permission.erased or message.id in self._deleted:
-            return Spoken(heard, told=True)  # nobody wants an answer to it any more
+        if arrival.permission.erased:
+            return Spoken(heard, told=True)  # what they said before is gone, and gets no answer
         if show:
             await self._show(message, words)
         return Spoken(replace(heard, text=words, late=True), told=message.id in self._deleted)
