@@ -223,11 +223,11 @@ class TestARestart:
             await world.settle()
             assert f"{PORTO}\n(attached: voice message, 3 s)" in model.prompt
             assert world.shown(world.general)[-2:] == [SHOWN, "ok"]
+            await world.bob.send(world.general, "where does she live?")
+            assert f"[ann]: {PORTO}" in model.prompt
             await world.restart()
             await world.settle()
             assert notes(world, world.general) == [SHOWN]
-            await world.bob.send(world.general, "where does she live?")
-            assert f"[ann]: {PORTO}" in model.prompt
 
     async def test_behind_the_words_shows_them_no_second_time_and_answers(
         self, start: Start, ears: TranscriptionServer

@@ -192,11 +192,10 @@ class Voices:
     # ------------------------------------------------------------------ what people see
 
     async def _show(self, message: discord.Message, words: str) -> None:
-        """Show the words below their voice message, unless it was deleted meanwhile."""
+        """Show the words below their voice message. Discord takes no reply to one that was deleted."""
         for text in notes(words):
-            if message.id not in self._deleted:
-                await self._note(message, text)
-        if message.id in self._deleted:  # also while a note was on its way
+            await self._note(message, text)
+        if message.id in self._deleted:  # between two notes, perhaps
             await self.withdraw(message.channel.id, {message.id})
 
     async def _note(self, message: discord.Message, text: str) -> None:
