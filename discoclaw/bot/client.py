@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -140,7 +141,16 @@ class DiscoClaw(commands.Bot):
         if may_talk:
             for hook in self.heard_hooks:
                 hook(heard)
-        return heard
+        return self._with_spoken_quote(heard)
+
+    def _with_spoken_quote(self, heard: Inbound) -> Inbound:
+        """A message with the words of the voice message that it replies to, if the talk still has them."""
+        quoted = heard.quoted
+        if quoted is None or quoted.said is None or quoted.text:
+            return heard
+        recent = self.talk.listener.recent(heard.session_key)
+        said = next((one for one in recent if one.id == quoted.said.id), quoted.said)
+        return replace(heard, quoted=replace(quoted, text=said.text, said=said))
 
     def is_command(self, heard: Inbound) -> bool:
         """Whether a message is a text command."""

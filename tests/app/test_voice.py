@@ -9,6 +9,7 @@ import pytest
 
 from discoclaw.bot.voice.shown import MARK
 from discoclaw.bot.voice.voices import NO_WORDS, OFF, OFF_AGAIN
+from discoclaw.core import titles
 from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
@@ -100,6 +101,16 @@ class TestAVoiceMessage:
             await world.bob.send(world.general, "where does she live?")
             assert f"[ann]: {PORTO}" in model.prompt
             assert MARK not in model.prompt
+
+    async def test_is_quoted_when_somebody_replies_to_it(
+        self, start: Start, ears: TranscriptionServer
+    ) -> None:
+        model = Scripted()
+        async with start(model, transcribe_url=ears.url) as world:
+            voice = await speak(world, world.ann, world.general)
+            await world.bob.send(world.general, "since when?", reply_to=voice)
+            await world.settle()
+            assert f"[ann]: {PORTO}" in model.prompt.rpartition(titles.REPLIED_TO)[2]
 
     async def test_teaches_the_bot_and_why_leads_to_it(self, start: Start, ears: TranscriptionServer) -> None:
         ears.says[b"vim"] = "I use vim."
