@@ -6,6 +6,7 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
 from discoclaw.app.talk import Talking
 from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.files.download import Download
 from discoclaw.bot.voice.voices import Limits, Voices
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.ports import Transcriber
@@ -28,7 +29,13 @@ class Voice(Feature):
         settings = basics.settings
         limits = Limits(settings.transcribe_max_s, settings.transcribe_timeout_s)
         client.voices = Voices(
-            client, talking.talk, _transcriber(settings), limits, basics.redactor, clock=basics.clock
+            client,
+            talking.talk,
+            Download(client, settings.discord_api),
+            _transcriber(settings),
+            limits,
+            basics.redactor,
+            clock=basics.clock,
         )
         self.services = (client.voices,)
 

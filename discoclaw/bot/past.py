@@ -11,7 +11,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts.markup import NOTE
-from discoclaw.bot.voice.shown import words_in
+from discoclaw.bot.voice.shown import notes_behind, words_in
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
@@ -58,7 +58,7 @@ class Past:
             before = discord.Object(messages[0].id) if messages else before
             if last and isinstance(channel, discord.Thread):
                 with discord_errors():
-                    messages = [*await _starter(channel), *messages]
+                    messages = [*await _starter(channel, self._client.user), *messages]
             spoken |= words_in(messages, self._client.user)
             yield await self._talk(messages, spoken)
             if last:
@@ -115,11 +115,15 @@ def _with_addressees(talk: Iterable[Said]) -> list[Said]:
     return found
 
 
-async def _starter(thread: discord.Thread) -> list[discord.Message]:
-    """The message a thread grew out of; a forum post's own first message is in the thread itself."""
+async def _starter(thread: discord.Thread, me: discord.abc.User | None) -> list[discord.Message]:
+    """The message a thread grew out of; a forum post's own first message is in the thread itself.
+
+    Behind a voice message come the notes of `me` with its words, which stand where it does.
+    """
     if not isinstance(thread.parent, discord.TextChannel):
         return []
     try:
-        return [thread.starter_message or await thread.parent.fetch_message(thread.id)]
+        first = thread.starter_message or await thread.parent.fetch_message(thread.id)
     except (discord.NotFound, discord.Forbidden):
         return []  # the thread did not grow out of a message, or that is gone
+    return [first, *(await notes_behind(thread.parent, {first.id}, me) if wire.is_voice(first) else ())]

@@ -6,11 +6,12 @@ Such a message is ours, a silent reply to the voice message, and in small print;
 the model are never silent, so none of them can pass for the words of a person.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import discord
 
+from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts.markup import NOTE, plain, unmarked
 from discoclaw.core.text import utf16_length, utf16_prefix
 from discoclaw.show.words import line
@@ -21,6 +22,8 @@ MOST: Final = 12_000
 """Longest text taken from one voice message, in UTF-16 units: a quarter of an hour of talk."""
 PIECE: Final = 1_800
 """Longest part of it in one message, with its escapes, in UTF-16 units."""
+BEHIND: Final = 100
+"""How many messages behind a voice message are searched for our notes about it."""
 _OPEN, _CLOSE = "“", "”"
 _PLAIN_QUOTES = str.maketrans(_OPEN + _CLOSE, '""')
 
@@ -49,6 +52,16 @@ def note_on(message: discord.Message) -> int | None:
 def shows_words(message: discord.Message) -> bool:
     """Whether a message of ours shows words of a voice message."""
     return note_on(message) is not None and message.content.startswith(MARK + _OPEN)
+
+
+async def notes_behind(
+    channel: discord.abc.Messageable, voice_ids: Collection[int], me: discord.abc.User | None
+) -> list[discord.Message]:
+    """The notes of `me` about these voice messages of a channel. Raises ChatError."""
+    oldest = discord.Object(min(voice_ids))
+    with discord_errors():
+        behind = [one async for one in channel.history(limit=BEHIND, after=oldest)]
+    return [one for one in behind if one.author == me and note_on(one) in voice_ids]
 
 
 def words_in(messages: Iterable[discord.Message], me: discord.abc.Snowflake | None) -> dict[int, str]:

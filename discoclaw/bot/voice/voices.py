@@ -19,10 +19,11 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.sending import Typing
-from discoclaw.bot.voice.shown import MARK, note_on, notes, tidied
+from discoclaw.bot.voice.shown import MARK, notes, notes_behind, tidied
+from discoclaw.core.attached import FileRef
 from discoclaw.core.errors import ChatError, TranscriptionError, TranscriptionRefused
 from discoclaw.core.message import Inbound
-from discoclaw.core.ports import Clock, Transcriber
+from discoclaw.core.ports import Clock, Files, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub
 from discoclaw.session.talk import Talk
@@ -34,8 +35,6 @@ AT_ONCE: Final = 2
 """The most recordings that are transcribed at the same time: a server at home does one after another."""
 MAX_BYTES: Final = 25_000_000
 """The largest recording, as OpenAI takes it. Its sender chose the length it claims, but not its size."""
-LOOK_BEHIND: Final = 100
-"""How many messages behind a deleted one are searched for our notes about it."""
 DAY_MS: Final = 86_400_000
 NAME, TYPE = "voice-message.ogg", "audio/ogg"
 OFF: Final = (
@@ -77,6 +76,7 @@ class Voices:
         self,
         client: discord.Client,
         talk: Talk,
+        files: Files,
         transcriber: Transcriber | None,
         limits: Limits,
         redactor: Redactor,
@@ -85,6 +85,7 @@ class Voices:
     ) -> None:
         self._client = client
         self._talk = talk
+        self._files = files
         self._transcriber = transcriber
         self._limits = limits
         self._redactor = redactor
@@ -120,7 +121,7 @@ class Voices:
     async def listen(
         self, message: discord.Message, heard: Inbound, *, known: str = "", show: bool = True
     ) -> Spoken:
-        """A message with the words of its recording; any other message as it is. Never raises.
+        """A message with the words of its recording; any other message as it is.
 
         `known` are the words, if they were shown before. Otherwise they are shown now, unless not `show`.
         """
@@ -153,7 +154,7 @@ class Voices:
         if for_us:
             typing.start()
         try:
-            words = await self._words(self._transcriber, message.attachments[0])
+            words = await self._words(self._transcriber, message.attachments[0], heard.files[0])
         except TranscriptionError as error:
             log.warning("a voice message was not transcribed: %s", error)
             if for_us:
@@ -167,26 +168,24 @@ class Voices:
             await self._show(message, words)
         return Spoken(replace(heard, text=words, late=True), told=message.id in self._deleted)
 
-    async def _words(self, transcriber: Transcriber, recording: discord.Attachment) -> str:
+    async def _words(self, transcriber: Transcriber, recording: discord.Attachment, file: FileRef) -> str:
         """What is said in a recording, without secrets. Raises TranscriptionError."""
         longest = self._limits.longest_s
         if (recording.duration or 0) > longest or recording.size > MAX_BYTES:
             raise TranscriptionRefused("it is too long", user_message=TOO_LONG.format(_at_most(longest)))
         async with self._slots:
-            audio = await self._loaded(recording)
+            audio = await self._loaded(file)
             said = await transcriber.words(audio, NAME, TYPE, timeout_s=self._limits.timeout_s)
         words = tidied(self._redactor.clean(scrub(said)))
         if not any(map(str.isalnum, _NOISE.sub("", words))):
             raise TranscriptionRefused("it has no words", user_message=NO_WORDS)
         return words
 
-    async def _loaded(self, recording: discord.Attachment) -> bytes:
+    async def _loaded(self, file: FileRef) -> bytes:
         """The recording's bytes. Raises TranscriptionError."""
         try:
-            async with asyncio.timeout(self._limits.timeout_s):
-                with discord_errors():
-                    return await recording.read()
-        except (ChatError, TimeoutError) as error:
+            return await self._files.download(file, MAX_BYTES)
+        except ChatError as error:
             raise TranscriptionError(f"Discord did not give it ({error})", user_message=NOT_LOADED) from error
 
     # ------------------------------------------------------------------ what people see
@@ -233,12 +232,9 @@ class Voices:
             return
         try:
             channel = await channel_of(self._client, str(channel_id))
-            after = discord.Object(min(gone))
-            with discord_errors():
-                behind = [one async for one in channel.history(limit=LOOK_BEHIND, after=after)]
-                for one in behind:
-                    if one.author == self._client.user and note_on(one) in gone:
-                        await one.delete()
+            for note in await notes_behind(channel, gone, self._client.user):
+                with discord_errors():
+                    await note.delete()
         except ChatError as error:
             log.info("notes about deleted voice messages were not looked for: %s", error)
 
