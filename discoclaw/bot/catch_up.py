@@ -265,10 +265,7 @@ class Absence:
         return await self._catch_up.take(await asyncio.gather(*listened))
 
     async def _listened(self, message: discord.Message, missed: Missed, words: str) -> Missed:
-        """A missed message with the words of its recording, if it is a voice message.
-
-        Words are shown once: not if they were before, nor for a message whose answer alone is missing.
-        """
+        """A missed message with its spoken words, which are shown unless its answer alone is missing."""
         if missed.answered and not words:
             return missed  # it has its answer without them
         heard, show = missed.message, not missed.open

@@ -213,6 +213,20 @@ class TestARestart:
             assert MARK not in model.prompt
             assert len(ears.requests) == 1
 
+    async def test_finds_the_words_that_a_thread_began_with(
+        self, start: Start, ears: TranscriptionServer
+    ) -> None:
+        model = Scripted()
+        async with start(model, transcribe_url=ears.url, threads=True) as world:
+            await speak(world, world.ann, world.general)
+            (thread,) = world.general.threads
+            assert SHOWN in world.shown(world.general)
+            await world.ann.send(thread, "and in May to Rome")
+            assert f"[ann]: {PORTO}" in model.prompt
+            await world.restart()
+            await world.ann.send(thread, "where do I live?")
+            assert f"[ann]: {PORTO}" in model.prompt
+
     async def test_believes_no_answer_that_looks_like_words(
         self, start: Start, ears: TranscriptionServer
     ) -> None:
