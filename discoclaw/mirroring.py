@@ -70,7 +70,7 @@ def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
 
 def redactor_for(settings: Settings, keys: Keys | None) -> Redactor:
     """A redactor that knows all keys in the settings, so that no text shows one. Raises SettingsError."""
-    settings_keys = (settings.nostr_box_key, settings.owner_secret_key)
+    settings_keys = (settings.nostr_box_key, settings.owner_secret_key, settings.transcribe_key)
     secrets = [one.get_secret_value() for one in settings_keys if one is not None]
     return redactor_of(keys, secrets=secrets, owner=settings.owner_pubkey)
 

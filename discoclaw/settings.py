@@ -168,6 +168,13 @@ class Settings(BaseSettings):
     text_weight: float = _env("EMBEDDING_TEXT_WEIGHT", 0.4, ge=0, le=1)
     vector_weight: float = _env("EMBEDDING_VECTOR_WEIGHT", 0.6, ge=0, le=1)
 
+    # Voice messages
+    transcribe_url: Address = _env("DISCOCLAW_TRANSCRIBE_URL", None)
+    transcribe_key: Secret = _env("DISCOCLAW_TRANSCRIBE_KEY", None)
+    transcribe_model: str = _env("DISCOCLAW_TRANSCRIBE_MODEL", "whisper-1", min_length=1)
+    transcribe_max_s: int = _env("DISCOCLAW_TRANSCRIBE_MAX_S", 300, ge=1, le=3600)
+    transcribe_timeout_s: float = _env("DISCOCLAW_TRANSCRIBE_TIMEOUT_S", 60.0, gt=0, le=3600)
+
     # The archive of talk
     auto_save: Saved = _env("DISCOCLAW_AUTO_SAVE", AutoSave())
 

@@ -1,7 +1,7 @@
 """The composition root: every part is built here once, in the order in which it starts.
 
     settings → disk, mirror, people → models → archive, finding, learning → hearing, talk → chat, commands
-    talk → catching up
+    talk → voice, catching up
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -24,6 +24,7 @@ from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
 from discoclaw.app.people import People
 from discoclaw.app.talk import Talking
+from discoclaw.app.voice import Voice
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.spec import Catalogue
 from discoclaw.bot.commands.table import CATALOGUE
@@ -67,15 +68,16 @@ def build(
     finding = Finding(basics, disk)
     learning = Learning(basics, disk, models, archive)
     files = Files(basics, client)
-    past = history or Past(client, client.access, client.me, settings.owners, redactor)
+    past = history or Past(client, client.access, client.me, settings.owners, redactor, client.waits)
     hearing = Hearing(basics, disk, models, archive, finding, learning, past)
     talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox, client.threads)
     client.talk = talk.talk
     client.retractions = hearing.retractions
     chat = Chat(basics, client, disk, models, learning)
     commanding = Commanding(basics, client, disk, mirror, models, archive, learning, hearing, catalogue)
+    voice = Voice(basics, client, talk)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     features = [disk, mirror, people, models, archive, finding, files, chat, learning, hearing]
-    features += [talk, commanding, missed]
+    features += [talk, commanding, voice, missed]
     return App(settings, client, features)

@@ -6,9 +6,10 @@ messages of a gap are read, bounded by number and age, three channels at a time.
 Discord's own history: our answers are replies.
 """
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
+from discoclaw.bot.voice.shown import shows_words, words_in
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
@@ -156,7 +158,7 @@ class Absence:
             return
         if self._client.listens(channel):
             await self._restore(channel, key, open_now, messages)
-            self._follow_changes(key, channel_id, [one for one in handled if one > oldest], messages)
+            await self._follow_changes(key, channel_id, [one for one in handled if one > oldest], messages)
             await self._take(key, inbox, open_now, messages)
         else:
             inboxes.end(key, map(str, open_now), True)
@@ -196,13 +198,14 @@ class Absence:
             first_new = str(messages[-1].id + 1)
             await self._client.talk.restore(wire.place_of(channel, self._client.redactor), key, first_new)
 
-    def _follow_changes(
+    async def _follow_changes(
         self, key: str, channel_id: str, handled: Collection[int], messages: Sequence[discord.Message]
     ) -> None:
         """Follow what was edited or deleted of the messages that were handled before they were read."""
         there = {message.id: message for message in messages}
         if gone := [str(one) for one in handled if one not in there]:
             self._client.retractions.deleted(gone, channel_id, key)
+            await self._client.voices.withdraw(int(channel_id), list(map(int, gone)))
         for one in handled:
             if one in there and there[one].edited_at is not None:
                 self._client.amend(there[one])
@@ -231,7 +234,8 @@ class Absence:
     ) -> int:
         """As `_take`; the ids of new messages are added to `new`. Returns how many will be answered."""
         client, answers = self._client, await self._answers(messages)
-        missed: list[Missed] = []
+        spoken = words_in(messages, client.user)
+        missed: list[tuple[discord.Message, Missed]] = []
         for message in messages:
             is_open = message.id in open_now
             if self._is_ours(message) or (inbox.has(message.id) and not is_open):
@@ -255,8 +259,20 @@ class Absence:
             else:
                 await self._remove(await self._where(message) if half[1:] else message.channel, half[1:])
                 reply = partial(client.answer, message, half=half)
-                missed.append(Missed(heard, reply, is_open, bool(half), answered))
-        return await self._catch_up.take(missed)
+                missed.append((message, Missed(heard, reply, is_open, bool(half), answered)))
+        # Side by side: a recording takes seconds.
+        listened = (self._listened(message, one, spoken.get(message.id, "")) for message, one in missed)
+        return await self._catch_up.take(await asyncio.gather(*listened))
+
+    async def _listened(self, message: discord.Message, missed: Missed, words: str) -> Missed:
+        """A missed message with its spoken words, which are shown unless its answer alone is missing."""
+        if missed.answered and not words:
+            return missed  # it has its answer without them
+        heard, show = missed.message, not missed.open
+        spoken = await self._client.voices.listen(message, heard, known=words, show=show)
+        if spoken.told and missed.open:
+            self._client.talk.inboxes.end(heard.session_key, [heard.id], True)
+        return replace(missed, message=spoken.message, answered=missed.answered or spoken.told)
 
     async def _heard(self, message: discord.Message) -> Inbound | None:
         """A message as the parts inside know it. None also for one that cannot be read."""
@@ -293,6 +309,8 @@ class Absence:
         """Our answers to these messages, by the message: replies among them, and threads that we opened."""
         found: dict[int, list[str]] = {}
         for message in messages:
+            if self._is_ours(message) and shows_words(message):
+                continue
             if self._is_ours(message) and message.reference is not None and message.reference.message_id:
                 found.setdefault(message.reference.message_id, []).append(str(message.id))
             elif message.flags.has_thread and (thread := await self._client.threads.below(message)):

@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
 from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
+from discoclaw.bot.voice.voices import Voices
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.redact import PLAIN, Redactor
@@ -40,11 +42,12 @@ _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 
 
 class DiscoClaw(commands.Bot):
-    """The client. The composition root sets `talk`, `retractions` and `presses` before it starts."""
+    """The client. The composition root sets the parts below before it starts."""
 
     talk: Talk
     retractions: Retractions
     presses: Presses
+    voices: Voices
 
     def __init__(self, settings: Settings, redactor: Redactor = PLAIN) -> None:
         intents = discord.Intents.none()
@@ -108,11 +111,15 @@ class DiscoClaw(commands.Bot):
         heard = await self.heard(message)
         if heard is None or not self.talk.first_time(heard):
             return
+        # A recording takes its time. If we end meanwhile, the message was not handled, and is read again.
+        spoken = await self.voices.listen(message, heard)
         try:
-            if self.is_command(heard):
+            if self.is_command(heard):  # and not what was spoken: commands are typed
                 await self.carry_out(message, heard)
+            elif spoken.told:
+                await self.talk.hear(spoken.message)
             else:
-                await self.talk.receive(heard, partial(self.answer, message))
+                await self.talk.receive(spoken.message, partial(self.answer, message))
         finally:
             self.talk.inboxes.heard(heard.session_key, heard.id)
 
@@ -134,7 +141,16 @@ class DiscoClaw(commands.Bot):
         if may_talk:
             for hook in self.heard_hooks:
                 hook(heard)
-        return heard
+        return self._with_spoken_quote(heard)
+
+    def _with_spoken_quote(self, heard: Inbound) -> Inbound:
+        """A message with the words of the voice message that it replies to, if the talk still has them."""
+        quoted = heard.quoted
+        if quoted is None or quoted.said is None or quoted.text:
+            return heard
+        recent = self.talk.listener.recent(heard.session_key)
+        said = next((one for one in recent if one.id == quoted.said.id), quoted.said)
+        return replace(heard, quoted=replace(quoted, text=said.text, said=said))
 
     def is_command(self, heard: Inbound) -> bool:
         """Whether a message is a text command."""
@@ -162,6 +178,8 @@ class DiscoClaw(commands.Bot):
 
     def amend(self, message: discord.Message, before: discord.Message | None = None) -> None:
         """Take over an edit; `before` is the message as it was, if that is known."""
+        if wire.is_voice(message):
+            return  # nobody can edit a recording, and its words are not in the message
         if wire.is_webhook(message):
             return  # an edit is found by the message's id alone, and might change somebody's words
         old = self._said(before).text if before is not None else None
@@ -177,12 +195,12 @@ class DiscoClaw(commands.Bot):
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         known = [payload.cached_message] if payload.cached_message is not None else []
-        self._gone(payload.channel_id, {payload.message_id}, known)
+        await self._gone(payload.channel_id, {payload.message_id}, known)
 
     async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
-        self._gone(payload.channel_id, payload.message_ids, payload.cached_messages)
+        await self._gone(payload.channel_id, payload.message_ids, payload.cached_messages)
 
-    def _gone(self, channel_id: int, message_ids: set[int], known: Sequence[discord.Message]) -> None:
+    async def _gone(self, channel_id: int, message_ids: set[int], known: Sequence[discord.Message]) -> None:
         """Messages were deleted: what was learned from them alone is taken back."""
         channel = self.get_channel(channel_id)
         key = None  # a DM is known by its person, and Discord names only the channel
@@ -190,10 +208,11 @@ class DiscoClaw(commands.Bot):
             if not self.listens(cast("wire.Channel", channel)):
                 return
             key = wire.place_of(cast("wire.Channel", channel)).session_key("")
-        said = [self._said(one) for one in known if wire.is_talk(one)]
+        said = [self._said(one) for one in known if wire.is_talk(one) and not wire.is_voice(one)]
         commands = {one.id for one in said if wire.is_command(one.text)}
         talk = [one for one in map(str, message_ids) if one not in commands]
         self.retractions.deleted(talk, str(channel_id), key, said)
+        await self.voices.withdraw(channel_id, message_ids, known)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Join threads of channels we listen to: without that, Discord tells us little of private ones."""
@@ -203,6 +222,10 @@ class DiscoClaw(commands.Bot):
                     await thread.join()
             except ChatError as error:
                 log.info("the thread %s could not be joined: %s", thread.id, error)
+
+    def waits(self, message: discord.Message) -> bool:
+        """Whether a message is still to be handled, or is being handled."""
+        return self.talk.inboxes.waits(wire.session_key(message), message.id)
 
     def listens(self, channel: "wire.Channel | discord.Thread") -> bool:
         """Whether we hear what is said in a channel."""

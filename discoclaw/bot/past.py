@@ -1,7 +1,7 @@
 """A conversation's past, read from Discord's history: the port `History`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
@@ -11,6 +11,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.voice.shown import notes_behind, words_in
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
@@ -20,7 +21,10 @@ PAGE: Final = 100
 
 
 class Past:
-    """Reads history with `client`; `owners` and `access` mark the lines' authors."""
+    """Reads history with `client`; `owners` and `access` mark the lines' authors.
+
+    `waits`: whether a message is still to be handled.
+    """
 
     def __init__(
         self,
@@ -29,7 +33,9 @@ class Past:
         me: Callable[[], Me],
         owners: frozenset[str],
         redactor: Redactor = PLAIN,
+        waits: Callable[[discord.Message], bool] = lambda message: False,
     ) -> None:
+        self._waits = waits
         self._client = client
         self._me = me
         self._owners = owners
@@ -39,9 +45,10 @@ class Past:
     async def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
         """The messages before `message_id`, newest page first, without commands and their answers.
 
-        Our receipts and questions are no talk either. A thread that grew out of a message begins with that
-        message. Raises ChatError.
+        Our receipts and questions are no talk either. What a voice message says is taken from our note below
+        it. A thread that grew out of a message begins with that message. Raises ChatError.
         """
+        spoken: dict[int, str] = {}
         channel = await channel_of(self._client, place.channel_id)
         before = discord.Object(int(message_id))
         while True:
@@ -51,13 +58,17 @@ class Past:
             before = discord.Object(messages[0].id) if messages else before
             if last and isinstance(channel, discord.Thread):
                 with discord_errors():
-                    messages = [*await _starter(channel), *messages]
-            yield await self._talk(messages)
+                    messages = [*await _starter(channel, self._client.user), *messages]
+            spoken |= words_in(messages, self._client.user)
+            yield await self._talk(messages, spoken)
             if last:
                 return
 
-    async def _talk(self, messages: Sequence[discord.Message]) -> list[Said]:
-        """What is talk among these messages."""
+    async def _talk(self, messages: Sequence[discord.Message], spoken: Mapping[int, str]) -> list[Said]:
+        """What is talk among these messages; `spoken` are the words of voice messages.
+
+        A voice message that is still being listened to is heard as soon as it has words.
+        """
         me, clean = self._me(), self._redactor
         commands = {message.id for message in messages if wire.is_command(wire.text_of(message, me))}
         talk = [
@@ -67,13 +78,19 @@ class Past:
             and message.id not in commands
             and not (message.reference is not None and message.reference.message_id in commands)
             and not (message.author == self._client.user and message.content.startswith(NOTE))
+            and not (wire.is_voice(message) and message.id not in spoken and self._waits(message))
         ]
         authors = {wire.author_id(message): message for message in talk}
         known = await asyncio.gather(*map(self._access.may_say, authors.values()))
         guests = {author for author, allowed in zip(authors, known, strict=True) if not allowed}
         return _with_addressees(
             wire.said(
-                message, me, owners=self._owners, guest=wire.author_id(message) in guests, redactor=clean
+                message,
+                me,
+                owners=self._owners,
+                guest=wire.author_id(message) in guests,
+                redactor=clean,
+                words=spoken.get(message.id, ""),
             )
             for message in talk
         )
@@ -98,11 +115,15 @@ def _with_addressees(talk: Iterable[Said]) -> list[Said]:
     return found
 
 
-async def _starter(thread: discord.Thread) -> list[discord.Message]:
-    """The message a thread grew out of; a forum post's own first message is in the thread itself."""
+async def _starter(thread: discord.Thread, me: discord.abc.User | None) -> list[discord.Message]:
+    """The message a thread grew out of; a forum post's own first message is in the thread itself.
+
+    Behind a voice message come the notes of `me` with its words, which stand where it does.
+    """
     if not isinstance(thread.parent, discord.TextChannel):
         return []
     try:
-        return [thread.starter_message or await thread.parent.fetch_message(thread.id)]
+        first = thread.starter_message or await thread.parent.fetch_message(thread.id)
     except (discord.NotFound, discord.Forbidden):
         return []  # the thread did not grow out of a message, or that is gone
+    return [first, *(await notes_behind(thread.parent, {first.id}, me) if wire.is_voice(first) else ())]

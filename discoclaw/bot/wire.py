@@ -45,6 +45,11 @@ def is_command(text: str) -> bool:
     return _COMMAND.match(text) is not None
 
 
+def is_voice(message: discord.Message) -> bool:
+    """Whether it is a voice message. Such a message has a recording, and no text."""
+    return message.flags.voice and any(file.is_voice_message() for file in message.attachments)
+
+
 def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
     """Where a channel is, who owns its memory, and whether everybody on the server can read it.
 
@@ -164,15 +169,16 @@ def said(
     owners: frozenset[str],
     guest: bool,
     redactor: Redactor = PLAIN,
+    words: str = "",
 ) -> Said:
-    """A message of the past as a line of the window."""
+    """A message of the past as a line of the window. `words`: what was spoken, if it is a voice message."""
     whose = author_id(message)
     by_us = whose == me.id
     return Said(
         id=str(message.id),
         author_id=whose,
         name=me.name if by_us else redactor.clean(scrub(message.author.display_name)),
-        text=with_attachments(text_of(message, me, redactor), _attached(message, redactor)),
+        text=with_attachments(words or text_of(message, me, redactor), _attached(message, redactor)),
         sent_at=_ms(message),
         is_owner=whose in owners,
         by_us=by_us,
@@ -222,7 +228,10 @@ def _attached(message: discord.Message, redactor: Redactor) -> tuple[str, ...]:
 
 def file_note(file: discord.Attachment) -> str:
     """A file in a few words, which stand in the talk. Its name is as its sender chose it."""
-    return f"{file.filename}, {_kind(file)}, {max(1, file.size // 1024)} kB"
+    if file.is_voice_message():
+        return f"voice message, {max(1, round(file.duration or 0))} s"
+    kind = (file.content_type or "file").split(";")[0]
+    return f"{file.filename}, {kind}, {max(1, file.size // 1024)} kB"
 
 
 def attachments(message: discord.Message) -> list[discord.Attachment]:
@@ -253,10 +262,6 @@ def file_of(
         voice=file.is_voice_message(),
         channel_id=str(channel_id),
     )
-
-
-def _kind(file: discord.Attachment) -> str:
-    return (file.content_type or "file").split(";")[0]
 
 
 def _ms(message: discord.Message) -> int:

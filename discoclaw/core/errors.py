@@ -24,6 +24,9 @@
     ├── EmbeddingError           a provider gave no usable vectors; a reply never depends on them
     │   ├── EmbeddingUnavailable the provider fails or limits us for now (408, 429, 5xx, no connection)
     │   └── EmbeddingRefused     not for these texts: refused (400, 413, 422), or answered with nonsense
+    ├── TranscriptionError       a voice message could not be turned into words, for example: wrong settings
+    │   ├── TranscriptionUnavailable the server fails, limits us or is too slow (408, 429, 5xx)
+    │   └── TranscriptionRefused not this recording: refused (400, 413, 415, 422), too long, or without words
     ├── NostrError               an event cannot be made, read or delivered; a reply never depends on it
     │   ├── BadEvent             what a relay sent is no event, or its id or signature is wrong
     │   ├── UnreadableContent    an event's content cannot be decrypted or is not what it should be
@@ -173,6 +176,36 @@ class EmbeddingUnavailable(EmbeddingError):
 
 class EmbeddingRefused(EmbeddingError):
     """No vectors for just these texts: they were refused, or the answer is not what was asked for."""
+
+
+class TranscriptionError(DiscoClawError):
+    """A voice message could not be turned into words. Raised itself when a setting is wrong (401, 404, …)."""
+
+    user_message = (
+        "I can't listen to voice messages: my transcription isn't set up right. "
+        "Please write it; whoever runs me finds the reason in my log."
+    )
+    """For the person who spoke."""
+
+    def __init__(self, text: str = "", *, user_message: str | None = None) -> None:
+        super().__init__(text)
+        if user_message is not None:
+            self.user_message = user_message
+
+
+class TranscriptionUnavailable(TranscriptionError):
+    """The transcription server fails or limits us for now, or didn't answer in time."""
+
+    user_message = (
+        "I can't listen to voice messages right now: the server that transcribes them doesn't answer. "
+        "Please write it, or try again later."
+    )
+
+
+class TranscriptionRefused(TranscriptionError):
+    """No words for just this recording."""
+
+    user_message = "The server that transcribes voice messages couldn't read this one. Please write it."
 
 
 class NostrError(DiscoClawError):

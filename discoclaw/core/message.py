@@ -108,6 +108,8 @@ class Inbound:
     """A short description of each attachment, which stands in the talk."""
     files: tuple[FileRef, ...] = ()
     """The files that came with it, forwarded ones too. They are read when the message is answered."""
+    late: bool = False
+    """It was transcribed first, so newer messages may have been heard before it."""
 
 
 @dataclass(frozen=True, slots=True)

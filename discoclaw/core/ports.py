@@ -263,6 +263,18 @@ class Threads(Protocol):
         ...
 
 
+class Transcriber(Protocol):
+    """Turns recordings of speech into words. Every failure is a `TranscriptionError`."""
+
+    async def words(self, audio: bytes, name: str, type: str, *, timeout_s: float) -> str:
+        """What is said in a recording; "" if nothing is. `name` is a file name, `type` a media type."""
+        ...
+
+    async def close(self) -> None:
+        """Close its connections."""
+        ...
+
+
 class History(Protocol):
     """Reads earlier messages of a conversation from the chat."""
 

@@ -83,15 +83,16 @@ class Loops:
 
     # ------------------------------------------------------------------ events of a conversation
 
-    def hear(self, said: Said, place: Place, session_key: str, *, window: int) -> None:
+    def hear(self, said: Said, place: Place, session_key: str, *, window: int, late: bool = False) -> None:
         """Take in a message that may be stored. `window` is the most messages in the prompt's window.
 
-        An aside is not summarised: it is short, and the chat's history has none of it to begin again from.
+        `late`: it comes for the first time, though the loops may have seen newer ones. An aside is not
+        summarised: it is short, and the chat's history has none of it to begin again from.
         """
         heard = Heard(said, place, session_key)
         track = self._sessions.use(session_key, self._clock())
         if place.kind != "aside" and self._summary.hears(said):
-            track.backlog.hear(heard)
+            track.backlog.hear(heard, again=late)
         if all(one.id != said.id for one in track.recent):
             track.recent.append(said)
         track.window = window
@@ -100,7 +101,7 @@ class Loops:
         if not track.takes_part:
             self._keep_newest(track.backlog, window)
         if self._facts.hears(said):
-            self._people.use(said.author_id, self._clock()).backlog.hear(heard)
+            self._people.use(said.author_id, self._clock()).backlog.hear(heard, again=late)
         for message_id, author_id in leaving(track.inside, said, window):
             self._slip(track, str(message_id), author_id)
 

@@ -55,8 +55,8 @@ class Listener:
     def _take_in(self, arrival: Arrival) -> None:
         arrival.enter()
         if arrival.permission.holds:
-            window = arrival.window.capacity
-            self._loops.hear(arrival.said(), arrival.place, arrival.session_key, window=window)
+            window, late = arrival.window.capacity, arrival.message.late
+            self._loops.hear(arrival.said(), arrival.place, arrival.session_key, window=window, late=late)
 
     def reopen(self) -> None:
         """After a lost connection: have the missed messages read from the chat's history."""

@@ -26,7 +26,7 @@ from tests.servers.discord_gateway import GUILD_MEMBERS, Gateway, GatewayFrame
 from tests.servers.discord_http import API, Fault, RecordedRequest, RestDoor, path_matches
 from tests.servers.discord_messages import MessageRoutes
 from tests.servers.discord_rest import GuildRoutes
-from tests.servers.discord_world import TALK, Channel, Json, Message, Role, User, World
+from tests.servers.discord_world import IS_VOICE, TALK, Channel, Json, Message, Role, User, World
 
 PATIENCE = 5.0  # seconds that a wait lasts unless told otherwise
 
@@ -158,6 +158,15 @@ class DiscordServer:
         message = self._acts.post(
             channel, user, text, reply_to=reply_to, mentions=mentions, attachments=attached
         )
+        channel.last_said = message.created
+        await self._bell.ring()
+        return message
+
+    async def speak(self, user: User, channel: Channel, audio: bytes, *, seconds: float = 3.0) -> Message:
+        """A user sends a voice message, as phones do."""
+        recording = self._acts.attach(channel, "voice-message.ogg", audio)
+        recording.seconds = seconds
+        message = self._acts.post(channel, user, "", attachments=[recording], flags=IS_VOICE)
         channel.last_said = message.created
         await self._bell.ring()
         return message

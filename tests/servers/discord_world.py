@@ -20,7 +20,7 @@ Json = dict[str, Any]
 DISCORD_EPOCH_MS = 1_420_070_400_000
 TEXT, DM, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 11, 12
 DEFAULT, PINS_ADD, THREAD_CREATED, REPLY, THREAD_STARTER = 0, 6, 18, 19, 21
-HAS_THREAD = 1 << 5
+HAS_THREAD, IS_VOICE = 1 << 5, 1 << 13
 VIEW_CHANNEL = 1 << 10
 TALK = sum(1 << bit for bit in (6, 10, 11, 14, 15, 16, 31, 35, 36, 38))  # see, write, attach, react, thread
 TEND = TALK | sum(1 << bit for bit in (13, 34, 51))  # and manage messages and threads, and pin
@@ -92,7 +92,10 @@ class User:
 
 @dataclass(eq=False)
 class Attachment:
-    """An uploaded file, its bytes kept; `url` is served by the same loopback server."""
+    """An uploaded file, its bytes kept; `url` is served by the same loopback server.
+
+    `seconds` is the length of a voice message.
+    """
 
     id: int
     filename: str
@@ -100,6 +103,7 @@ class Attachment:
     url: str
     content_type: str
     description: str | None = None
+    seconds: float | None = None
 
     def payload(self) -> Json:
         made: Json = {
@@ -110,6 +114,8 @@ class Attachment:
             "proxy_url": self.url,
             "content_type": self.content_type,
         }
+        if self.seconds is not None:
+            made |= {"duration_secs": self.seconds, "waveform": "AAAA"}
         return {**made, "description": self.description} if self.description else made
 
 

@@ -147,6 +147,20 @@ class Inboxes(PersonalData):
             return True
         return inbox.take(number)
 
+    def delay(self, session_key: str, message_id: str) -> None:
+        """Handling a message takes a while: have it on disk that this is not done, in case we are killed."""
+        inbox = self._inboxes.get(session_key)
+        if inbox is not None and int(message_id) in inbox.hearing:
+            inbox.changes += 1
+            self._worker.note(NAME)
+
+    def waits(self, session_key: str, message_id: int) -> bool:
+        """Whether a message is still to be handled, or is being handled."""
+        inbox = self._inboxes.get(session_key)
+        return inbox is not None and (
+            message_id in inbox.hearing or (inbox.behind and not inbox.has(message_id))
+        )
+
     def heard(self, session_key: str, message_id: str) -> None:
         """A message was handled; if it is to be answered, `begin` came before."""
         if (inbox := self._inboxes.get(session_key)) is not None:

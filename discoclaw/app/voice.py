@@ -1,0 +1,55 @@
+"""Voice messages: a transcription server turns them into words, if the settings name one."""
+
+from typing import ClassVar
+
+from discoclaw.app.basics import Basics
+from discoclaw.app.feature import Feature
+from discoclaw.app.talk import Talking
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.files.download import Download
+from discoclaw.bot.voice.voices import Limits, Voices
+from discoclaw.core.errors import SettingsError
+from discoclaw.core.ports import Transcriber
+from discoclaw.settings import Settings
+from discoclaw.voice.http import HttpTranscriber
+
+
+class Voice(Feature):
+    """Lets the client listen to voice messages. Without a server, people are told that it can't."""
+
+    settings: ClassVar = (
+        "transcribe_url",
+        "transcribe_key",
+        "transcribe_model",
+        "transcribe_max_s",
+        "transcribe_timeout_s",
+    )
+
+    def __init__(self, basics: Basics, client: DiscoClaw, talking: Talking) -> None:
+        settings = basics.settings
+        limits = Limits(settings.transcribe_max_s, settings.transcribe_timeout_s)
+        client.voices = Voices(
+            client,
+            talking.talk,
+            Download(client, settings.discord_api),
+            _transcriber(settings),
+            limits,
+            basics.redactor,
+            clock=basics.clock,
+        )
+        self.services = (client.voices,)
+
+
+def _transcriber(settings: Settings) -> Transcriber | None:
+    """The transcription server of the settings, None if they name none. Raises SettingsError."""
+    if settings.transcribe_url is None:
+        return None
+    key = settings.transcribe_key
+    try:
+        return HttpTranscriber(
+            base_url=settings.transcribe_url,
+            model=settings.transcribe_model,
+            key=key.get_secret_value() if key is not None else None,
+        )
+    except ValueError as error:
+        raise SettingsError(f"DISCOCLAW_TRANSCRIBE_URL=…: not an address ({error})") from None

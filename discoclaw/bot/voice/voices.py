@@ -1,0 +1,243 @@
+"""Voice messages become words before they are taken as talk.
+
+Only recordings of people who may talk to us leave this process, from places where somebody may be answered;
+those of people who want no memory only if the message is for us. A recording is kept nowhere. What can't be
+transcribed is told to the person if the message was for us, and is talk without words.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.pages import SILENT
+from discoclaw.bot.past import channel_of
+from discoclaw.bot.sending import Typing
+from discoclaw.bot.voice.shown import MARK, notes, notes_behind, tidied
+from discoclaw.core.attached import FileRef
+from discoclaw.core.errors import ChatError, TranscriptionError, TranscriptionRefused
+from discoclaw.core.message import Inbound
+from discoclaw.core.ports import Clock, Files, Transcriber
+from discoclaw.core.redact import Redactor
+from discoclaw.core.text import scrub
+from discoclaw.session.talk import Talk
+from discoclaw.show.words import count
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 2
+"""The most recordings that are transcribed at the same time: a server at home does one after another."""
+MAX_BYTES: Final = 25_000_000
+"""The largest recording, as OpenAI takes it. Its sender chose the length it claims, but not its size."""
+DAY_MS: Final = 86_400_000
+NAME, TYPE = "voice-message.ogg", "audio/ogg"
+OFF: Final = (
+    "I can't listen to voice messages here; please write it. "
+    "Whoever runs me can turn it on with DISCOCLAW_TRANSCRIBE_URL."
+)
+OFF_AGAIN: Final = "🔇"
+"""The reaction to further voice messages of the same day: nobody is ignored, and nothing is repeated."""
+TOO_LONG: Final = (
+    "That voice message is too long for me: I listen to {}. Please send a shorter one, or write it."
+)
+NO_WORDS: Final = "I heard no words in that voice message. Please say it again, or write it."
+NOT_LOADED: Final = "I couldn't load that voice message from Discord. Please send it again, or write it."
+
+_NOISE = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|<\|[^|]*\|>|♪")
+"""What servers write for what is no speech: `[BLANK_AUDIO]`, `(silence)`, `*music*`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The longest voice message, and how long its transcription may take (s)."""
+
+    longest_s: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message with its words. `told`: there are none, and its author was told so instead of answered."""
+
+    message: Inbound
+    told: bool = False
+
+
+class Voices:
+    """Listens to voice messages with `transcriber`, None if there is none. It is a `core.service.Service`."""
+
+    def __init__(
+        self,
+        client: discord.Client,
+        talk: Talk,
+        files: Files,
+        transcriber: Transcriber | None,
+        limits: Limits,
+        redactor: Redactor,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._talk = talk
+        self._files = files
+        self._transcriber = transcriber
+        self._limits = limits
+        self._redactor = redactor
+        self._clock = clock
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._under_way: set[int] = set()
+        self._deleted: set[int] = set()
+        """Of those under way, the ones that were deleted meanwhile."""
+        self._told: dict[str, int] = {}
+        """The day on which a conversation was told last that we can't listen, by session key."""
+
+    # ------------------------------------------------------------------ the lifecycle
+
+    async def start(self) -> None:
+        """Nothing to start: the first voice message starts the work."""
+
+    async def settle(self) -> None:
+        """Wait until everything that was said is words."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self) -> None:
+        """Give up what is under way. It was not handled then, so it is read again after the next start."""
+        for task in self._tasks:
+            task.cancel()
+        await self.settle()
+        if self._transcriber is not None:
+            await self._transcriber.close()
+
+    # ------------------------------------------------------------------ listening
+
+    async def listen(
+        self, message: discord.Message, heard: Inbound, *, known: str = "", show: bool = True
+    ) -> Spoken:
+        """A message with the words of its recording; any other message as it is.
+
+        `known` are the words, if they were shown before. Otherwise they are shown now, unless not `show`.
+        """
+        if known:
+            return Spoken(replace(heard, text=known))
+        if not wire.is_voice(message) or not heard.author.allowed:
+            return Spoken(heard)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._under_way.add(message.id)
+        try:
+            return await self._listen(message, heard, show=show)
+        finally:
+            self._tasks.discard(task)
+            self._under_way.discard(message.id)
+            self._deleted.discard(message.id)
+
+    async def _listen(self, message: discord.Message, heard: Inbound, *, show: bool) -> Spoken:
+        arrival = await self._talk.arrivals.of(heard)
+        for_us = await self._talk.wants_answer(arrival)
+        if arrival.policy.respond_mode == "none" or not (for_us or arrival.permission.holds):
+            return Spoken(heard)
+        if self._transcriber is None:
+            if for_us:
+                await self._say_that_it_is_off(message, heard.session_key)
+            return Spoken(heard, told=for_us)
+        self._talk.inboxes.delay(heard.session_key, heard.id)
+        typing = Typing(message.channel)
+        if for_us:
+            typing.start()
+        try:
+            words = await self._words(self._transcriber, message.attachments[0], heard.files[0])
+        except TranscriptionError as error:
+            log.warning("a voice message was not transcribed: %s", error)
+            if for_us:
+                await self._note(message, MARK + error.user_message)
+            return Spoken(heard, told=for_us)
+        finally:
+            await typing.stop()
+        if arrival.permission.erased:
+            return Spoken(heard, told=True)  # what they said before is gone, and gets no answer
+        if show:
+            await self._show(message, words)
+        return Spoken(replace(heard, text=words, late=True), told=message.id in self._deleted)
+
+    async def _words(self, transcriber: Transcriber, recording: discord.Attachment, file: FileRef) -> str:
+        """What is said in a recording, without secrets. Raises TranscriptionError."""
+        longest = self._limits.longest_s
+        if (recording.duration or 0) > longest or recording.size > MAX_BYTES:
+            raise TranscriptionRefused("it is too long", user_message=TOO_LONG.format(_at_most(longest)))
+        async with self._slots:
+            audio = await self._loaded(file)
+            said = await transcriber.words(audio, NAME, TYPE, timeout_s=self._limits.timeout_s)
+        words = tidied(self._redactor.clean(scrub(said)))
+        if not any(map(str.isalnum, _NOISE.sub("", words))):
+            raise TranscriptionRefused("it has no words", user_message=NO_WORDS)
+        return words
+
+    async def _loaded(self, file: FileRef) -> bytes:
+        """The recording's bytes. Raises TranscriptionError."""
+        try:
+            return await self._files.download(file, MAX_BYTES)
+        except ChatError as error:
+            raise TranscriptionError(f"Discord did not give it ({error})", user_message=NOT_LOADED) from error
+
+    # ------------------------------------------------------------------ what people see
+
+    async def _show(self, message: discord.Message, words: str) -> None:
+        """Show the words below their voice message. Discord takes no reply to one that was deleted."""
+        for text in notes(words):
+            await self._note(message, text)
+        if message.id in self._deleted:  # between two notes, perhaps
+            await self.withdraw(message.channel.id, {message.id})
+
+    async def _note(self, message: discord.Message, text: str) -> None:
+        """A silent reply. What Discord refuses is a line in the log: the talk goes on."""
+        try:
+            with discord_errors():
+                await message.reply(text, silent=True, suppress_embeds=True, allowed_mentions=SILENT)
+        except ChatError as error:
+            log.info("a note about a voice message could not be sent: %s", error)
+
+    async def _say_that_it_is_off(self, message: discord.Message, session_key: str) -> None:
+        """Say it once a day in each conversation; a reaction says it after that."""
+        today = self._clock() // DAY_MS
+        if self._told.get(session_key) != today:
+            self._told = {key: day for key, day in self._told.items() if day == today} | {session_key: today}
+            await self._note(message, MARK + OFF)
+            return
+        try:
+            with discord_errors():
+                await message.add_reaction(OFF_AGAIN)
+        except ChatError as error:
+            log.info("a reaction to a voice message could not be set: %s", error)
+
+    async def withdraw(
+        self, channel_id: int, message_ids: Collection[int], known: Iterable[discord.Message] = ()
+    ) -> None:
+        """Messages were deleted: our notes about those that were voice messages go too.
+
+        `known` are those of which it can be seen whether they were. After a restart nothing else says it, so
+        the messages behind the others are looked at.
+        """
+        gone = set(message_ids) - {one.id for one in known if not wire.is_voice(one)}
+        self._deleted |= gone & self._under_way
+        if not gone or self._transcriber is None:
+            return
+        try:
+            channel = await channel_of(self._client, str(channel_id))
+            for note in await notes_behind(channel, gone, self._client.user):
+                with discord_errors():
+                    await note.delete()
+        except ChatError as error:
+            log.info("notes about deleted voice messages were not looked for: %s", error)
+
+
+def _at_most(seconds: int) -> str:
+    return f"{seconds} seconds at most" if seconds < 120 else f"{count(seconds // 60, 'minute')} at most"

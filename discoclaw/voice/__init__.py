@@ -1,0 +1,1 @@
+"""Transcription: turns recordings into words behind the port `Transcriber`. Imports only core."""
