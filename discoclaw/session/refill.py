@@ -51,10 +51,11 @@ class Refill:
     async def fill(self, arrival: Arrival) -> None:
         """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`.
 
-        An aside has no history in the chat: what is said in its place is other people's talk.
+        An aside has no history in the chat: what is said in its place is other people's talk. A message that
+        is answered again lies behind others, so it leaves that to the next one.
         """
-        window = arrival.window
-        if arrival.place.kind == "aside" or window.refilled or self._clock() < window.refill_after:
+        window, stays = arrival.window, arrival.place.kind == "aside" or bool(arrival.replaces)
+        if stays or window.refilled or self._clock() < window.refill_after:
             return
         reading = self.read(arrival.place, arrival.session_key, window, before=arrival.message.id)
         await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
@@ -65,7 +66,6 @@ class Refill:
         if not arrival.replaces or window.has(message.id):
             return arrival
         back_then = Window(policy.capacity)
-        back_then.refilled = True
         reading = asyncio.create_task(self._past(arrival.place, arrival.session_key, 1, message.id))
         await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
         reading.add_done_callback(lambda late: late.cancelled() or late.exception())

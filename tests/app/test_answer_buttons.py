@@ -264,7 +264,7 @@ class TestAgain:
         server.script(
             api.text("Hello."), api.text(long), api.text("Fine."), api.text("Three."), api.text("Four.")
         )
-        async with begin(context_history=capacity) as world:
+        async with begin(context_history=capacity, catch_up_hours=0) as world:
             await world.ann.send(world.general, "Good morning")
             await world.ann.send(world.general, "Count sheep")
             parts = world.general.history()[3:]
@@ -286,14 +286,20 @@ class TestAgain:
             await world.ann.send(world.general, "Thanks")
             prompt = server.requests[-1].prompt
             assert "Three." in prompt and "A sentence" not in prompt
+            assert "Fine." in prompt  # what was said since is known, too
 
-    async def test_asks_what_the_question_says_now(self, begin: Begin, server: MessagesServer) -> None:
+    async def test_asks_what_the_question_says_now_under_its_present_name(
+        self, begin: Begin, server: MessagesServer
+    ) -> None:
         async with begin() as world:
             asked = await world.ann.send(world.general, "Toss a coin")
+            world.env.backend.get_guild(GUILD_ID).members[world.ann.id].nick = "Annie"
+            await world.restart()
             await world.ann.edit(asked, "Roll a die")
             await world.ann.click(world.general.last_message, label="Again")
             await world.settle()
-            assert "Roll a die" in server.requests[-1].prompt and "coin" not in server.requests[-1].prompt
+            prompt = server.requests[-1].prompt
+            assert "Roll a die" in prompt and "coin" not in prompt and "name: Annie" in prompt
 
     async def test_of_a_deleted_question_is_refused_with_a_sentence(
         self, begin: Begin, server: MessagesServer

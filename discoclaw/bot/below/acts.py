@@ -78,8 +78,6 @@ class Anew:
         client = self._client
         asked, heard = await self._question(press, asked_id)
         key, channel_id, ids = heard.session_key, heard.place.channel_id, [str(one) for one in answer]
-        # What was said until now, while all of it is still there.
-        await client.talk.restore(heard.place, key, str(press.id))
         forget = partial(client.retractions.deleted, ids, channel_id, key)
         if not await client.talk.again(heard, partial(client.answer, asked), ids[0], forget):
             return False

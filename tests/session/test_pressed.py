@@ -1,4 +1,4 @@
-"""An answer that is stopped: what was said of it stays, and whoever comes next is answered at once."""
+"""Answers that are stopped, given again and continued, whatever people press for that."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,17 +9,20 @@ from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEv
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.people import tool_log
+from discoclaw.session.talk import BUSY
 from discoclaw.session.turn import SAID_NOTHING
 from tests.session.scene import (
     ANN,
     BOB,
     GENERAL,
     House,
+    Past,
     Recorder,
     ScriptedModel,
     calls,
     house,
     inbound,
+    said,
     until,
 )
 
@@ -71,7 +74,7 @@ class TestStopping:
         assert model.closed and not model.more.is_set()
         assert (one.text, one.ending, one.failed) == ("One sheep", "cut", [])
         assert (two.text, two.ending) == ("Hello Bob.", "whole")
-        lines = [said.text for said in home.windows.use(KEY).recent()]
+        lines = [one.text for one in home.windows.use(KEY).recent()]
         assert lines == ["Count sheep", "Hello", "One sheep", "Hello Bob."]
         assert home.talk.inboxes.reach(KEY, GENERAL.channel_id).open == {}
 
@@ -112,7 +115,7 @@ class TestStopping:
         home.talk.stop("1", ANN.id)
         await home.desk.settle()
         assert (reply.text, reply.ending, reply.failed) == (SAID_NOTHING, "missing", [])
-        assert [said.text for said in home.windows.use(KEY).recent()] == ["Count sheep"]
+        assert [one.text for one in home.windows.use(KEY).recent()] == ["Count sheep"]
 
     async def test_lets_a_change_of_the_memory_that_has_begun_end(self, tmp_path: Path) -> None:
         tea = ("memory_store", {"text": "User likes tea.", "kind": "preference"})
@@ -142,3 +145,62 @@ class TestStopping:
         await model.waits.wait()
         await home.desk.close(0)
         assert reply.failed and not reply.finished
+
+
+class TestAskingAgain:
+    async def test_begins_after_the_old_answer_has_left(self, tmp_path: Path) -> None:
+        home = house(tmp_path, ScriptedModel(["Heads.", "Tails."]))
+        ask(home, 1, "Toss a coin")
+        await home.desk.settle()
+        reply = Recorder(id="1002")
+        again = home.talk.again(
+            inbound(1, "Toss a coin"),
+            lambda shown: reply,
+            "1001",
+            lambda: home.talk.listener.forget(["1001"], KEY),
+        )
+        assert await again
+        await home.desk.settle()
+        assert "Heads." not in home.model.user_turn()
+        assert [one.text for one in home.windows.use(KEY).recent()] == ["Toss a coin", "Tails."]
+
+    async def test_leaves_it_to_the_next_message_to_read_what_was_missed(self, tmp_path: Path) -> None:
+        home = house(tmp_path, history=Past([said(2, BOB, "Said while the line was down")]))
+        ask(home, 1, "Toss a coin")
+        await home.desk.settle()
+        home.talk.listener.reopen()
+        reply = Recorder(id="1002")
+        assert await home.talk.again(inbound(1, "Toss a coin"), lambda shown: reply, "1001", lambda: None)
+        await home.desk.settle()
+        ask(home, 2000, "And now?")
+        await home.desk.settle()
+        assert "Said while the line was down" in home.model.user_turn()
+
+    async def test_takes_nothing_away_if_there_is_no_room_for_another_answer(self, tmp_path: Path) -> None:
+        model = Endless("One sheep")
+        home = house(tmp_path, model, waiting_limit=1)
+        ask(home, 1, "Count sheep")
+        await model.waits.wait()
+        ask(home, 2, "Hello", BOB)
+        gone: list[str] = []
+        reply = Recorder()
+        assert not await home.talk.again(
+            inbound(1, "Count sheep"), lambda shown: reply, "9", lambda: gone.append("9")
+        )
+        await until(lambda: bool(reply.failed))
+        assert (gone, reply.failed) == ([], [BUSY])
+        home.talk.stop("1", ANN.id)
+        await home.desk.settle()
+
+
+class TestGoingOn:
+    async def test_is_no_message_that_somebody_wrote(self, tmp_path: Path) -> None:
+        model = Endless("Three sheep")
+        home = house(tmp_path, model)
+        inbox, reply = home.talk.inboxes.reach(KEY, GENERAL.channel_id), Recorder(id="2001")
+        assert await home.talk.go_on(inbound(2000, "go on"), lambda shown: reply)
+        await model.waits.wait()
+        assert inbox.open == {}
+        home.talk.stop("2000", ANN.id)
+        await home.desk.settle()
+        assert [one.text for one in home.windows.use(KEY).recent()] == ["Three sheep"]
