@@ -173,11 +173,18 @@ class DiscoClaw(commands.Bot):
         shown: Callable[[str], None],
         half: Sequence[str] = (),
         below: Below | None = None,
+        within: discord.Thread | None = None,
     ) -> Answer:
-        """Begin the answer to a message; see `Answer`. `below`: the buttons, if not those of a message."""
+        """Begin the answer to a message; see `Answer`. `below`: the buttons, if not those of a message.
+
+        `within`: the thread that grew out of the message, if the answer goes on there.
+        """
         whose, asked_id = wire.author_id(message), str(message.id)
         buttons = (below or Below(whose, asked_id, asked_id)) if self.settings.answer_buttons else None
-        return Answer(message, self.threads, self.settings.edit_interval_s, shown, half, buttons).started()
+        answer = Answer(message, self.threads, self.settings.edit_interval_s, shown, half, buttons)
+        if within is not None:
+            answer.be_in(within)
+        return answer.started()
 
     # Raw events: the others come only for messages discord.py still has in its cache.
 

@@ -27,12 +27,10 @@ from typing import Self
 
 import discord
 
+from discoclaw.bot.below.offered import offered
 from discoclaw.bot.below.rows import NO_BUTTONS, Below, Row
-from discoclaw.bot.buttons import hatch_view, switch_view
-from discoclaw.bot.proposals import answer_view
 from discoclaw.bot.sending import Channel, Sender, Sent, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, split
-from discoclaw.bot.texts import offers, pending
 from discoclaw.bot.texts.markup import plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.message import Place
@@ -106,9 +104,13 @@ class DiscordReply:
     async def go_to(self, thread: discord.Thread, half: str | None) -> None:
         """Give the answer in a thread; `half` is the id of a message there that it replaces."""
         await self._sender.typing.stop()
+        self.be_in(thread, half)
+        self.start()
+
+    def be_in(self, thread: discord.Thread, half: str | None = None) -> None:
+        """As `go_to`, before it is started."""
         self._sender = self._sender.to(thread)
         self._live = discord.PartialMessage(channel=thread, id=int(half)) if half else None
-        self.start()
 
     async def close(self) -> None:
         """Stop whatever still runs. Text that `finish` has not shown is given up."""
@@ -191,14 +193,7 @@ class DiscordReply:
 
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
-        if isinstance(offer, AskOffer):
-            view = answer_view(offer.user_id, offer.commit, offer.branch, whole=True, several=False)
-            await self._sender.send_view(pending.asked(offer.pending, offer.held), view)
-        elif isinstance(offer, HatchOffer):
-            await self._sender.send_view(offers.NO_PERSONALITY, hatch_view(offer.user_id))
-        else:
-            view = switch_view(offer.user_id, offer.branch)
-            await self._sender.send_view(offers.switch(offer.branch), view)
+        await self._sender.send_view(*offered(offer))
 
     async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:
         """Show what was pushed, and below it, in a message of its own, why there is no more."""

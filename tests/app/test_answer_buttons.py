@@ -84,7 +84,7 @@ def on_disk(world: World, words: bytes) -> list[Path]:
 
 def message_of(received: Received) -> str:
     """What the model was to answer."""
-    return titles.sections(received.prompt)[titles.MESSAGE]
+    return titles.sections(received.prompt).get(titles.MESSAGE, "")
 
 
 class Slow:
@@ -361,6 +361,28 @@ class TestAgain:
             await world.ann.click(thread.last_message, label="Again")
             await world.settle()
             assert said(thread)[1:] == [("Tails.", ["Again"])]
+
+    async def test_stays_in_the_thread_that_grew_out_of_the_question(
+        self, begin: Begin, server: MessagesServer
+    ) -> None:
+        cut = [api.text(f"{side} is", stop_reason="max_tokens") for side in ("Heads", "Tails")]
+        answers = iter([*cut, api.text("the winner.")])
+        title = api.json_answer({"title": "Coins"})
+        server.default = lambda asked: title if "You name threads" in asked.system else next(answers)
+        async with begin(threads=True) as world:
+            await world.ann.send(world.general, "Toss a coin")
+            await world.settle()
+            (thread,) = world.general.threads
+            await world.ann.click(thread.last_message, label="Again")
+            await world.settle()
+            assert said(thread)[-1] == ("Tails is" + CUT_ANSWER, ["Again", "Go on"])
+            await world.ann.click(thread.last_message, label="Go on")
+            await world.settle()
+            assert said(thread)[-2:] == [("Tails is" + CUT_ANSWER, []), ("the winner.", [])]
+            assert "Heads" not in str(said(thread)) and len(world.general.threads) == 1
+            assert all(one.author.id == world.ann.id or one.is_system() for one in world.general.history())
+            going_on = next(one.prompt for one in server.requests if message_of(one).endswith(GO_ON))
+            assert "Tails is" in going_on and "Heads" not in going_on
 
     async def test_works_below_the_reason_why_there_is_no_answer(
         self, begin: Begin, server: MessagesServer

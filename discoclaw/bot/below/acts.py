@@ -76,15 +76,15 @@ class Anew:
 
     async def _again(self, press: Press, asked_id: str, answer: Sequence[int]) -> bool:
         client = self._client
-        asked, heard = await self._question(press, asked_id)
-        key, channel_id, ids = heard.session_key, heard.place.channel_id, [str(one) for one in answer]
-        forget = partial(client.retractions.deleted, ids, channel_id, key)
+        channel, asked, heard = await self._question(press, asked_id)
+        ids, key = [str(one) for one in answer], wire.place_of(channel).session_key(heard.author.id)
+        forget = partial(client.retractions.deleted, ids, str(channel.id), key)
         if not await client.talk.again(heard, partial(client.answer, asked), ids[0], forget):
             return False
         for message_id in answer:
             try:
                 with discord_errors():
-                    await discord.PartialMessage(channel=asked.channel, id=message_id).delete()
+                    await discord.PartialMessage(channel=channel, id=message_id).delete()
             except ChatError as error:
                 log.info("a part of an answer that is given again stays: %s", error)
         return True
@@ -92,10 +92,13 @@ class Anew:
     async def _more(self, press: Press, asked_id: str) -> bool:
         client, answer = self._client, press.message
         assert answer is not None and client.user is not None
-        asked, heard = await self._question(press, asked_id)
+        channel, asked, heard = await self._question(press, asked_id)
+        place = wire.place_of(channel, client.redactor)
         wanted = replace(
             heard,
             id=str(press.id),
+            place=place,
+            session_key=place.session_key(heard.author.id),
             text=GO_ON,
             sent_at=int(press.created_at.timestamp() * 1000),
             quoted=wire.quoting(answer, client.user, client.redactor),
@@ -103,7 +106,8 @@ class Anew:
             files=(),
         )
         below = Below(heard.author.id, asked_id, wanted.id)
-        if not await client.talk.go_on(wanted, partial(client.answer, asked, below=below)):
+        within = channel if channel.id != asked.channel.id else None
+        if not await client.talk.go_on(wanted, partial(client.answer, asked, below=below, within=within)):
             return False
         try:
             with discord_errors():
@@ -112,12 +116,18 @@ class Anew:
             log.info("the buttons of an answer that goes on stay: %s", error)
         return True
 
-    async def _question(self, press: Press, asked_id: str) -> tuple[discord.Message, Inbound]:
-        """The question as it is now, asked by the person who pressed. Raises Refused and ChatError."""
+    async def _question(self, press: Press, asked_id: str) -> tuple[Any, discord.Message, Inbound]:
+        """Where somebody pressed, and their question as it is now. Raises Refused and ChatError."""
         try:
             with discord_errors():
                 channel: Any = await channel_of(self._client, str(press.channel_id))
-                asked: discord.Message = await channel.fetch_message(int(asked_id))
+                # A thread that grew out of the question has its id; the question stands above it.
+                above = (
+                    await channel_of(self._client, str(channel.parent_id))
+                    if channel.id == int(asked_id)
+                    else channel
+                )
+                asked: discord.Message = await above.fetch_message(int(asked_id))
             if asked.author.id == press.user.id:
                 asked.author = press.user  # a message that was fetched lacks the name and the roles here
             heard = await self._client.heard(asked, strict=True)
@@ -127,7 +137,7 @@ class Anew:
             raise Refused(NOT_HERE) from error
         if heard is None:
             raise Refused(NOT_HERE)
-        return asked, heard
+        return channel, asked, heard
 
 
 def _buttons(message: discord.Message) -> list[discord.Button]:
