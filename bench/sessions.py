@@ -20,7 +20,7 @@ from discoclaw.core import titles
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.core.policy import Policy
-from discoclaw.core.ports import AskOffer, HatchOffer, Offer
+from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer
 from discoclaw.session.talk import Talk
 
 SESSIONS, EACH = 1_000, 20
@@ -48,7 +48,7 @@ class Listener:
     def unsaid(self) -> str:
         return ""
 
-    async def finish(self) -> str | None:
+    async def finish(self, ending: Ending = "other") -> str | None:
         self.answers.append("".join(self.said))
         return str(FIRST_MESSAGE + self.number)
 
@@ -61,7 +61,7 @@ class Listener:
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         pass
 
-    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
+    async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:
         self.answers.append(f"failed: {text}")
 
 

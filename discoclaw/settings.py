@@ -92,6 +92,7 @@ class Settings(BaseSettings):
     catch_up_messages: int = _env("DISCOCLAW_CATCH_UP_MESSAGES", 500, ge=1, le=5000)
     threads: bool = _env("DISCOCLAW_THREADS", False)
     edit_interval_s: float = _env("DISCOCLAW_EDIT_INTERVAL_S", 1.25, ge=0, le=30)
+    answer_buttons: bool = _env("DISCOCLAW_ANSWER_BUTTONS", True)
 
     # Model
     model_provider: ModelProvider = _env("DISCOCLAW_MODEL_PROVIDER", "anthropic")

@@ -34,6 +34,7 @@ class Chat(Feature):
         "discord_api",
         "discord_gateway",
         "edit_interval_s",
+        "answer_buttons",
         "memory_channel",
         "receipts",
         "log_level",

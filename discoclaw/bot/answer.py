@@ -7,12 +7,14 @@ from typing import Self
 import discord
 
 from discoclaw.bot import wire
+from discoclaw.bot.below.rows import Below
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.refused import ANSWER, REST, elsewhere
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Place
+from discoclaw.core.ports import Ending
 from discoclaw.core.text import ends_blank
 
 log = logging.getLogger(__name__)
@@ -34,9 +36,12 @@ class Answer(DiscordReply):
         edit_every_s: float,
         shown: Callable[[str], None],
         half: Sequence[str] = (),
+        below: Below | None = None,
     ) -> None:
         onto = discord.PartialMessage(channel=message.channel, id=int(half[0])) if half else None
-        super().__init__(message.channel, message, edit_every_s=edit_every_s, shown=shown, onto=onto)
+        super().__init__(
+            message.channel, message, edit_every_s=edit_every_s, shown=shown, onto=onto, below=below
+        )
         self._asked = message
         self._threads = threads
         self._half = half
@@ -65,13 +70,13 @@ class Answer(DiscordReply):
         await super().push(text)
         self._said = self._said or not ends_blank(text)
 
-    async def finish(self) -> str | None:
+    async def finish(self, ending: Ending = "other") -> str | None:
         """As `DiscordReply.finish`. If only a part could be said there, its first message's id."""
         if self._said and self._last:
             await super().push(self._last)
             self._last = ""
         try:
-            return await super().finish()
+            return await super().finish(ending)
         except ChatUnavailable:
             raise  # it is tried again later
         except ChatError as error:
@@ -81,9 +86,9 @@ class Answer(DiscordReply):
             log.warning("the rest of an answer could not be said where it was asked for: %s", error)
             return str(self._sender.first.id)
 
-    async def _notice(self, text: str) -> None:
+    async def _notice(self, text: str, ending: Ending = "other") -> None:
         try:
-            await super()._notice(text)
+            await super()._notice(text, ending)
         except ChatUnavailable:
             raise
         except ChatError as error:

@@ -11,6 +11,7 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.refused import ANSWER, REST
 from discoclaw.bot.sending import Followups
 from discoclaw.core.errors import ChatError
+from discoclaw.core.ports import Ending
 
 log = logging.getLogger(__name__)
 
@@ -34,19 +35,19 @@ class AsideAnswer(DiscordReply):
         """The same reply. Discord shows that we are thinking since the command was acknowledged."""
         return self
 
-    async def finish(self) -> str | None:
+    async def finish(self, ending: Ending = "other") -> str | None:
         """As `DiscordReply.finish`. What had to be sent in a DM counts as said."""
         try:
-            return await super().finish()
+            return await super().finish(ending)
         except ChatError as error:
             log.info("an answer to a command goes on in a DM: %s", error)
             what = ANSWER if self._sender.first is None else REST
             in_dm = await self._in_dm(f"{IN_DM.format(what=what)}\n\n{self.unsaid}")
             return str(self._sender.first.id) if self._sender.first is not None else in_dm
 
-    async def _notice(self, text: str) -> None:
+    async def _notice(self, text: str, ending: Ending = "other") -> None:
         try:
-            await super()._notice(text)
+            await super()._notice(text, ending)
         except ChatError as error:
             log.info("a person is told in a DM why a command has no answer: %s", error)
             await self._in_dm(text)

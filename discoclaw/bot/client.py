@@ -18,6 +18,9 @@ from discord.ext import commands
 from discoclaw.bot import buttons, gateway, modals, proposals, wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.answer import Answer
+from discoclaw.bot.below import controls
+from discoclaw.bot.below.acts import Anew
+from discoclaw.bot.below.rows import Below
 from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import MenuForm
@@ -71,6 +74,7 @@ class DiscoClaw(commands.Bot):
         self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
         self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
         self.heard_hooks: list[Callable[[Inbound], None]] = []
+        self.anew = Anew(self)
 
     def me(self) -> Me:
         """Ourselves. Raises RuntimeError before we are logged in."""
@@ -87,7 +91,9 @@ class DiscoClaw(commands.Bot):
         self._faults.bad(event_method, sys.exc_info()[1], ours=True)
 
     async def setup_hook(self) -> None:
-        self.add_dynamic_items(*buttons.ALL, *proposals.ALL, *cards.ALL, *settings_controls.ALL)
+        self.add_dynamic_items(
+            *buttons.ALL, *proposals.ALL, *cards.ALL, *settings_controls.ALL, *controls.ALL
+        )
         for hook in self.setup_hooks:
             await hook()
 
@@ -162,10 +168,23 @@ class DiscoClaw(commands.Bot):
             await self.process_commands(message)
 
     def answer(
-        self, message: discord.Message, shown: Callable[[str], None], half: Sequence[str] = ()
+        self,
+        message: discord.Message,
+        shown: Callable[[str], None],
+        half: Sequence[str] = (),
+        below: Below | None = None,
+        within: discord.Thread | None = None,
     ) -> Answer:
-        """Begin the answer to a message; see `Answer`."""
-        return Answer(message, self.threads, self.settings.edit_interval_s, shown, half).started()
+        """Begin the answer to a message; see `Answer`. `below`: the buttons, if not those of a message.
+
+        `within`: the thread that grew out of the message, if the answer goes on there.
+        """
+        whose, asked_id = wire.author_id(message), str(message.id)
+        buttons = (below or Below(whose, asked_id, asked_id)) if self.settings.answer_buttons else None
+        answer = Answer(message, self.threads, self.settings.edit_interval_s, shown, half, buttons)
+        if within is not None:
+            answer.be_in(within)
+        return answer.started()
 
     # Raw events: the others come only for messages discord.py still has in its cache.
 

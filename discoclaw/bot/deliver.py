@@ -27,16 +27,14 @@ from typing import Self
 
 import discord
 
-from discoclaw.bot.buttons import hatch_view, switch_view
-from discoclaw.bot.pages import file_of
-from discoclaw.bot.proposals import answer_view
+from discoclaw.bot.below.offered import offered
+from discoclaw.bot.below.rows import NO_BUTTONS, Below, Row
 from discoclaw.bot.sending import Channel, Sender, Sent, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, split
-from discoclaw.bot.texts import offers, pending
 from discoclaw.bot.texts.markup import plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.message import Place
-from discoclaw.core.ports import AskOffer, HatchOffer, Offer
+from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer
 from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker, utf16_length
 
 log = logging.getLogger(__name__)
@@ -51,7 +49,7 @@ class DiscordReply:
     """The port `Reply` for one message. A context manager; or call `start` first and `close` last.
 
     `shown` is called with the id of each message that is sent. `onto` is a message that the answer replaces,
-    because it shows half of one.
+    because it shows half of one. `below` are the buttons of its last message, if it is to have any.
     """
 
     def __init__(
@@ -64,6 +62,7 @@ class DiscordReply:
         retry_after_s: Sequence[float] = (0.5, 2.0),
         shown: Callable[[str], None] = lambda message_id: None,
         onto: Sent | None = None,
+        below: Below | None = None,
     ) -> None:
         self._sender = Sender(channel, to, retry_after_s, shown)
         self._edit_every_s = edit_every_s
@@ -72,6 +71,9 @@ class DiscordReply:
         self._arrived: list[str] = []
         self._full = 0  # messages that are complete
         self._files = True  # until Discord refuses one
+        self._ids: list[int] = []  # of those
+        self._below = below
+        self._row: Row | None = None  # the buttons of the live message, if they are known
         self._live = onto
         self._shown: Piece | None = None
         self._doing = ""  # the line below the text
@@ -102,9 +104,13 @@ class DiscordReply:
     async def go_to(self, thread: discord.Thread, half: str | None) -> None:
         """Give the answer in a thread; `half` is the id of a message there that it replaces."""
         await self._sender.typing.stop()
+        self.be_in(thread, half)
+        self.start()
+
+    def be_in(self, thread: discord.Thread, half: str | None = None) -> None:
+        """As `go_to`, before it is started."""
         self._sender = self._sender.to(thread)
         self._live = discord.PartialMessage(channel=thread, id=int(half)) if half else None
-        self.start()
 
     async def close(self) -> None:
         """Stop whatever still runs. Text that `finish` has not shown is given up."""
@@ -153,7 +159,7 @@ class DiscordReply:
         if self._streaming and (self._pen is None or self._pen.done()):
             self._pen = asyncio.create_task(self._write_while_news())
 
-    async def finish(self) -> str | None:
+    async def finish(self, ending: Ending = "other") -> str | None:
         """Show everything pushed, completely. Returns the id of the first message, None if nothing was said.
 
         Raises `ChatError` when Discord did not take it; `unsaid` then holds what is missing.
@@ -169,43 +175,42 @@ class DiscordReply:
         if shows_nothing(self._text.left):
             await self._drop_note()
         if self._sender.first is not None or not shows_nothing(self._text.left):
-            await self._say_rest()
+            await self._say_rest(ending)
         self._live = self._shown = None
         return str(self._sender.first.id) if self._sender.first else None
 
-    async def _say_rest(self) -> None:
+    async def _say_rest(self, ending: Ending) -> None:
         while piece := self._text.rest():
-            if self._full >= MOST_MESSAGES and not ends_blank(self._text.left, len(piece.source)):
+            last = ends_blank(self._text.left, len(piece.source))
+            if self._full >= MOST_MESSAGES and not last:
                 if not self._files:
                     raise ChatTooLong("the answer is too long for messages, and files are refused there")
-                piece = self._text.remainder(REST)
-            await self._say(piece)
+                piece, last = self._text.remainder(REST), True
+            await self._say(piece, self._row_after(ending) if last else NO_BUTTONS)
+
+    def _row_after(self, ending: Ending) -> Row:
+        return self._below.after(ending, self._ids) if self._below is not None else NO_BUTTONS
 
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
-        if isinstance(offer, AskOffer):
-            view = answer_view(offer.user_id, offer.commit, offer.branch, whole=True, several=False)
-            await self._sender.send_view(pending.asked(offer.pending, offer.held), view)
-        elif isinstance(offer, HatchOffer):
-            await self._sender.send_view(offers.NO_PERSONALITY, hatch_view(offer.user_id))
-        else:
-            view = switch_view(offer.user_id, offer.branch)
-            await self._sender.send_view(offers.switch(offer.branch), view)
+        await self._sender.send_view(*offered(offer))
 
-    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
+    async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:
         """Show what was pushed, and below it, in a message of its own, why there is no more."""
         if also:
             text += f"\nThe same goes for {', '.join(plain(speaker(name)) for name in also)}."
         try:
             await self.finish()
         except ChatError:
-            await self._notice(text)
+            await self._notice(text, ending)
             raise
-        await self._notice(text)
+        await self._notice(text, ending)
 
-    async def _notice(self, text: str) -> None:
-        for piece in split(scrub(text)):
-            await self._sender.send(piece)
+    async def _notice(self, text: str, ending: Ending = "other") -> None:
+        pieces = split(scrub(text))
+        for piece in pieces:
+            row = self._row_after(ending) if piece is pieces[-1] else NO_BUTTONS
+            self._ids.append((await self._sender.send(piece, row)).id)
 
     # --- the live view ---
 
@@ -261,14 +266,15 @@ class DiscordReply:
             both, doing = text, ""
         if not both:
             return
+        row = self._below.live() if self._below is not None else NO_BUTTONS
         if self._live is not None:
             try:
-                await self._sender.edit(self._live, both)
+                await self._sender.edit(self._live, Message(both), row if row != self._row else None)
             except ChatGone:
                 self._forget_live()
         if self._live is None:
-            self._live = await self._sender.send(Message(both))
-        self._shown, self._noted = draft, doing
+            self._live = await self._sender.send(Message(both), row)
+        self._shown, self._noted, self._row = draft, doing, row
 
     async def _drop_note(self) -> None:
         """Delete the live message if it shows nothing but what was being done."""
@@ -280,20 +286,21 @@ class DiscordReply:
             log.info("a line that is over could not be deleted: %s", error)
         self._forget_live()
 
-    async def _say(self, piece: Piece) -> None:
+    async def _say(self, piece: Piece, row: Row = NO_BUTTONS) -> None:
         """Show `piece` for good and go on behind it; if the live message fails us, behind what that shows."""
+        message = self._live
         if self._live is None:
             try:
-                await self._sender.send(piece)
+                message = await self._sender.send(piece, row)
             except ChatError as error:
                 if not _is_about_file(error, piece):
                     raise
                 self._give_up_files(error)
                 return
-        elif isinstance(piece, Attachment) or not self._is_shown(piece):
-            live = self._live
+        elif isinstance(piece, Attachment) or not self._is_shown(piece) or row != self._row:
+            live, buttons = self._live, row if row != self._row else None
             try:
-                await self._sender.repeated(lambda: self._sender.edit(live, piece.text, file_of(piece)))
+                await self._sender.repeated(lambda: self._sender.edit(live, piece, buttons))
             except ChatGone:
                 self._forget_live()
                 return
@@ -304,14 +311,15 @@ class DiscordReply:
                 log.info("an answer goes on in a new message: %s", error)
                 await self._drop_note()
                 if isinstance(self._shown, Message):
-                    self._accept(self._shown)
+                    self._accept(self._shown, live)
                 self._live = self._shown = None
                 return
-        self._accept(piece)
+        self._accept(piece, message)
 
-    def _accept(self, piece: Piece) -> None:
+    def _accept(self, piece: Piece, message: Sent | None) -> None:
         self._text.accept(piece)
         self._full += 1
+        self._ids += [message.id] if message is not None else []
         self._live = self._shown = None
         self._noted = ""
 

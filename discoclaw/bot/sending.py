@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import discord
 
+from discoclaw.bot.below.controls import view_of
+from discoclaw.bot.below.rows import NO_BUTTONS, Row
 from discoclaw.bot.errors import discord_errors, worth_retrying
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Piece
@@ -102,13 +104,15 @@ class Sender:
         self.typing = Typing(channel)
         self.first: Sent | None = None
         """The first message that is still there."""
+        self.buttons = True
+        """Until Discord refuses them."""
 
     def to(self, channel: discord.abc.Messageable) -> "Sender":
         """The same for another channel, in which the first message is no reply."""
         return Sender(channel, None, self._retry_after_s, self._shown)
 
-    async def send(self, piece: Piece) -> discord.Message:
-        """Send a piece.
+    async def send(self, piece: Piece, row: Row = NO_BUTTONS) -> discord.Message:
+        """Send a piece, with these buttons below it.
 
         Typing stops before: only a message ends it, and it must not begin again behind that.
         """
@@ -121,18 +125,27 @@ class Sender:
         async def call() -> discord.Message:
             if file := file_of(piece):
                 options["file"] = file  # a new one for each try: sending closes it
-            message: discord.Message = await send(piece.text, **options)
+            view = {"view": view_of(row)} if row and self.buttons else {}
+            message: discord.Message = await send(piece.text, **options, **view)
             return message
 
+        async def without_refused() -> discord.Message:
+            try:
+                return await self.repeated(call)
+            except ChatError as error:
+                if not (row and self._refuses_buttons(error)):
+                    raise
+                return await self.repeated(call)
+
         try:
-            message = await self.repeated(call)
+            message = await without_refused()
         except (ChatBlocked, ChatGone, ChatUnavailable):
             raise
         except ChatError:
             # A reply needs the right to read the history, and not every kind of message takes one.
             if options.pop("reference", None) is None:
                 raise
-            message = await self.repeated(call)
+            message = await without_refused()
         self.first = self.first or message
         self._shown(str(message.id))
         return message
@@ -145,14 +158,30 @@ class Sender:
 
         await self.repeated(call)
 
-    async def edit(self, message: Sent, text: str, file: discord.File | None = None) -> None:
-        """Give a message another text, and a file if there is one. Tried once."""
-        with discord_errors():
-            if file is None:
-                await message.edit(content=text, allowed_mentions=SILENT)
-            else:
-                await message.edit(content=text, attachments=[file], allowed_mentions=SILENT)
+    async def edit(self, message: Sent, piece: Piece, row: Row | None = None) -> None:
+        """Give a message another text, maybe a file, and unless it is None another row. Tried once."""
+        options: dict[str, Any] = {"content": piece.text, "allowed_mentions": SILENT}
+        if file := file_of(piece):
+            options["attachments"] = [file]
+        if row is not None and (self.buttons or not row):
+            options["view"] = view_of(row)
+        edit: Any = message.edit
+        try:
+            with discord_errors():
+                await edit(**options)
+        except ChatError as error:
+            if not (row and self._refuses_buttons(error)):
+                raise
+            await self.edit(message, piece, NO_BUTTONS)
         self.first = self.first or message
+
+    def _refuses_buttons(self, error: ChatError) -> bool:
+        """Whether Discord refused a message for its buttons. From now on there are none."""
+        refused = self.buttons and "components" in getattr(error.__cause__, "text", "")
+        if refused:
+            log.info("an answer has no buttons: %s", error)
+            self.buttons = False
+        return refused
 
     async def delete(self, message: Sent) -> None:
         """Delete a message of ours. Tried once."""

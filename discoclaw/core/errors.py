@@ -8,6 +8,7 @@
     │   ├── NewerSchema          a file was written by a newer version; it is never overwritten
     │   └── FolderInUse          another process holds the data folder
     ├── Refused                  a rule of the core said no; the text says why and what to do
+    │   └── NotNow               it may say yes later
     ├── ModelError               the language model gave no usable answer
     │   ├── ModelOverloaded      the provider is overloaded (529, 503)
     │   ├── ModelRateLimited     too many requests or no quota left (429, 402)
@@ -76,6 +77,10 @@ class FolderInUse(MemoryFault):
 
 class Refused(DiscoClawError):
     """A rule said no. The text is for the person or model who asked: what, and the way out."""
+
+
+class NotNow(Refused):
+    """The same may be granted later."""
 
 
 class ModelError(DiscoClawError):

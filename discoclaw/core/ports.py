@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -201,6 +201,13 @@ class AskOffer:
     held: Item | None
 
 
+Ending: TypeAlias = Literal["whole", "cut", "missing", "other"]
+"""How an answer ends. The chat may offer another one, and the rest of one that was `cut` off or stopped.
+
+`missing`: there is none, and why is said in its place. `other`: it is nothing that can be given again.
+"""
+
+
 class Reply(Protocol):
     """The answer to one message while it is being written. The chat adapter makes one for each turn."""
 
@@ -212,7 +219,7 @@ class Reply(Protocol):
         """Show that the model works on the answer, until more text comes. It is no part of the answer."""
         ...
 
-    async def finish(self) -> str | None:
+    async def finish(self, ending: Ending = "other") -> str | None:
         """Show everything that was pushed. Returns the id of its first message, None if there was no text.
 
         Raises `ChatError` if the chat did not accept it. If it accepted a part, that part's id is returned.
@@ -239,7 +246,7 @@ class Reply(Protocol):
         """Show a proposal and its button below the answer. Called after `finish`. Raises `ChatError`."""
         ...
 
-    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
+    async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:
         """Tell the person with `text` why the answer is missing or incomplete. Text already shown stays.
 
         `also` are the names of others to whom the same is told with it.

@@ -34,6 +34,8 @@ class Arrival:
     """The subject whose ledger stores the author's memory."""
     in_dm: bool
     """Whether nobody but the author reads the conversation."""
+    replaces: str = ""
+    """The first message of an older answer that this answer is to replace."""
 
     @classmethod
     def of(
@@ -52,6 +54,10 @@ class Arrival:
             permission.subject,
             place.kind == "dm",
         )
+
+    def talk_before(self) -> tuple[Said, ...]:
+        """What was said before the message, oldest first; see `Window.before`."""
+        return self.window.before(self.message.id, self.replaces)
 
     def fit(self) -> None:
         """Give the conversation's window its place, and the size that the policy asks for."""

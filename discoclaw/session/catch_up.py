@@ -100,7 +100,7 @@ class CatchUp:
         ended = partial(inboxes.end, key, due.ids)
         reply = newest.reply(partial(inboxes.show, key, newest.message.id))
         if due.late:
-            ended(await tell(reply, LATE, key))
+            ended(await tell(reply, LATE, key, "missing"))
             return
         if len(due.ids) > 1:
             arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in due.ids]))

@@ -28,6 +28,7 @@ from discoclaw.session.arrival import Arrival
 from discoclaw.session.compact import Transcript
 from discoclaw.session.noted import CallLog
 from discoclaw.session.prepare import Prepared
+from discoclaw.session.stopping import Stoppable
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
 from discoclaw.session.tools.offering import LOOKED_AT, Moment
 
@@ -53,10 +54,11 @@ class AnswerRules:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model's whole answer, and the persona switches its tools proposed."""
+    """The model's answer, and the persona switches its tools proposed. `cut`: it would have gone on."""
 
     text: str
     offers: tuple[Offer, ...] = ()
+    cut: bool = False
 
 
 class Conversation:
@@ -83,12 +85,24 @@ class Conversation:
         self._redactor = redactor
         self._compacted = compacted
 
-    async def answer(self, arrival: Arrival, ready: Prepared, reply: Reply) -> Answered:
+    async def answer(self, arrival: Arrival, ready: Prepared, reply: Reply, turn: Stoppable) -> Answered:
         """Stream the answer into the reply, running tools as the model asks. Raises ModelError and ChatError.
 
         The tools work on the persona that the prompt was made for, and stay the same to the end of the turn.
-        If the author wants no memory, there are none.
+        If the author wants no memory, there are none. If the turn is stopped, this is what was said until
+        then; a tool that works goes on by itself.
         """
+        context, text, cut = self._context(arrival, ready), list[str](), False
+        async with turn.part():
+            cut = await self._talk(arrival, ready, reply, context, text)
+        if turn.stopped:
+            return Answered("".join(text), cut=True)
+        return Answered("".join(text), tuple(context.offers), cut)
+
+    async def _talk(
+        self, arrival: Arrival, ready: Prepared, reply: Reply, context: ToolContext, text: list[str]
+    ) -> bool:
+        """Let the model answer, and add what it says to `text`. Returns whether it was cut off."""
         prompt = ready.prompt
         remembers = arrival.permission.holds and self._rules.remembers
         offered = self._toolbox.offered(_moment(arrival, ready)) if remembers else ()
@@ -97,14 +111,13 @@ class Conversation:
             (UserTurn(prompt.user),),
             offered,
             self._rules.answer_tokens,
-            subject=arrival.subject if remembers else None,  # else it goes into nobody's cache
+            # Without one the answer is neither taken from a cache nor put into it.
+            subject=arrival.subject if remembers and not arrival.replaces else None,
             model=arrival.policy.model,
         )
-        context = self._context(arrival, ready)
         transcript = Transcript(request, self._rules.context_tokens)
         loop = asyncio.get_running_loop()
         allowance = Allowance(self._rules.answer_tokens, loop.time)
-        text: list[str] = []
         refused = False
         while True:
             if transcript.compact() and offered:
@@ -129,12 +142,16 @@ class Conversation:
                 if not "".join(text[before:]).strip():
                     looks = all(call.name in LOOKS for call in calls)
                     await reply.doing(LOOKING if looks else WORKING)
-                results = ToolTurn(tuple([await self._call(context, call, arrival) for call in calls]))
+                results = ToolTurn(tuple([await self._whole(context, call, arrival) for call in calls]))
             else:
                 results, refused = _refused(finished.turn), True
             transcript.add(finished, results)
             allowance.add(finished.turn, results)
-        return Answered("".join(text), tuple(context.offers))
+        return finished.stop == "length"
+
+    async def _whole(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
+        """Run a tool call, which is done and recorded as a whole even if nobody waits for it any more."""
+        return await asyncio.shield(asyncio.create_task(self._call(context, call, arrival)))
 
     async def _call(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
         """Run a tool call. Model output may be stored, so secrets are taken out of it first."""

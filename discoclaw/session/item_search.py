@@ -50,7 +50,7 @@ class ItemSearch:
         if not (arrival.permission.holds and self._meaning.in_time):
             return None
         message = arrival.message
-        window = arrival.window.before(message.id)
+        window = arrival.talk_before()
         before = [said.text for said in window[-2:] if said.author_id == message.author.id]
         names = {self._me().name, message.author.name, *(said.name for said in window)}
         text = in_context(message.text, "\n".join(before))

@@ -41,13 +41,13 @@ class Preparation:
 
     async def of(self, arrival: Arrival) -> Prepared:
         """Prepare the answer to a message. What a disk or Discord cannot give in time is left out."""
-        arrival = await self._refill.quote(arrival)
+        arrival = await self._refill.back_then(await self._refill.quote(arrival))
         question = self._items.ask(arrival)
         # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
         gathered = await self._gatherer.gather(arrival)
         # 2 what matters now: the recent talk, and the items related to it
         await self._refill.fill(arrival)
-        window = arrival.window.before(arrival.message.id)
+        window = arrival.talk_before()
         selection = await self._items.for_prompt(arrival, gathered, window, question)
         # 3 the prompt
         prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen)

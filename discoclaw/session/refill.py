@@ -51,13 +51,28 @@ class Refill:
     async def fill(self, arrival: Arrival) -> None:
         """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`.
 
-        An aside has no history in the chat: what is said in its place is other people's talk.
+        An aside has no history in the chat: what is said in its place is other people's talk. A message that
+        is answered again lies behind others, so it leaves that to the next one.
         """
-        window = arrival.window
-        if arrival.place.kind == "aside" or window.refilled or self._clock() < window.refill_after:
+        window, stays = arrival.window, arrival.place.kind == "aside" or bool(arrival.replaces)
+        if stays or window.refilled or self._clock() < window.refill_after:
             return
         reading = self.read(arrival.place, arrival.session_key, window, before=arrival.message.id)
         await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
+
+    async def back_then(self, arrival: Arrival) -> Arrival:
+        """A message that is answered again, with what was said before it if the window has lost that."""
+        message, policy, window = arrival.message, arrival.policy, arrival.window
+        if not arrival.replaces or window.has(message.id):
+            return arrival
+        back_then = Window(policy.capacity)
+        reading = asyncio.create_task(self._past(arrival.place, arrival.session_key, 1, message.id))
+        await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
+        reading.add_done_callback(lambda late: late.cancelled() or late.exception())
+        if reading.done() and reading.exception() is None:
+            for said in reading.result()[max(0, len(reading.result()) - policy.context_history + 1) :]:
+                back_then.remember(said)
+        return replace(arrival, window=back_then)
 
     async def quote(self, arrival: Arrival) -> Arrival:
         """A message without the one that it replies to, if that was taken back, or nobody can say in time."""

@@ -5,8 +5,10 @@ Core makes the rules, the queue keeps the order, the turn does the work. Indepen
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
+from discoclaw.core.errors import NotNow, Refused
 from discoclaw.core.message import Inbound, Place
 from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import MakeReply
@@ -20,8 +22,11 @@ from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
 from discoclaw.session.preview import Previews
 from discoclaw.session.refill import Refill
+from discoclaw.session.stopping import Stopped
 from discoclaw.session.turn import STOPPED, Turns, tell
 
+NOT_HERE = "I don't answer here any more"
+INTERVIEW = "the interview goes on here; finish it first, or end it with `/hatch cancel`"
 BUSY = "I am still working on earlier messages here. Please send this again in a moment."
 
 
@@ -115,21 +120,62 @@ class Talk:
             in_our_thread=ours,
         )
 
-    def answer(self, arrival: Arrival, make: MakeReply) -> None:
-        """Answer when the conversation's queue reaches the message. Whoever finds it full is told."""
+    def stop(self, message_id: str, user_id: str) -> Stopped:
+        """Stop the answer to somebody's message. What was said of it stays, and the next one begins."""
+        return self.turns.stops.stop(message_id, user_id)
+
+    async def again(
+        self, message: Inbound, make: MakeReply, answer_id: str, forget: Callable[[], None]
+    ) -> bool:
+        """Answer a message once more instead of the answer that began with `answer_id`.
+
+        `forget` takes that one out of everything as soon as it is certain that there will be another one.
+        Returns False if the queue is full. Raises Refused.
+        """
+        arrival = replace(await self._asked(message), replaces=answer_id)
+        if not self.answer(arrival, make):
+            return False
+        forget()  # before the turn begins: a queue's worker is a task
+        return True
+
+    async def go_on(self, message: Inbound, make: MakeReply) -> bool:
+        """Answer somebody who wants the rest of an answer, and has written nothing for that.
+
+        `message` is what they would have written. Nobody else is told about it, nor is it open after a
+        restart: the chat does not have it. Returns False if the queue is full. Raises Refused.
+        """
+        return self.answer(await self._asked(message), make, in_chat=False)
+
+    async def _asked(self, message: Inbound) -> Arrival:
+        """What somebody asks for by a button; that counts as a mention. Raises Refused."""
+        arrival = await self.arrivals.of(replace(message, mentions_us=True))
+        if self._hatchery.takes(arrival):
+            raise NotNow(INTERVIEW)
+        if not (message.author.allowed and await self.wants_answer(arrival)):
+            raise Refused(NOT_HERE)
+        arrival.fit()
+        return arrival
+
+    def answer(self, arrival: Arrival, make: MakeReply, *, in_chat: bool = True) -> bool:
+        """Answer when the conversation's queue reaches the message. Whoever finds it full is told.
+
+        Returns False then. `in_chat`: the message can be read there after a restart.
+        """
         key, message_id = arrival.session_key, arrival.message.id
-        self.inboxes.begin(key, message_id)
+        if in_chat:
+            self.inboxes.begin(key, message_id)
         reply = make(partial(self.inboxes.show, key, message_id))
         ended = partial(self.inboxes.end, key, [message_id])
 
         async def dropped() -> None:
-            ended(await tell(reply, STOPPED, key))
+            ended(await tell(reply, STOPPED, key, "missing"))
 
         job = Job(lambda: self.turns.take(arrival, reply, ended), dropped, arrival.message.author.id)
         if self.desk.submit(key, job):
             self.refusals.room(key)
-        else:
-            self.refusals.refuse(key, arrival.message.author, reply, ended)
+            return True
+        self.refusals.refuse(key, arrival.message.author, reply, ended)
+        return False
 
     def run(
         self,

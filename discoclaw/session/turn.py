@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
-from discoclaw.core.ports import AskOffer, HatchOffer, Offer, Reply
+from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.asking import Asking
@@ -19,10 +19,13 @@ from discoclaw.session.hatch import Hatchery
 from discoclaw.session.prepare import Preparation
 from discoclaw.session.record import Record
 from discoclaw.session.refill import Refill
+from discoclaw.session.stopping import Stoppable, Stops
 
 log = logging.getLogger(__name__)
 
 EMPTY_ANSWER = "I have no answer to that. Please put it another way."
+SAID_NOTHING = "-# Stopped."
+"""The answer to somebody who stopped it before its first word. It is small, like all that is no talk."""
 STOPPED = "I was stopped before I could finish this. Please ask again in a moment."
 
 
@@ -41,6 +44,7 @@ class Turns:
         loops: Loops,
         asking: Asking,
     ) -> None:
+        self.stops = Stops()
         self._hatchery = hatchery
         self._refill = refill
         self.preparation = preparation
@@ -56,25 +60,27 @@ class Turns:
         At the end `ended` is told whether that was all: not if the chat was out of reach.
         """
         key, done = arrival.session_key, False
+        ending: Ending = "other" if self._hatchery.takes(arrival) else "missing"
         try:
-            await self._answer(arrival, reply)
+            with self.stops.turn(arrival.message.id, arrival.message.author.id) as turn:
+                await self._answer(arrival, reply, turn)
             done = True
         except ModelError as error:
             log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
-            done = await tell(reply, error.user_message, key)
+            done = await tell(reply, error.user_message, key, ending)
         except ChatError as error:
             log.warning("%s: the answer could not be delivered: %s", key, error)
             done = not isinstance(error, ChatUnavailable)
         except asyncio.CancelledError:
-            done = await tell(reply, STOPPED, key)
+            done = await tell(reply, STOPPED, key, ending)
             raise
         except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
             log.exception("%s: a turn failed", key)
-            done = await tell(reply, ModelError.user_message, key)
+            done = await tell(reply, ModelError.user_message, key, ending)
         finally:
             ended(done)
 
-    async def _answer(self, arrival: Arrival, reply: Reply) -> None:
+    async def _answer(self, arrival: Arrival, reply: Reply, turn: Stoppable) -> None:
         # 0 an interview about the bot's personality takes no turn
         if self._hatchery.takes(arrival):
             await self._refill.fill(arrival)  # the loops learn from messages before a restart too
@@ -86,13 +92,17 @@ class Turns:
         ready = await self.preparation.of(arrival)
         gathered = ready.gathered
         # 4 the model, which streams into the reply and may use tools
-        answered = await self._conversation.answer(arrival, ready, reply)
+        answered = await self._conversation.answer(arrival, ready, reply, turn)
         # 5 the answer was sent, and becomes part of the talk
         if over and answered.text:
             await reply.push(over)
-        answer_id = await reply.finish()
+        if turn.stopped and not answered.text.strip():
+            await reply.push(SAID_NOTHING)
+            await reply.finish("missing")
+            return
+        answer_id = await reply.finish("cut" if answered.cut else "whole")
         if answer_id is None:
-            await reply.fail(EMPTY_ANSWER)
+            await reply.fail(EMPTY_ANSWER, ending="missing")
             return
         if not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
@@ -100,11 +110,12 @@ class Turns:
             self._record.reasons(there, answer_id, ready)
             self.preparation.note_use(arrival, ready)
             self._branching.answered(there, shown)
-        hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
-        offers: list[Offer | HatchOffer | AskOffer] = [*answered.offers, *hatching]
-        if not offers:  # one question at a time
-            offers += await self._asking.offers(arrival, gathered.items.branch)
-        await _offer(offers, reply, there.session_key)
+        if not turn.stopped:  # who has heard enough is not asked anything
+            hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
+            offers: list[Offer | HatchOffer | AskOffer] = [*answered.offers, *hatching]
+            if not offers:  # one question at a time
+                offers += await self._asking.offers(arrival, gathered.items.branch)
+            await _offer(offers, reply, there.session_key)
         # 6 the loops, which work later
         self._loops.nudge(there.session_key, arrival.message.author.id)
 
@@ -118,10 +129,10 @@ async def _offer(offers: Sequence[Offer | HatchOffer | AskOffer], reply: Reply, 
             log.warning("%s: a proposal could not be shown: %s", session_key, error)
 
 
-async def tell(reply: Reply, text: str, session_key: str) -> bool:
+async def tell(reply: Reply, text: str, session_key: str, ending: Ending = "other") -> bool:
     """Tell a person why there is no answer. Returns False if the chat is out of reach for now."""
     try:
-        await reply.fail(text)
+        await reply.fail(text, ending=ending)
     except ChatError as error:
         log.warning("%s: not even the failure could be said: %s", session_key, error)
         return not isinstance(error, ChatUnavailable)

@@ -61,6 +61,10 @@ class Window:
         if message_id in self._said:
             self._said[message_id] = replace(self._said[message_id], text=text, edited_at=at)
 
+    def has(self, message_id: str) -> bool:
+        """Whether a message is here."""
+        return message_id in self._said
+
     def recent(self) -> tuple[Said, ...]:
         """All messages, oldest first."""
         return tuple(self._said.values())
@@ -80,13 +84,19 @@ class Window:
         self._shown.clear()
         self.refilled = True
 
-    def before(self, message_id: str) -> tuple[Said, ...]:
+    def before(self, message_id: str, answer_id: str = "") -> tuple[Said, ...]:
         """The messages before a given one, and the bot's answers since, oldest first.
 
         While a message waits for its turn, others go on talking; what they say then does not belong to it.
+        If it was answered before, by `answer_id`, only the answers before that one count.
         """
         limit = int(message_id)
-        found = tuple(said for said in self._said.values() if said.by_us or int(said.id) < limit)
+        until = int(answer_id) if answer_id else None
+        found = tuple(
+            said
+            for said in self._said.values()
+            if int(said.id) < limit or (said.by_us and (until is None or int(said.id) < until))
+        )
         shown = self._shown.get(message_id)
         return found if shown is None else found[max(0, len(found) - shown + 1) :]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import discord
 
+from discoclaw.bot.below.rows import Below
 from discoclaw.bot.deliver import DiscordReply
 
 
@@ -19,10 +20,21 @@ class Stage:
     handle: Any
     person: Any
 
-    def reply(self, *, edit_every_s: float = 0.0, now: Callable[[], float] | None = None) -> DiscordReply:
+    def reply(
+        self,
+        *,
+        edit_every_s: float = 0.0,
+        now: Callable[[], float] | None = None,
+        below: Below | None = None,
+    ) -> DiscordReply:
         clock = {"now": now} if now else {}
         return DiscordReply(
-            self.channel, self.asked, edit_every_s=edit_every_s, retry_after_s=(0.0, 0.0), **clock
+            self.channel,
+            self.asked,
+            edit_every_s=edit_every_s,
+            retry_after_s=(0.0, 0.0),
+            below=below,
+            **clock,
         )
 
     async def answers(self) -> list[discord.Message]:

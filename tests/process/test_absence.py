@@ -64,6 +64,16 @@ async def in_its_thread(house: House, question: Message, words: str = "") -> lis
             await asyncio.sleep(0.02)
 
 
+async def buttons(house: House, question: Message, name: str) -> None:
+    """Wait until the reply to a message has this button and no other."""
+
+    def fits(message: Message) -> bool:
+        found = [one["custom_id"] for row in message.components for one in row["components"]]
+        return message.reply_to is question and [one.partition(":")[0] for one in found] == [name]
+
+    await house.discord.wait_for_message(question.channel, predicate=fits, after=question, timeout=30)
+
+
 async def gone(house: House) -> None:
     """The bot is killed, once everything it has handled is on disk."""
     bot = await house.running()
@@ -250,10 +260,12 @@ class TestWhatWasUnderWay:
         deep = await house.ask(house.bea, well, "how deep is it?")
         waiting = await house.ask(house.ann, well, "and how wide?")
         await replied(house, deep, "It is")
+        await buttons(house, deep, "stop")
         await on_disk(house, deep, waiting)
         await killed(house)
         await house.running()
         assert await replied(house, deep, "twelve") == "It is twelve metres deep." + AGAIN
+        await buttons(house, deep, "again")
         assert await replied(house, waiting) == "ok"
 
     async def test_half_an_answer_in_a_thread_is_written_anew_there(self, house: House) -> None:

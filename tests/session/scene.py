@@ -30,7 +30,7 @@ from discoclaw.core.model import (
 from discoclaw.core.patch import Patch, Summary
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.policy import DEFAULT, Personas, Policy
-from discoclaw.core.ports import Offer, Shape
+from discoclaw.core.ports import Ending, Offer, Shape
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.loops.facts import FactsLoop, FactsRules
@@ -251,6 +251,7 @@ class Recorder:
     finished: bool = False
     refuses: dict[str, Exception] = field(default_factory=dict)
     unsaid: str = ""
+    ending: Ending = "other"
     named: list[str] = field(default_factory=list)
 
     @property
@@ -264,9 +265,10 @@ class Recorder:
     async def doing(self, line: str) -> None:
         self.did.append(line)
 
-    async def finish(self) -> str | None:
+    async def finish(self, ending: Ending = "other") -> str | None:
         self._check("finish")
         self.finished = True
+        self.ending = ending
         return self.id if self.text.strip() else None
 
     async def branch_off(self, name: str) -> Place | None:
@@ -279,8 +281,9 @@ class Recorder:
         self._check("offer")
         self.offers.append(offer)
 
-    async def fail(self, text: str, also: Sequence[str] = ()) -> None:
+    async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:
         self._check("fail")
+        self.ending = ending
         self.failed.append(text)
         self.named += also
 

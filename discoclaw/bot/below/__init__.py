@@ -1,0 +1,1 @@
+"""The buttons below an answer."""

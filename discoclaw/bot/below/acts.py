@@ -1,0 +1,145 @@
+"""What a press of a button below an answer does: the same question again, or the rest of the answer.
+
+The question is read from Discord, as it is now, so this outlives a restart. Knows nothing about buttons.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import discord
+
+from discoclaw.bot import wire
+from discoclaw.bot.below.rows import Below
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.past import channel_of
+from discoclaw.bot.presses import DONE_ALREADY, Press
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
+from discoclaw.core.message import Inbound
+from discoclaw.session.talk import NOT_HERE
+
+if TYPE_CHECKING:
+    from discoclaw.bot.client import DiscoClaw
+
+log = logging.getLogger(__name__)
+
+GO_ON: Final = "go on"
+"""What the model is told when somebody wants the rest of an answer."""
+QUESTION_GONE: Final = "I can't find your question any more: it was deleted"
+MOST_PRESSED: Final = 1_000
+
+
+class Anew:
+    """Answers again, and goes on with answers, for `client`."""
+
+    def __init__(self, client: "DiscoClaw") -> None:
+        self._client = client
+        self._pressed: dict[int, None] = {}
+        """The messages whose buttons have done their work: a second press may come before they are gone."""
+
+    async def stop(self, press: Press, turn_id: str) -> None:
+        """The answer ends here. Raises Refused if it has ended, and this button was left behind."""
+        stopped = self._client.talk.stop(turn_id, str(press.user.id))
+        if stopped != "unknown":
+            return  # what its turn shows last has other buttons
+        with discord_errors():
+            now = await press.original_response()
+        if any(one.custom_id == f"stop:{press.user.id}:{turn_id}" for one in _buttons(now)):
+            raise Refused(DONE_ALREADY)
+
+    async def again(self, press: Press, asked_id: str, above: Sequence[int]) -> None:
+        """The question is answered once more, instead of this answer. Raises Refused."""
+        assert press.message is not None  # a button stands below one
+        answer = [*above, press.message.id]
+        await self._once(press, partial(self._again, press, asked_id, answer))
+
+    async def more(self, press: Press, asked_id: str) -> None:
+        """The answer goes on below. Raises Refused."""
+        await self._once(press, partial(self._more, press, asked_id))
+
+    async def _once(self, press: Press, act: Callable[[], Any]) -> None:
+        assert press.message is not None  # a button stands below one
+        key = press.message.id
+        if key in self._pressed:
+            raise Refused(DONE_ALREADY)
+        self._pressed[key] = None
+        if len(self._pressed) > MOST_PRESSED:
+            del self._pressed[next(iter(self._pressed))]
+        done = False
+        try:
+            done = await act()
+        finally:
+            if not done:
+                self._pressed.pop(key, None)
+
+    async def _again(self, press: Press, asked_id: str, answer: Sequence[int]) -> bool:
+        client = self._client
+        channel, asked, heard = await self._question(press, asked_id)
+        ids, key = [str(one) for one in answer], wire.place_of(channel).session_key(heard.author.id)
+        forget = partial(client.retractions.deleted, ids, str(channel.id), key)
+        if not await client.talk.again(heard, partial(client.answer, asked), ids[0], forget):
+            return False
+        for message_id in answer:
+            try:
+                with discord_errors():
+                    await discord.PartialMessage(channel=channel, id=message_id).delete()
+            except ChatError as error:
+                log.info("a part of an answer that is given again stays: %s", error)
+        return True
+
+    async def _more(self, press: Press, asked_id: str) -> bool:
+        client, answer = self._client, press.message
+        assert answer is not None and client.user is not None
+        channel, asked, heard = await self._question(press, asked_id)
+        place = wire.place_of(channel, client.redactor)
+        wanted = replace(
+            heard,
+            id=str(press.id),
+            place=place,
+            session_key=place.session_key(heard.author.id),
+            text=GO_ON,
+            sent_at=int(press.created_at.timestamp() * 1000),
+            quoted=wire.quoting(answer, client.user, client.redactor),
+            attachments=(),
+            files=(),
+        )
+        below = Below(heard.author.id, asked_id, wanted.id)
+        within = channel if channel.id != asked.channel.id else None
+        if not await client.talk.go_on(wanted, partial(client.answer, asked, below=below, within=within)):
+            return False
+        try:
+            with discord_errors():
+                await press.edit_original_response(view=None)
+        except ChatError as error:
+            log.info("the buttons of an answer that goes on stay: %s", error)
+        return True
+
+    async def _question(self, press: Press, asked_id: str) -> tuple[Any, discord.Message, Inbound]:
+        """Where somebody pressed, and their question as it is now. Raises Refused and ChatError."""
+        try:
+            with discord_errors():
+                channel: Any = await channel_of(self._client, str(press.channel_id))
+                # A thread that grew out of the question has its id; the question stands above it.
+                above = (
+                    await channel_of(self._client, str(channel.parent_id))
+                    if channel.id == int(asked_id)
+                    else channel
+                )
+                asked: discord.Message = await above.fetch_message(int(asked_id))
+            if asked.author.id == press.user.id:
+                asked.author = press.user  # a message that was fetched lacks the name and the roles here
+            heard = await self._client.heard(asked, strict=True)
+        except ChatGone as error:
+            raise Refused(QUESTION_GONE) from error
+        except ChatForbidden as error:
+            raise Refused(NOT_HERE) from error
+        if heard is None:
+            raise Refused(NOT_HERE)
+        return channel, asked, heard
+
+
+def _buttons(message: discord.Message) -> list[discord.Button]:
+    rows = (one for one in message.components if isinstance(one, discord.ActionRow))
+    return [one for row in rows for one in row.children if isinstance(one, discord.Button)]
