@@ -17,7 +17,7 @@ from discoclaw.session import tools
 from discoclaw.session.arrival import Arrivals
 from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
-from discoclaw.session.content import Content, chosen
+from discoclaw.session.content import Content
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.desk import Desk
 from discoclaw.session.gather import Always, Gatherer, Source
@@ -135,7 +135,7 @@ class Talking(Feature):
 
 def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:
     """The sources of what is known for a message, by their field of `Gathered`."""
-    content = Content(chosen(settings.content_dir))
+    content = Content(settings.content_dir)
     fades = settings.fade.idle_days > 0
     return {
         "items": ItemSource(storage.used),

@@ -34,20 +34,17 @@ Texts = tuple[tuple[str, ...], tuple[str, ...]]
 """The texts for everywhere, ordered by file name, and those for one place."""
 
 
-def chosen(folder: Path) -> Path:
-    """The folder that is read: that of the settings, or the package's own until somebody makes one."""
-    return folder if folder.is_dir() else PACKAGED
-
-
 class Content:
-    """Context files below `folder` (the `content` folder)."""
+    """Context files below `folder` (the `content` folder), or the package's own until somebody makes one."""
 
     def __init__(self, folder: Path) -> None:
-        self._base = folder / "discord" / "base"
-        self._channels = folder / "discord" / "channels"
-        self._soul_files = [folder / "soul" / f"{name}.md" for name in ("identity", "user", "philosophy")]
+        self._own = folder
         self._soul: tuple[dict[Path, int], Soul] | None = None
         self._known: dict[str, tuple[dict[Path, int], Texts]] = {}
+
+    @property
+    def _folder(self) -> Path:
+        return self._own if _changed(self._own) else PACKAGED
 
     def in_ram(self, place: Place) -> Texts | None:
         """The texts if they were read and no file changed since, else None. Costs a `stat` for each file."""
@@ -64,17 +61,21 @@ class Content:
 
     async def soul(self) -> Soul:
         """The personality, read from its files again."""
-        looked_at = {path: _changed(path) for path in self._soul_files}
-        identity, user, philosophy = [await _text(path) for path in self._soul_files]
+        looked_at = {self._own: _changed(self._own)}  # first, so that no change is missed
+        files = [self._folder / "soul" / f"{name}.md" for name in ("identity", "user", "philosophy")]
+        looked_at.update((path, _changed(path)) for path in files)
+        identity, user, philosophy = [await _text(path) for path in files]
         self._soul = (looked_at, Soul(identity, user, philosophy))
         return self._soul[1]
 
     async def of(self, place: Place) -> Texts:
         """The texts, read from their files again."""
         name = _file_name(place)
-        looked_at = {self._base: _changed(self._base)}  # first, so that no change is missed
-        base = await read_in_thread(lambda: sorted(self._base.glob("*.md")))
-        own = [self._channels / f"{name}.md"] if name else []
+        looked_at = {self._own: _changed(self._own)}  # first, so that no change is missed
+        common, channels = self._folder / "discord" / "base", self._folder / "discord" / "channels"
+        looked_at[common] = _changed(common)
+        base = await read_in_thread(lambda: sorted(common.glob("*.md")))
+        own = [channels / f"{name}.md"] if name else []
         looked_at.update((path, _changed(path)) for path in [*base, *own])
         found = await _texts(base), await _texts(own)
         if len(self._known) >= MOST_KNOWN:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
+from discoclaw.core.message import Place
 from discoclaw.session import content
 
 ROOT = Path(__file__).parents[2]
@@ -19,11 +20,18 @@ def test_the_checkouts_files_are_in_the_wheel() -> None:
 
 
 class TestTheFolder:
-    def test_is_that_of_the_settings_once_somebody_made_it(self, tmp_path: Path) -> None:
-        own = tmp_path / "content"
-        own.mkdir()
-        assert content.chosen(own) == own
-
-    def test_is_the_packages_until_then(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(content, "PACKAGED", tmp_path / "packaged")
-        assert content.chosen(tmp_path / "content") == tmp_path / "packaged"
+    async def test_is_the_packages_until_somebody_makes_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        packaged, own = tmp_path / "packaged", tmp_path / "content"
+        for folder, text in ((packaged, "theirs"), (own, "ours")):
+            (folder / "discord" / "base").mkdir(parents=True)
+            (folder / "discord" / "base" / "rules.md").write_text(text, encoding="utf-8")
+        away = own.rename(tmp_path / "away")
+        monkeypatch.setattr(content, "PACKAGED", packaged)
+        texts, place = content.Content(own), Place("dm", "1", None, "direct message", private=True)
+        assert await texts.of(place) == (("theirs",), ())
+        assert texts.in_ram(place) is not None
+        away.rename(own)
+        assert texts.in_ram(place) is None
+        assert await texts.of(place) == (("ours",), ())
