@@ -23,6 +23,7 @@ from bench.figure import Figure
 
 NAMES = (
     "turn",
+    "files",
     "prompt",
     "commit",
     "history",

@@ -41,6 +41,9 @@ class Listener:
     async def push(self, text: str) -> None:
         self.said.append(text)
 
+    async def note(self, sentences: Sequence[str]) -> None:
+        pass
+
     async def doing(self, line: str) -> None:
         pass
 

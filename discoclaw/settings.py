@@ -131,6 +131,8 @@ class Settings(BaseSettings):
     file_max_mb: int = _env("DISCOCLAW_FILE_MAX_MB", 10, ge=1, le=25)
     file_max_chars: int = _env("DISCOCLAW_FILE_MAX_CHARS", 20_000, ge=100, le=200_000)
     files_per_message: int = _env("DISCOCLAW_FILES_PER_MESSAGE", 5, ge=1, le=10)
+    older_files: int = _env("DISCOCLAW_OLDER_FILES", 4, ge=0, le=10)
+    files_kept_mb: int = _env("DISCOCLAW_FILES_KEPT_MB", 64, ge=0, le=4096)
 
     # Durable memory
     durable_enabled: bool = _env("DISCOCLAW_DURABLE_MEMORY_ENABLED", True)

@@ -67,9 +67,9 @@ def build(
     archive = Archived(basics, disk)
     finding = Finding(basics, disk)
     learning = Learning(basics, disk, models, archive)
-    files = Files(basics, client)
+    files = Files(basics, disk, client)
     past = history or Past(client, client.access, client.me, settings.owners, redactor, client.waits)
-    hearing = Hearing(basics, disk, models, archive, finding, learning, past)
+    hearing = Hearing(basics, disk, models, archive, finding, learning, files, past)
     talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox, client.threads)
     client.talk = talk.talk
     client.retractions = hearing.retractions

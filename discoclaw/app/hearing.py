@@ -6,6 +6,7 @@ from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.app.files import Files
 from discoclaw.app.finding import Finding
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
@@ -25,7 +26,7 @@ from discoclaw.session.window import Windows
 class Hearing(Feature):
     """`listener` receives talk, `refill` reads what was said before a start, `explained` explains answers.
 
-    `answers` bounds the model's answers, in the talk and in the interview.
+    `answers` bounds the model's answers, in the talk and in the interview. `attachments` are turns' files.
     """
 
     settings: ClassVar = ()
@@ -38,6 +39,7 @@ class Hearing(Feature):
         archive: Archived,
         finding: Finding,
         learning: Learning,
+        files: Files,
         history: History,
     ) -> None:
         settings, storage, clock = basics.settings, disk.storage, basics.clock
@@ -58,9 +60,10 @@ class Hearing(Feature):
             clock=clock,
         )
         self.refill = Refill(history, storage.consent, storage.withdrawals, loops, archiving, clock=clock)
+        self.attachments = files.attachments(self.refill)
         rewriting = Rewriting(self.windows, loops, self.refill, clock=clock)
         self.listener = Listener(
-            self.windows, loops, archiving, self.hatchery, people.profiles, people.groups
+            self.windows, loops, archiving, self.hatchery, people.profiles, people.groups, files.shelf
         )
         self.inboxes = learning.inboxes
         self.retractions = Retractions(

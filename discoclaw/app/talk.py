@@ -92,6 +92,7 @@ class Talking(Feature):
             Gatherer(**_sources(settings, storage)),
             finding.items,
             Prompts(budget, clock=clock, me=me, zone=settings.zone),
+            hearing.attachments,
         )
         arrivals = Arrivals(storage.live, storage.consent, hearing.windows, storage.places)
         self.branching = Branching(arrivals, loops, models.summary, threads, basics.redactor)

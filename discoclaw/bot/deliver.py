@@ -19,7 +19,6 @@ answer: the next words replace it, and a message that shows nothing else is dele
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,19 +29,17 @@ import discord
 from discoclaw.bot.below.offered import offered
 from discoclaw.bot.below.rows import NO_BUTTONS, Below, Row
 from discoclaw.bot.sending import Channel, Sender, Sent, stop
-from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, split
-from discoclaw.bot.texts.markup import plain
+from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, is_enough, split
+from discoclaw.bot.texts.markup import NOTE, plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.message import Place
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer
-from discoclaw.core.text import ends_blank, scrub, shows_nothing, speaker, utf16_length
+from discoclaw.core.text import collapse, ends_blank, scrub, shows_nothing, speaker, utf16_length
 
 log = logging.getLogger(__name__)
 
 MOST_MESSAGES = 5
 REST = "answer.md"
-_ENOUGH = 80  # characters worth a first message at once
-_SENTENCE_END = re.compile(r"[.!?…:]\s|\n|[。！？]")
 
 
 class DiscordReply:
@@ -138,7 +135,7 @@ class DiscordReply:
             self._doing = ""
         if self._due is None:
             self._due = self._now() + self._edit_every_s
-        if not self._began and _is_enough("".join(self._arrived)):
+        if not self._began and is_enough("".join(self._arrived)):
             self._due = self._now()
             self._hurry.set()
         self._wake()
@@ -153,6 +150,10 @@ class DiscordReply:
         self._doing = line
         self._due = self._now() + self._edit_every_s
         self._wake()
+
+    async def note(self, sentences: Sequence[str]) -> None:
+        """Small print below the answer, with other people's words in it, such as the names of files."""
+        await self.push("\n\n" + "\n".join(f"{NOTE}{plain(collapse(one))}" for one in sentences))
 
     def _wake(self) -> None:
         self._news = True
@@ -343,8 +344,3 @@ class DiscordReply:
 def _is_about_file(error: ChatError, piece: Piece) -> bool:
     """Whether a message may have been refused for its file: for its size, or because none are allowed."""
     return isinstance(piece, Attachment) and not isinstance(error, (ChatBlocked, ChatGone, ChatUnavailable))
-
-
-def _is_enough(text: str) -> bool:
-    """Whether a first message says something: some words, or a whole sentence or line."""
-    return len(text) >= _ENOUGH or _SENTENCE_END.search(text.lstrip()) is not None

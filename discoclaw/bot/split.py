@@ -42,6 +42,8 @@ FILE_OVER = 3900
 FILE_CHARACTERS = 2 * 1024 * 1024
 """The most in one file: at most 8 MiB as UTF-8, below the 10 MiB that Discord takes everywhere."""
 
+_ENOUGH = 80  # characters worth a first message at once
+_SENTENCE_END = re.compile(r"[.!?…:]\s|\n|[。！？]")
 _SMALLEST = 200  # a limit below this has no room for the fences of a cut
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u200b\ufeff]*")
 _HALF_LINE = re.compile(r"(?:(?<=\n)|\A)[ \t>]*[`~][^\n]*\Z")
@@ -266,3 +268,8 @@ def _absorbed(text: str, cut: int) -> str:
     if cut + len(blank) == len(text) or "\n" not in blank:
         return blank
     return blank[: blank.rfind("\n") + 1]
+
+
+def is_enough(text: str) -> bool:
+    """Whether a first message says something: some words, or a whole sentence or line."""
+    return len(text) >= _ENOUGH or _SENTENCE_END.search(text.lstrip()) is not None

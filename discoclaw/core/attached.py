@@ -73,6 +73,40 @@ Media: TypeAlias = Picture | Document
 """What goes to a model beside the text."""
 Content: TypeAlias = Media | TextFile
 """What can be read from a file."""
+Kind: TypeAlias = Literal["picture", "document"]
+
+PIXELS_A_TOKEN = 750
+TOKENS_A_PAGE = 2_000
+"""What a page of a PDF costs. Anthropic names 1,500 to 3,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A picture or document as a request carries it: in base64, which is made once and beside the event loop.
+
+    `label` is what the prompt calls it ("Picture 1"). `tokens` is an estimate. `older`: it came with an
+    earlier message, so it is what a request that is too large goes without first.
+    """
+
+    name: str
+    type: str
+    data: str = field(repr=False)
+    tokens: int
+    label: str = ""
+    older: bool = False
+    pages: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """What it is to a person."""
+        return "picture" if self.type.startswith("image/") else "document"
+
+
+def tokens_of(media: Media) -> int:
+    """About how many tokens a picture or document costs."""
+    if isinstance(media, Document):
+        return media.pages * TOKENS_A_PAGE
+    return max(1, media.width * media.height // PIXELS_A_TOKEN)
 
 
 def digest(data: bytes) -> str:

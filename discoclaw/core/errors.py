@@ -88,6 +88,8 @@ class ModelError(DiscoClawError):
 
     user_message = "Something went wrong while I was thinking. Please try again."
     """For the person who waits for an answer. A provider may pass its own, which can name its settings."""
+    status = 0
+    """The HTTP status with which a server said so; 0 if it was not that."""
 
     def __init__(self, text: str = "", *, user_message: str | None = None) -> None:
         super().__init__(text)

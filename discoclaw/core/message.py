@@ -110,6 +110,8 @@ class Inbound:
     """The files that came with it, forwarded ones too. They are read when the message is answered."""
     late: bool = False
     """It was transcribed first, so newer messages may have been heard before it."""
+    linked: tuple[Quoted, ...] = ()
+    """The messages that it links to, once they were read."""
 
 
 @dataclass(frozen=True, slots=True)

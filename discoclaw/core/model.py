@@ -4,9 +4,12 @@ A request is a list of turns. When the model wants to use tools, its turn ends w
 a turn with their results and sends the request again.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
+
+from discoclaw.core import titles
+from discoclaw.core.attached import Encoded
 
 Purpose: TypeAlias = Literal["answer", "summary", "extraction", "tidying", "suggestion", "title"]
 """What a call is for. A provider decides by it how hard a model thinks, and how much room that needs."""
@@ -56,9 +59,10 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What the bot sends to the model."""
+    """What the bot sends to the model. `media` stands before the text, which names each by its label."""
 
     text: str
+    media: tuple[Encoded, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +126,39 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """A picture or document that the model was not given, and why.
+
+    "blind": it takes none of this kind. "refused": not this one. "too large": the request was.
+    """
+
+    media: Encoded
+    why: Literal["blind", "refused", "too large"]
+
+
+def without(turn: UserTurn, unseen: Sequence[Unseen]) -> UserTurn:
+    """The turn without these media. Its text begins by saying so, as it names them further down."""
+    labels = [one.media.label for one in unseen if one.media in turn.media]
+    if not labels:
+        return turn
+    left = tuple(one for one in turn.media if one.label not in labels)
+    note = f"(You can't see {', '.join(labels)} this time. The person is told why.)"
+    return replace(turn, text=f"{note}{titles.SEPARATOR}{turn.text}", media=left)
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The last event of every stream.
 
     `stop` is "end" (the answer is complete), "tools" (the turn's calls wait for results) or "length" (the
-    answer was cut off at `max_tokens`). A refusal is raised as `ModelRefused` instead.
+    answer was cut off at `max_tokens`). A refusal is raised as `ModelRefused` instead. `unseen` are the media
+    of the request that the answer was made without.
     """
 
     turn: AssistantTurn
     stop: Literal["end", "tools", "length"]
     usage: Usage = Usage()
+    unseen: tuple[Unseen, ...] = ()
 
 
 StreamEvent: TypeAlias = TextDelta | Finished

@@ -219,6 +219,10 @@ class Reply(Protocol):
         """Show that the model works on the answer, until more text comes. It is no part of the answer."""
         ...
 
+    async def note(self, sentences: Sequence[str]) -> None:
+        """Append sentences in small print, below all that was pushed. Nothing in them is markup."""
+        ...
+
     async def finish(self, ending: Ending = "other") -> str | None:
         """Show everything that was pushed. Returns the id of its first message, None if there was no text.
 

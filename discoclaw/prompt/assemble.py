@@ -3,10 +3,12 @@
 The system prompt has only what the bot's admins decide: who the bot is, its rules, context files, the
 channel's name. What anybody else wrote is data, in the user message: the channel's topic and notes, then
 DNAM's sections in DNAM's order, with its titles and `---` separators: sender, durable memory, rolling
-summary, recent conversation, replied-to message, user message. Empty sections are left out. Every section has
-its own limit. If the prompt is still over the budget, the recent conversation is shortened first (oldest
-messages first), then notes about the channel, then durable memory. The system prompt, the sender and the
-message are never cut. All lengths are UTF-16 units. Pure: the current time is an argument.
+summary, recent conversation, replied-to message, user message. Before the replied-to message stand two of our
+own: messages that are linked to, and files. Empty sections are left out. Every section has its own limit; the
+texts of files may take half of the prompt. If the prompt is still over the budget, these texts are shortened
+first, as they are its bulk and the model is told so; then the recent conversation (oldest messages first),
+notes about the channel, and durable memory. The system prompt, the sender and the message are never cut.
+All lengths are UTF-16 units. Pure: the current time is an argument.
 """
 
 from collections.abc import Sequence
@@ -17,9 +19,10 @@ from typing import NamedTuple
 from discoclaw.core import titles, zones
 from discoclaw.core.message import Inbound, Me, Place, Quoted, Said, with_attachments
 from discoclaw.core.model import SystemBlock
-from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
+from discoclaw.core.text import clip, collapse, speaker, utf16_length
 from discoclaw.prompt import behaviour
-from discoclaw.prompt.quote import as_seen, quote, quote_entry
+from discoclaw.prompt.files import Entry, fitted, section, shorter
+from discoclaw.prompt.quote import as_seen, one_line, quote, quote_entry
 from discoclaw.prompt.recent import ROLES, Line, apart, dated, display_names, recent_lines, without_oldest
 
 QUOTED_MAX = 1000
@@ -90,7 +93,7 @@ class Assembled:
 
     `lines` are the messages of the window, oldest first, and `group` what people wrote about the place, both
     as the model reads them. `durable` is how many of the items are in it, from the first. `sender` is the
-    section about the person.
+    section about the person. `files` are the files, with as much of their texts as is in it.
     """
 
     system: tuple[SystemBlock, ...]
@@ -99,6 +102,7 @@ class Assembled:
     durable: int
     group: str
     sender: str
+    files: tuple[Entry, ...] = ()
 
     @property
     def shown(self) -> int:
@@ -106,20 +110,25 @@ class Assembled:
         return len(self.lines)
 
 
-def assemble(materials: Materials, budget: Budget) -> Assembled:
-    """The system blocks and the user message of a turn."""
+def assemble(materials: Materials, budget: Budget, attached: Sequence[Entry] = ()) -> Assembled:
+    """The system blocks and the user message of a turn, with what is known of attached files."""
     system = system_blocks(materials)
     fixed = _fixed_sections(materials)
     lines = recent_lines(materials.window, materials.me, materials.now.zone, budget.history)
     durable = [quote_entry(line) for line in materials.durable]
     group = notes_about(materials.message.place, materials.group)
+    entries = fitted(attached, budget.total // 2)
     room = budget.total - sum(utf16_length(block.text) for block in system)
     while True:  # each round shortens one part by what is too much, so there are only a few
-        user = _join(group, fixed, durable, materials.rolling, lines)
+        shown = section(entries)
+        user = _join(group, fixed, durable, materials.rolling, lines, shown)
         excess = utf16_length(user) - room
-        if excess <= 0 or not (lines or group or durable):
-            return Assembled(system, user, tuple(lines), len(durable), group, fixed.sender)
-        if lines:
+        texts = any(entry.text for entry in entries)
+        if excess <= 0 or not (texts or lines or group or durable):
+            return Assembled(system, user, tuple(lines), len(durable), group, fixed.sender, tuple(entries))
+        if texts:
+            entries = shorter(entries, excess)
+        elif lines:
             lines = without_oldest(lines, excess)
         elif group:
             group = clip(group, max(0, utf16_length(group) - excess))
@@ -150,7 +159,7 @@ def notes_about(place: Place, group: str) -> str:
     Admins choose the names of channels, which are in the system prompt; anybody may name a thread.
     """
     lines = [f"Thread: {speaker(place.name)}"] if place.kind == "thread" else []
-    if topic := clip(collapse(_one_line(place.topic)), TOPIC_MAX):
+    if topic := clip(collapse(one_line(place.topic)), TOPIC_MAX):
         lines.append(f"Topic: {topic}")
     return "\n".join([*lines, *filter(None, [quote(group)])])
 
@@ -191,16 +200,12 @@ def _place(place: Place) -> str:
     return text + (behaviour.PRIVATE if place.private else "")
 
 
-def _one_line(text: str) -> str:
-    """Text to put between “ and ”: without line breaks, and without those quotation marks inside."""
-    return " ".join(scrub(text).splitlines()).replace("“", '"').replace("”", '"')
-
-
 @dataclass(frozen=True, slots=True)
 class _Fixed:
     """The sections that are never cut."""
 
     sender: str
+    linked: str
     replied_to: str
     message: str
 
@@ -213,20 +218,24 @@ def _fixed_sections(materials: Materials) -> _Fixed:
         + _persona(materials.persona)
     )
     text = with_attachments(message.text, message.attachments)
-    return _Fixed(sender, _replied_to(message.quoted, materials), f"{titles.MESSAGE}\n{quote(text)}")
+    linked = [line for one in message.linked for line in _pointed_at(one, materials)]
+    quoted = _pointed_at(message.quoted, materials) if message.quoted is not None else []
+    return _Fixed(
+        sender,
+        "\n".join([titles.LINKED, *linked]) if linked else "",
+        "\n".join([titles.REPLIED_TO, *quoted]) if quoted else "",
+        f"{titles.MESSAGE}\n{quote(text)}",
+    )
 
 
-def _replied_to(quoted: Quoted | None, materials: Materials) -> str:
-    """The section with the message replied to, below its day if that is known; "" if there is none."""
-    if quoted is None:
-        return ""
+def _pointed_at(quoted: Quoted, materials: Materials) -> list[str]:
+    """A message that is replied to or linked, below its day if that is known."""
     # The quoted author may not be in the window, so somebody with the bot's name is told apart here too.
     ours = speaker(materials.me.name)
     whose = ours if quoted.by_us else apart(quoted.author, {as_seen(ours), *ROLES})
     text = f"[{whose}]: {quote_entry(clip(quoted.text, QUOTED_MAX))}"
     said = quoted.said
-    lines = dated([Line(zones.day(said.as_of, materials.now.zone), text)]) if said is not None else [text]
-    return "\n".join([titles.REPLIED_TO, *lines])
+    return dated([Line(zones.day(said.as_of, materials.now.zone), text)]) if said is not None else [text]
 
 
 def _sender_name(materials: Materials) -> str:
@@ -241,19 +250,23 @@ def _persona(persona: PersonaNote | None) -> str:
     """The lines about the persona. Its description is the person's own text, so it is put in quotes."""
     if persona is None:
         return ""
-    about = clip(collapse(_one_line(persona.description)), 500)
-    name, *others = (clip(collapse(_one_line(name)), 40) for name in (persona.name, *persona.others))
+    about = clip(collapse(one_line(persona.description)), 500)
+    name, *others = (clip(collapse(one_line(name)), 40) for name in (persona.name, *persona.others))
     line = f"\n- persona: {name}" + (f", described as “{about}”" if about else "")
     return line + (f"\n- other personas: {', '.join(others)}" if others else "")
 
 
-def _join(group: str, fixed: _Fixed, durable: list[str], rolling: str, lines: list[Line]) -> str:
+def _join(
+    group: str, fixed: _Fixed, durable: list[str], rolling: str, lines: list[Line], attached: str
+) -> str:
     sections = [
         f"{titles.GROUP}\n{group}" if group else "",
         fixed.sender,
         "\n".join([titles.DURABLE, *durable]) if durable else "",
         f"{titles.ROLLING}\n{quote(rolling)}" if rolling else "",
         "\n".join([titles.RECENT, *dated(lines)]) if lines else "",
+        fixed.linked,
+        attached,
         fixed.replied_to,
         fixed.message,
     ]

@@ -23,6 +23,8 @@ _TITLES = (
     titles.DURABLE,
     titles.ROLLING,
     titles.RECENT,
+    titles.LINKED,
+    titles.FILES,
     titles.REPLIED_TO,
     titles.MESSAGE,
     titles.EXISTING,
@@ -106,6 +108,11 @@ def quote(text: str) -> str:
 def quote_entry(text: str) -> str:
     """The text as the rest of an entry's line. Further lines are indented, so that none starts an entry."""
     return f"\n{INDENT}".join(scrub(text).splitlines())
+
+
+def one_line(text: str) -> str:
+    """Text to put between “ and ”: without line breaks, and without those quotation marks inside."""
+    return " ".join(scrub(text).splitlines()).replace("“", '"').replace("”", '"')
 
 
 def _imitates(line: str) -> bool:

@@ -4,8 +4,8 @@
 sender, the place, the message. Only the minute in the sender's section is left out, since no two questions
 would ever be equal with it. The date and the hour count, so an answer never states the wrong hour. Only
 complete answers to a single prompt are stored, and none with tool calls: those changed something, or rest on
-what may change. A request that names no subject is not stored, and an answer is never reused for another
-person.
+what may change. None about a picture or document either, which the key would have to cover. A request that
+names no subject is not stored, and an answer is never reused for another person.
 
 A slow or full disk never delays an answer. Independent of the wrapped model.
 """
@@ -68,7 +68,7 @@ def asked(name: str, request: ModelRequest) -> Asked | None:
     Therefore the SHA-256 of everything is compared too, encoded so that no part can pass for its neighbour's.
     """
     match request.turns:
-        case (UserTurn(text),) if request.subject is not None:
+        case (UserTurn(text, media=()),) if request.subject is not None:
             before, _, message = text.rpartition(_BEFORE_MESSAGE)
         case _:
             return None

@@ -116,4 +116,5 @@ def _united(messages: Sequence[Inbound]) -> Inbound:
     texts = "\n\n".join(one.text for one in messages)
     attached = tuple(file for one in messages for file in one.attachments)
     text = f"{TOGETHER.format(len(messages))}\n\n{texts}"
-    return replace(messages[-1], text=text, attachments=attached)
+    files = tuple(file for one in messages for file in one.files)
+    return replace(messages[-1], text=text, attachments=attached, files=files)

@@ -19,8 +19,10 @@ from discoclaw.core.model import (
     ToolResult,
     ToolTurn,
     Turn,
+    Unseen,
     Usage,
     UserTurn,
+    without,
 )
 from discoclaw.core.text import clip, scrub
 
@@ -69,8 +71,8 @@ def estimate(text: str) -> float:
 
 
 def estimate_turns(turns: Iterable[Turn]) -> float:
-    """Estimated tokens of turns."""
-    return sum(estimate(text) for turn in turns for text in _texts(turn))
+    """Estimated tokens of turns, with what is shown beside their texts."""
+    return sum(sum(map(estimate, _texts(turn))) + _shown(turn) for turn in turns)
 
 
 def counted(usage: Usage) -> int | None:
@@ -155,6 +157,13 @@ class Transcript:
         self._request, self._counted = replace(self._request, turns=turns), None
         return True
 
+    def leave_out(self, unseen: Sequence[Unseen]) -> None:
+        """Go on without media that the model was not given, so that they are not refused in every round."""
+        turns = (
+            without(turn, unseen) if isinstance(turn, UserTurn) else turn for turn in self._request.turns
+        )
+        self._request = replace(self._request, turns=tuple(turns))
+
     def add(self, finished: Finished, results: ToolTurn) -> None:
         """Append the model's turn, and the results of its calls."""
         results = clipped(results, self._context_tokens)
@@ -168,6 +177,10 @@ class Transcript:
 
 def _plain(turn: Turn) -> Turn:
     return replace(turn, raw=None) if isinstance(turn, AssistantTurn) else turn
+
+
+def _shown(turn: Turn) -> int:
+    return sum(one.tokens for one in turn.media) if isinstance(turn, UserTurn) else 0
 
 
 def _texts(turn: Turn) -> Iterable[str]:

@@ -16,6 +16,7 @@ from discoclaw.core.model import (
     ToolCall,
     ToolResult,
     ToolTurn,
+    Unseen,
     UserTurn,
 )
 from discoclaw.core.ports import Model, Offer, Reply
@@ -54,11 +55,15 @@ class AnswerRules:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model's answer, and the persona switches its tools proposed. `cut`: it would have gone on."""
+    """The model's answer, the persona switches its tools proposed, and what it was not shown.
+
+    `cut`: it would have gone on.
+    """
 
     text: str
     offers: tuple[Offer, ...] = ()
     cut: bool = False
+    unseen: tuple[Unseen, ...] = ()
 
 
 class Conversation:
@@ -93,22 +98,32 @@ class Conversation:
         then; a tool that works goes on by itself.
         """
         context, text, cut = self._context(arrival, ready), list[str](), False
+        unseen = list[Unseen]()
         async with turn.part():
-            cut = await self._talk(arrival, ready, reply, context, text)
+            cut = await self._talk(arrival, ready, reply, context, text, unseen)
         if turn.stopped:
-            return Answered("".join(text), cut=True)
-        return Answered("".join(text), tuple(context.offers), cut)
+            return Answered("".join(text), cut=True, unseen=tuple(unseen))
+        return Answered("".join(text), tuple(context.offers), cut, tuple(unseen))
 
     async def _talk(
-        self, arrival: Arrival, ready: Prepared, reply: Reply, context: ToolContext, text: list[str]
+        self,
+        arrival: Arrival,
+        ready: Prepared,
+        reply: Reply,
+        context: ToolContext,
+        text: list[str],
+        unseen: list[Unseen],
     ) -> bool:
-        """Let the model answer, and add what it says to `text`. Returns whether it was cut off."""
+        """Let the model answer, and add what it says to `text`. Returns whether it was cut off.
+
+        What it was not shown is added to `unseen`.
+        """
         prompt = ready.prompt
         remembers = arrival.permission.holds and self._rules.remembers
         offered = self._toolbox.offered(_moment(arrival, ready)) if remembers else ()
         request = ModelRequest(
             prompt.system,
-            (UserTurn(prompt.user),),
+            (UserTurn(prompt.user, media=ready.attached.media),),
             offered,
             self._rules.answer_tokens,
             # Without one the answer is neither taken from a cache nor put into it.
@@ -126,6 +141,8 @@ class Conversation:
             may_call = bool(offered) and allowance.ask(transcript.tokens)
             before = len(text)
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
+            transcript.leave_out(finished.unseen)
+            unseen += finished.unseen
             if finished.stop == "length":
                 if not "".join(text).strip():  # it has thought until there was no room left to speak
                     raise ModelCut("the answer was cut off before its first word")

@@ -18,7 +18,7 @@ class Shown:
     """What one answer rested on: `items` are (item id, why it was chosen), best first.
 
     `asked_id` and `answer_id` are messages, `at` is in ms. `summary` says whether there was one, and `window`
-    is the number of recent messages.
+    is the number of recent messages. `files` counts the files by kind ("picture").
     """
 
     asked_id: str
@@ -28,6 +28,7 @@ class Shown:
     items: tuple[tuple[str, str], ...]
     summary: bool
     window: int
+    files: tuple[tuple[str, int], ...] = ()
 
 
 class Explained:

@@ -12,6 +12,7 @@ from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.window import Windows
 
@@ -29,6 +30,7 @@ class Listener:
         hatchery: Hatchery,
         profiles: Profiles,
         groups: Groups,
+        shelf: Shelf,
     ) -> None:
         self._windows = windows
         self._loops = loops
@@ -36,6 +38,7 @@ class Listener:
         self._hatchery = hatchery
         self._profiles = profiles
         self._groups = groups
+        self._shelf = shelf
         self._deleted: dict[str, None] = {}
         """The messages that were deleted last: one may be deleted while it is looked up who wrote it."""
 
@@ -62,12 +65,13 @@ class Listener:
         """After a lost connection: have the missed messages read from the chat's history."""
         self._windows.reopen()
 
-    def amend(self, message_id: str, author_id: str, text: str, session_key: str, at: int = 0) -> None:
-        """Take over an edit of a message in the chat at a time (ms)."""
-        self._windows.amend(message_id, text, session_key, at)
-        self._loops.amend(session_key, author_id, message_id, text, at)
-        self._archive.amend(message_id, author_id, text)
-        self._hatchery.amend(message_id, text)
+    def amend(self, now: Said, session_key: str) -> None:
+        """Take over an edit of a message in the chat, which says this now."""
+        self._windows.amend(now, session_key)
+        self._shelf.keep_only(now.id, {file.id for file in now.files})
+        self._loops.amend(session_key, now.author_id, now.id, now.text, now.edited_at)
+        self._archive.amend(now.id, now.author_id, now.text)
+        self._hatchery.amend(now.id, now.text)
 
     def recent(self, session_key: str) -> tuple[Said, ...]:
         """The messages in the window of a conversation."""
@@ -84,6 +88,7 @@ class Listener:
         that were still known.
         """
         found = self._windows.forget(message_ids, session_key) | self._loops.forget(*message_ids)
+        self._shelf.drop(message_ids)
         for message_id in message_ids:
             self._deleted[message_id] = None
             if len(self._deleted) > MOST_DELETED:

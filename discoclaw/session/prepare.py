@@ -9,6 +9,8 @@ from discoclaw.core.message import Said
 from discoclaw.prompt.assemble import Assembled
 from discoclaw.recall.select import Chosen, Selection
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.files.arranging import Attached
+from discoclaw.session.files.attaching import Attachments
 from discoclaw.session.gather import Gathered, Gatherer
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.prompts import Prompts
@@ -17,12 +19,13 @@ from discoclaw.session.refill import Refill
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was gathered and chosen for a message, the talk before it, and the prompt made of them."""
+    """What was gathered and chosen for a message, the talk before it, the files, and the prompt."""
 
     gathered: Gathered
     window: tuple[Said, ...]
     selection: Selection
     prompt: Assembled
+    attached: Attached
 
     @property
     def used(self) -> tuple[Chosen, ...]:
@@ -33,15 +36,27 @@ class Prepared:
 class Preparation:
     """Makes the prompts of turns."""
 
-    def __init__(self, refill: Refill, gatherer: Gatherer, items: ItemSearch, prompts: Prompts) -> None:
+    def __init__(
+        self,
+        refill: Refill,
+        gatherer: Gatherer,
+        items: ItemSearch,
+        prompts: Prompts,
+        attachments: Attachments,
+    ) -> None:
         self._refill = refill
         self._gatherer = gatherer
         self._items = items
         self._prompts = prompts
+        self._attachments = attachments
 
-    async def of(self, arrival: Arrival) -> Prepared:
-        """Prepare the answer to a message. What a disk or Discord cannot give in time is left out."""
+    async def of(self, arrival: Arrival, *, files: bool = True) -> Prepared:
+        """Prepare the answer to a message. What a disk or Discord cannot give in time is left out.
+
+        Without `files`, those that the prompt would have are only named.
+        """
         arrival = await self._refill.back_then(await self._refill.quote(arrival))
+        begun = self._attachments.begin(arrival) if files else None
         question = self._items.ask(arrival)
         # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
         gathered = await self._gatherer.gather(arrival)
@@ -49,9 +64,13 @@ class Preparation:
         await self._refill.fill(arrival)
         window = arrival.talk_before()
         selection = await self._items.for_prompt(arrival, gathered, window, question)
-        # 3 the prompt
-        prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen)
-        return Prepared(gathered, window, selection, prompt)
+        # 3 the prompt, with the files that were read meanwhile
+        if begun is not None:
+            arrival, attached = await self._attachments.of(begun, arrival, window)
+        else:
+            attached = self._attachments.named(arrival, window)
+        prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen, attached.entries)
+        return Prepared(gathered, window, selection, prompt, attached)
 
     def note_use(self, arrival: Arrival, ready: Prepared) -> None:
         """Record that the items of an answer that was given were used."""

@@ -87,4 +87,4 @@ class Previews:
         await self._refill.fill(arrival)
         arrival = replace(arrival, window=arrival.window.copy())
         arrival.enter()
-        return Preview(arrival, await self._preparation.of(arrival))
+        return Preview(arrival, await self._preparation.of(arrival, files=False))

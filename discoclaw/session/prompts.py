@@ -7,6 +7,7 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import Clock
 from discoclaw.core.zones import zone_of
 from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble, instructions
+from discoclaw.prompt.files import Entry
 from discoclaw.recall.select import Chosen
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.gather import Gathered
@@ -23,7 +24,12 @@ class Prompts:
         self._zone = zone
 
     def assemble(
-        self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], chosen: Sequence[Chosen]
+        self,
+        arrival: Arrival,
+        gathered: Gathered,
+        window: Sequence[Said],
+        chosen: Sequence[Chosen],
+        files: Sequence[Entry] = (),
     ) -> Assembled:
         """Return the system blocks and the user message. `window` is the talk before the message."""
         content, place_content = gathered.texts
@@ -44,4 +50,4 @@ class Prompts:
             rolling=gathered.summary,
             window=tuple(window),
         )
-        return assemble(materials, self._budget)
+        return assemble(materials, self._budget, files)

@@ -63,5 +63,6 @@ class Record:
         used = tuple((one.item.id, one.why) for one in ready.used)
         persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
         recent = ready.prompt.shown
-        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, recent)
+        files = tuple(ready.attached.kinds.items())
+        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, recent, files)
         self._explained.note(arrival.session_key, arrival.message.author.id, shown)

@@ -77,16 +77,18 @@ class Refill:
     async def quote(self, arrival: Arrival) -> Arrival:
         """A message without the one that it replies to, if that was taken back, or nobody can say in time."""
         quoted = arrival.message.quoted
-        if quoted is None or quoted.said is None:
+        if quoted is None or quoted.said is None or await self.usable(quoted.said, arrival):
             return arrival
+        return replace(arrival, message=replace(arrival.message, quoted=None))
+
+    async def usable(self, said: Said, arrival: Arrival) -> bool:
+        """Whether a message may be used in an answer: it was not taken back, as far as is known in time."""
         left = asyncio.create_task(
-            self._withdrawals.left([quoted.said], arrival.session_key, private=arrival.place.private)
+            self._withdrawals.left([said], arrival.session_key, private=arrival.place.private)
         )
         await asyncio.wait([left], timeout=HISTORY_WAIT_S)
         left.add_done_callback(lambda late: late.cancelled() or late.exception())
-        if left.done() and left.exception() is None and left.result():
-            return arrival
-        return replace(arrival, message=replace(arrival.message, quoted=None))
+        return left.done() and left.exception() is None and bool(left.result())
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
         """Read what was said before a message, in a task; the one that runs, if there is one."""

@@ -157,7 +157,7 @@ class Retractions(PersonalData, Listener):
         heard = (one for one in self._listener.recent(session_key) if one.id == said.id)
         if before is None and (known := next(heard, None)) is not None and known.edited_at < said.edited_at:
             before = known.text
-        self._listener.amend(said.id, said.author_id, said.text, session_key, said.edited_at)
+        self._listener.amend(said, session_key)
         followed = self._done.get(said.id)
         if before == said.text or followed == 0 or (before is None and followed == said.edited_at):
             return

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 
 from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
+from discoclaw.core.text import shows_nothing
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
+from discoclaw.session.files.arranging import unseen
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.prepare import Preparation
 from discoclaw.session.record import Record
@@ -100,9 +102,12 @@ class Turns:
             await reply.push(SAID_NOTHING)
             await reply.finish("missing")
             return
+        notices = [*ready.attached.notices, *unseen(answered.unseen)]
+        if notices and not shows_nothing(answered.text):
+            await reply.note(notices)
         answer_id = await reply.finish("cut" if answered.cut else "whole")
         if answer_id is None:
-            await reply.fail(EMPTY_ANSWER, ending="missing")
+            await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
             return
         if not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]

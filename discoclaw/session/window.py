@@ -56,10 +56,11 @@ class Window:
         self._said.pop(message_id, None)
         self._shown.pop(message_id, None)
 
-    def amend(self, message_id: str, text: str, at: int = 0) -> None:
-        """Replace the text of a message that was edited in the chat at a time (ms)."""
-        if message_id in self._said:
-            self._said[message_id] = replace(self._said[message_id], text=text, edited_at=at)
+    def amend(self, now: Said) -> None:
+        """Replace the text of a message that was edited in the chat; files may have been removed too."""
+        if now.id in self._said:
+            known = self._said[now.id]
+            self._said[now.id] = replace(known, text=now.text, edited_at=now.edited_at, files=now.files)
 
     def has(self, message_id: str) -> bool:
         """Whether a message is here."""
@@ -164,10 +165,10 @@ class Windows:
             and any(said.author_id == author_id for said in window.recent())
         ]
 
-    def amend(self, message_id: str, text: str, session_key: str, at: int = 0) -> None:
-        """Replace the text of a message that was edited in the chat at a time (ms)."""
+    def amend(self, now: Said, session_key: str) -> None:
+        """Take over an edit of a message in the chat."""
         if (window := self._windows.peek(session_key)) is not None:
-            window.amend(message_id, text, at)
+            window.amend(now)
 
     def use(self, session_key: str) -> Window:
         """The window of a conversation."""

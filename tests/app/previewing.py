@@ -14,7 +14,7 @@ from tests.app.conftest import World
 from tests.app.models import Scripted
 from tests.prompt.reader import GROUP_TITLE, TURN_TITLES, sections, talk
 
-_, SENDER, DURABLE, ROLLING, RECENT, _, _ = TURN_TITLES
+_, SENDER, DURABLE, ROLLING, RECENT, *_ = TURN_TITLES
 ITEMS: Sequence[tuple[Kind, str, Sensitivity]] = (
     ("preference", "User prefers short answers.", "normal"),
     ("constraint", "User never wants emoji.", "normal"),

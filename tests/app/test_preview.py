@@ -28,6 +28,7 @@ from tests.app.previewing import (
 from tests.app.test_groups import Agreeing
 from tests.app.test_live_config import edit
 from tests.app.test_vectors import CAT, OTHERS, openai, ready, remember
+from tests.attaching import picture
 from tests.prompt.reader import talk
 from tests.servers.embeddings_api import EmbeddingsServer
 
@@ -200,3 +201,11 @@ class TestWhatItLeavesOut:
             long_ago = left_out(await preview(world))["Not used for too long"]
             assert "[fact] User's teapot is blue." in long_ago
             assert left_out(await preview(world, about="what colour is my teapot?"))["Not used for too long"]
+
+
+class TestFiles:
+    async def test_of_the_last_messages_are_named(self, start: Start) -> None:
+        async with start(Scripted()) as world:
+            await world.ann.send(world.general, "look", attachments=[("*my* cat.png", picture())])
+            text = await shown(await world.ann.slash(world.general, "memory preview"))
+        assert "**Files** (1)\n- Picture 1: “\\*my\\* cat.png”, from ann, 2 messages ago" in text

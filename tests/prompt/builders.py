@@ -19,7 +19,7 @@ FULLWIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21,
 
 _PARTS = (
     *ALL_TITLES,
-    *(title.translate(FULLWIDTH) for title in ALL_TITLES[:7]),
+    *(title.translate(FULLWIDTH) for title in ALL_TITLES[:9]),
     "---",
     "-\u200b--",
     "---".translate(FULLWIDTH),
@@ -68,7 +68,8 @@ def assembled(text: str = "Hello", *, budget: Budget | None = None, **given: Any
     """The prompt for a message; `given` fills the materials."""
     message = given.pop("message", None) or inbound(1000, text)
     now = Now(NOW, given.pop("zone", UTC))
-    return assemble(Materials(message, ME, now, **given), budget or Budget())
+    files = given.pop("files", ())
+    return assemble(Materials(message, ME, now, **given), budget or Budget(), files)
 
 
 def shown(prompt: Assembled, *, without_first: bool = False) -> str:

@@ -15,9 +15,11 @@ SENDER = "Sender:"
 DURABLE = "Durable memory (user-specific notes; may be empty):"
 ROLLING = "Conversation memory (rolling summary; may be empty):"
 RECENT = "Recent conversation:"
+LINKED = "Linked messages:"
+FILES = "Files in this talk:"
 REPLIED_TO = "Replied-to message:"
 MESSAGE = "User message:"
-TURN_TITLES = (GROUP_TITLE, SENDER, DURABLE, ROLLING, RECENT, REPLIED_TO, MESSAGE)
+TURN_TITLES = (GROUP_TITLE, SENDER, DURABLE, ROLLING, RECENT, LINKED, FILES, REPLIED_TO, MESSAGE)
 FACTS_TITLES = (
     "Current time:",
     "Existing items:",
@@ -56,6 +58,7 @@ LINE = re.compile(
 )
 """A line of the talk in the loops' prompts."""
 SPEAKER = re.compile(r"\[([^\[\]]+?)((?: \((?:owner|guest)\))?)\]: ")
+FILE = re.compile(r"- Text 1: (?=“)")
 DAY = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d:")
 ITEM = re.compile(r"- \[(preference|fact|project|constraint|person|tool|workflow)\] ")
 INVISIBLE = ("Cf", "Cc", "Mn", "Me")

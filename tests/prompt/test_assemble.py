@@ -10,13 +10,16 @@ from discoclaw.core.item import Source, durable_line
 from discoclaw.core.message import Author
 from discoclaw.core.times import ms_of_iso
 from discoclaw.prompt.assemble import PersonaNote
+from discoclaw.prompt.files import Entry
 from discoclaw.prompt.recent import recent_lines
 from tests.core.builders import item
 from tests.prompt.builders import GOLDEN, assembled, assert_golden, shown
 from tests.prompt.reader import (
     ALL_TITLES,
     DURABLE,
+    FILES,
     GROUP_TITLE,
+    LINKED,
     RECENT,
     REPLIED_TO,
     ROLLING,
@@ -103,11 +106,17 @@ class TestGoldenPrompts:
 class TestSections:
     def test_they_stand_in_the_order_of_their_titles(self) -> None:
         prompt = assembled(
-            message=inbound(1000, "Hello", quoted=replying_to("Bob", "words")),
+            message=inbound(
+                1000,
+                "Hello",
+                quoted=replying_to("Bob", "words"),
+                linked=(replying_to("Cem", "elsewhere"),),
+            ),
             group="Themes: tea",
             durable=(LINE,),
             rolling="A summary.",
             window=(said(1),),
+            files=(Entry("Picture 1", "cat.png", "with this message"),),
         )
         assert tuple(sections(prompt.user, TURN_TITLES)) == TURN_TITLES
 
@@ -128,6 +137,8 @@ class TestSections:
             ({"durable": (LINE,)}, DURABLE),
             ({"rolling": "A summary."}, ROLLING),
             ({"window": (said(1),)}, RECENT),
+            ({"message": inbound(1000, "Hello", linked=(replying_to("Bob", "words"),))}, LINKED),
+            ({"files": (Entry("Picture 1", "cat.png", "with this message"),)}, FILES),
             ({"message": inbound(1000, "Hello", quoted=replying_to("Bob", "words"))}, REPLIED_TO),
         ],
     )

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from discoclaw.core.message import Me, Said
 from discoclaw.core.text import utf16_length
+from discoclaw.prompt import files
 from discoclaw.prompt.assemble import Assembled, Budget
+from discoclaw.prompt.files import Entry
 from discoclaw.prompt.recent import dated
 from discoclaw.prompt.recent import recent_lines as lines_of
 from tests.prompt.builders import MODEST, assembled
@@ -159,3 +161,27 @@ class TestWhatGivesWayFirst:
         if kept < count:
             assert recent(prompt) == []
             assert notes(prompt) == ""
+
+
+LOG = Entry("Text 1", "build.log", "with this message", text="\n".join(f"line {n}" for n in range(4_000)))
+
+
+class TestFiles:
+    def test_take_half_of_the_prompt_at_most(self) -> None:
+        prompt = within(20_000, files=(LOG, replace(LOG, label="Text 2")))
+        [first, second] = prompt.files
+        assert 9_000 < utf16_length(files.section([first])) < 10_200
+        assert LOG.text.startswith(first.text.removesuffix("…")) and (first.cut, second.cut) == (True, True)
+        assert second.text == "" and "Text 2: “build.log”, with this message; no room for" in prompt.user
+
+    def test_are_shortened_before_anything_else(self) -> None:
+        whole = within(40_000)
+        prompt = within(size(whole) + 1_000, files=(LOG,))
+        assert size(prompt) <= size(whole) + 1_000
+        assert (recent(prompt), notes(prompt), prompt.durable) == (recent(whole), notes(whole), len(LINES))
+        assert 200 < utf16_length(prompt.files[0].text) < 1_000
+
+    def test_leave_a_small_prompt_to_the_talk(self) -> None:
+        whole = within(40_000)
+        prompt = within(size(whole) + 100, files=(LOG,))
+        assert prompt.files[0].text == "" and recent(prompt) == recent(whole)

@@ -9,13 +9,17 @@ from hypothesis import strategies as st
 from discoclaw.core.message import Author, Quoted, Said
 from discoclaw.core.text import scrub
 from discoclaw.prompt.assemble import Budget
+from discoclaw.prompt.files import Entry
 from discoclaw.prompt.quote import quote, quote_entry
 from tests.prompt.builders import FULLWIDTH, HOSTILE, MODEST, NAME, assembled
 from tests.prompt.reader import (
     ALL_TITLES,
     DURABLE,
+    FILE,
+    FILES,
     GROUP_TITLE,
     ITEM,
+    LINKED,
     RECENT,
     REPLIED_TO,
     ROLLING,
@@ -57,6 +61,7 @@ class TestNothingQuotedPassesForStructure:
         rolling=HOSTILE,
         durable=st.lists(HOSTILE, max_size=3),
         window=windows(),
+        files=st.lists(st.tuples(HOSTILE, HOSTILE), max_size=2),
     )
     def test_the_user_turn_reads_back_as_what_was_put_in(
         self,
@@ -67,24 +72,34 @@ class TestNothingQuotedPassesForStructure:
         rolling: str,
         durable: list[str],
         window: tuple[Said, ...],
+        files: list[tuple[str, str]],
     ) -> None:
         message = inbound(
             1000,
             text,
             Author("1", name),
             quoted=Quoted(*quoted) if quoted is not None else None,
+            linked=(Quoted(*quoted),) if quoted is not None else (),
             attachments=tuple(attachments),
         )
         items = tuple(f"- [fact] {one} (src: manual, updated 2026-02-02)" for one in durable)
-        prompt = assembled(message=message, rolling=rolling, durable=items, window=window, budget=ROOMY)
+        texts = [Entry("Text 1", one, "with this message", text=said) for one, said in files]
+        prompt = assembled(
+            message=message, rolling=rolling, durable=items, window=window, files=texts, budget=ROOMY
+        )
         found = sections(prompt.user, TURN_TITLES)
-        put_in = [False, True, bool(durable), bool(rolling), bool(window), quoted is not None, True]
+        put_in = [False, True, bool(durable), bool(rolling), bool(window)]
+        put_in += [quoted is not None, bool(files), quoted is not None, True]
         assert list(found) == [title for title, there in zip(TURN_TITLES, put_in, strict=True) if there]
 
         assert len(found["Sender:"]) == 3
         assert len(entries(found.get(DURABLE, []), ITEM)) == len(durable)
         plain_text(found.get(ROLLING, []))
         assert len(entries(found.get(REPLIED_TO, []), SPEAKER)) == (quoted is not None)
+        assert len(entries(found.get(LINKED, []), SPEAKER)) == (quoted is not None)
+        attached = entries(plain_text(found.get(FILES, [])), FILE)
+        for (_, said), entry in zip(files, attached, strict=True):
+            assert entry.text.split("\n")[1:] == [f"> {line}" for line in originals(said)]
         plain_text(found["User message:"])
 
         lines = entries(found.get(RECENT, []), SPEAKER)

@@ -3,7 +3,14 @@
 The API itself unites neighbours of one role; servers behind a chat template refuse them, and so do we.
 """
 
+import base64
+from io import BytesIO
 from typing import Any
+
+from PIL import Image
+
+MOST_PIXELS = 8_000
+"""A side of a picture."""
 
 Json = dict[str, Any]
 
@@ -44,7 +51,21 @@ def _contents(message: Json) -> str | None:
     texts = [block["text"] for block in blocks(message) if block["type"] == "text"]
     if not blocks(message) or not all(text.strip() for text in texts):
         return "text content blocks must be non-empty"
-    return None
+    faults = (_media(block) for block in blocks(message) if block["type"] in ("image", "document"))
+    return next(filter(None, faults), None)
+
+
+def _media(block: Json) -> str | None:
+    """Pictures must be what their type says, and not too large; the only other documents are PDF files."""
+    source = block["source"]
+    data = base64.b64decode(source["data"], validate=True)
+    if block["type"] == "document":
+        is_pdf = source["media_type"] == "application/pdf" and data.startswith(b"%PDF-")
+        return None if is_pdf else "document: the data is no PDF"
+    with Image.open(BytesIO(data)) as picture:
+        if picture.get_format_mimetype() != source["media_type"]:
+            return f"image: the data is no {source['media_type']}"
+        return None if max(picture.size) <= MOST_PIXELS else "image: dimensions exceed 8000 pixels"
 
 
 def _pairs(message: Json, before: Json | None) -> str | None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from discoclaw.core.attached import Content as FileContent
+from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import Consent
 from discoclaw.core.consolidate import ConsolidationReport
@@ -64,6 +66,8 @@ from discoclaw.session.content import Content
 from discoclaw.session.conversation import AnswerRules, Conversation
 from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
+from discoclaw.session.files.attaching import Attachments, Bounds
+from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.finding import Finder, words_of
 from discoclaw.session.gather import Gatherer
 from discoclaw.session.hatch import Hatchery, HatchingRules
@@ -262,6 +266,9 @@ class Recorder:
         self._check("push")
         self.pushed.append(text)
 
+    async def note(self, sentences: Sequence[str]) -> None:
+        await self.push("\n\n" + "\n".join(sentences))
+
     async def doing(self, line: str) -> None:
         self.did.append(line)
 
@@ -452,6 +459,8 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         me=lambda: ME,
         usual_limit=given.pop("recall_limit", 5),
     )
+    shelf = Shelf(given.pop("reader", None) or Unread(), clock=clock, most=1_000_000)
+    memory.join(shelf)
     preparation = Preparation(
         refill,
         Gatherer(
@@ -465,6 +474,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         ),
         items,
         Prompts(given.pop("budget", Budget()), clock=clock, me=lambda: ME),
+        Attachments(shelf, NoLinks(), consent, given.pop("bounds", Bounds()), refill.usable),
     )
     live = LiveConfig(FileDocuments(root), clock=clock)
     arrivals = Arrivals(live, consent, windows, personas)
@@ -493,7 +503,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         loops=loops,
         asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
     )
-    listener = Listener(windows, loops, archive, hatchery, profiles, groups)
+    listener = Listener(windows, loops, archive, hatchery, profiles, groups, shelf)
     talk = Talk(
         arrivals,
         listener,
@@ -524,6 +534,20 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         TalkInRam(windows, loops, hatchery, explained, ranker),
         meaning,
     )
+
+
+class Unread:
+    """Reads no file."""
+
+    async def read(self, file: FileRef) -> FileContent | Unreadable:
+        return Unreadable(file.name, "Files are not read here.")
+
+
+class NoLinks:
+    """Finds no linked message."""
+
+    async def messages(self, message: Inbound) -> Sequence[Quoted | Unreadable]:
+        return ()
 
 
 async def no_tidying(subject: str, branch: str | None, why: Mapping[str, str]) -> ConsolidationReport:

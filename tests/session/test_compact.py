@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discoclaw.core.attached import Encoded
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -37,6 +38,7 @@ from discoclaw.session.compact import (
     compact,
     counted,
     estimate,
+    estimate_turns,
     left_out,
     word_tokens,
 )
@@ -359,3 +361,17 @@ class TestInATurn:
         (offered,) = {tuple(tool.name for tool in request.tools) for request in home.model.requests}
         assert offered == ("memory_search", "memory_store", "memory_update", "memory_forget")
         assert isinstance(home.model.requests[-1].turns[1], LeftOut)
+
+
+PICTURE = Encoded("cat.png", "image/png", "AAAA", tokens=3_278, label="Picture 1")
+
+
+class TestPictures:
+    def test_count_as_what_they_cost(self) -> None:
+        assert estimate_turns([UserTurn("words", media=(PICTURE,))]) == estimate("words") + PICTURE.tokens
+
+    def test_stay_with_the_first_message_when_the_rest_is_left_out(self) -> None:
+        turns = [UserTurn("look", media=(PICTURE,)), *(UserTurn(str(number)) for number in range(60))]
+        short = compact(turns, 0, 1_000_000)
+        assert len(short) < len(turns)
+        assert short[0] == turns[0]

@@ -89,7 +89,7 @@ class TestHearing:
         home = house(tmp_path)
         for number in (1, 2, 3):
             home.hear(inbound(number, f"words {number}", BOB), MENTION)
-        home.talk.listener.amend("1", ANN.id, "better words", KEY)
+        home.talk.listener.amend(said(1, text="better words"), KEY)
         home.talk.listener.forget({"2"}, KEY)
         await turn(home, 4)
         assert talk(home.model.user_turn()) == [
@@ -117,7 +117,7 @@ class TestHearing:
         """Who edits their address away does not want it remembered."""
         home = house(tmp_path, summary_every=1, facts_every=1)
         home.hear(inbound(1, "I live at the old mill"), MENTION)
-        home.talk.listener.amend("1", ANN.id, "I live somewhere", KEY)
+        home.talk.listener.amend(said(1, text="I live somewhere"), KEY)
         await turn(home, 2)
         await home.loops.settle()
         prompts = [asked.prompt for asked in home.model.asked]

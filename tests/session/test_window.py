@@ -65,12 +65,12 @@ class TestResizing:
 class TestChangesInTheChat:
     def test_an_edited_message_keeps_its_place(self) -> None:
         window = filled(3, 1, 2, 3)
-        window.amend("2", "better words")
+        window.amend(said(2, text="better words"))
         assert [one.text for one in window.recent()] == ["line 1", "better words", "line 3"]
 
     def test_an_edit_of_a_message_that_has_left_does_not_bring_it_back(self) -> None:
         window = filled(2, 1, 2, 3)
-        window.amend("1", "better words")
+        window.amend(said(1, text="better words"))
         assert ids(window) == [2, 3]
 
     def test_a_deleted_message_leaves(self) -> None:

@@ -56,8 +56,9 @@ async def explained(call: Call, last: Shown, which: str) -> str:
     lines += [_used(call, view, item_id, chosen) for item_id, chosen in last.items] or [
         "- nothing I remember about you"
     ]
-    summary = "this conversation's summary" if last.summary else "no summary"
-    lines.append(f"and {summary}, {count(last.window, 'recent message')}, and your message.")
+    besides = ["this conversation's summary" if last.summary else "no summary"]
+    besides += [count(last.window, "recent message"), *(count(number, kind) for kind, number in last.files)]
+    lines.append(f"and {', '.join(besides)}, and your message.")
     return "\n".join(lines)
 
 

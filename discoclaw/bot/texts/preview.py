@@ -68,6 +68,7 @@ def page(made: Preview, facts: Facts) -> str:
         *([_group(WHY[preview.FITS], [*map(line_of, fitting)], len(fitting))] if fitting else []),
         _summary(made, facts),
         _recent(made),
+        _files(made),
         _notes(made),
         _person(made),
         _left_out(left_out, facts),
@@ -82,6 +83,7 @@ def counted(made: Preview, facts: Facts) -> str:
     found += [f"{count(fitting, 'memory')} when they fit what you write"] if fitting else []
     found += ["a summary of the conversation"] if made.ready.gathered.summary else []
     found += [count(made.ready.prompt.shown, "recent message")]
+    found += [count(number, kind) for kind, number in made.ready.attached.kinds.items()]
     found += ["notes about the channel"] if made.ready.gathered.group and made.ready.prompt.group else []
     left = sum(len(those) for why, those in facts.left_out.items() if why != preview.FITS)
     lines = [*_warnings(facts), f"Here I would use: {', '.join(found)}."]
@@ -141,6 +143,13 @@ def _recent(made: Preview) -> str:
     return _group(
         "Recent messages", shown + ([f"({count(older, 'older one')}: no room)"] if older else []), len(lines)
     )
+
+
+def _files(made: Preview) -> str:
+    """The files of the last messages. They are named only: nothing is read for a preview."""
+    entries = made.ready.prompt.files
+    lines = [f"- {words(one.label)}: {said(one.name)}, {words(one.whence)}" for one in entries]
+    return _group("Files", lines, len(lines)) if lines else ""
 
 
 def _notes(made: Preview) -> str:

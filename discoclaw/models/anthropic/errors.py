@@ -131,7 +131,10 @@ _MAX_SHOWN = 400
 def translate(error: BaseException, *, secret: str = "") -> ModelError:
     """The `ModelError` for an error of the SDK. Its text is one line for the log and never holds `secret`."""
     kind = _kind(error)
-    return kind(_describe(error, secret), user_message=USER_MESSAGES.get(kind))
+    translation = kind(_describe(error, secret), user_message=USER_MESSAGES.get(kind))
+    if isinstance(error, APIStatusError):
+        translation.status = error.status_code
+    return translation
 
 
 @contextmanager

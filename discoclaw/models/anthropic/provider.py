@@ -15,7 +15,7 @@ import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
-from anthropic import AsyncAnthropic, Timeout, omit
+from anthropic import Timeout, omit
 from anthropic.types import MessageParam, OutputConfigParam, TextBlockParam, ToolParam
 from pydantic import BaseModel
 
@@ -41,9 +41,11 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Shape
 from discoclaw.models.anthropic import wire
+from discoclaw.models.anthropic.body import Client
 from discoclaw.models.anthropic.errors import translated
 from discoclaw.models.anthropic.known import effort_for, known, resolve, thinking_room
 from discoclaw.models.anthropic.reading import Answer, Limit
+from discoclaw.models.anthropic.sight import Sight, shown
 from discoclaw.models.structured import MAX_ANSWER
 
 log = logging.getLogger(__name__)
@@ -79,7 +81,7 @@ class AnthropicProvider:
         self.used = used
         self.is_anthropic = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
         with translated(self.secret):
-            self.sdk = AsyncAnthropic(
+            self.sdk = Client(
                 api_key=key,
                 base_url=base_url or ANTHROPIC_URL,
                 max_retries=max_retries,
@@ -113,9 +115,17 @@ class AnthropicModel:
         self._known = known(name) if provider.is_anthropic else None
         self._enforces_schema = self._known is not None
         """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
+        self._sight = Sight(certain=self._known is not None)  # all that are known take pictures and PDFs
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.
+
+        What a server rejects because of its media is asked again without them. Raises ModelError.
+        """
+        return shown(request, self._stream, self._sight)
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The answer to one request, as `stream` yields it.
 
         An answer that the server pauses, as it does while its own tools work, is sent back to be continued.
         One that was cut off before its first word is asked for once more, with more room. Raises ModelError.

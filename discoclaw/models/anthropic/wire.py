@@ -19,6 +19,7 @@ from anthropic.types import JSONOutputFormatParam, Message, MessageParam, TextBl
 from anthropic.types import Usage as SdkUsage
 from pydantic import BaseModel
 
+from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadOutput, ModelCut, ModelEmpty, ModelRefused, ModelTooLong
 from discoclaw.core.model import (
     AssistantTurn,
@@ -215,8 +216,8 @@ def joined(parts: Sequence[Finished]) -> Finished:
 
 def _content(turn: Turn, model: str) -> list[Block]:
     match turn:
-        case UserTurn(text):
-            return _text(text)
+        case UserTurn(text, media=media):
+            return [*(block for one in media for block in _media(one)), *_text(text)]
         case ToolTurn(results):
             return [_result(result) for result in results]
         # Thinking blocks go back unchanged, with their signature; only blank text, which the API rejects, is
@@ -232,6 +233,17 @@ def _content(turn: Turn, model: str) -> list[Block]:
                 _sendable({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input})
                 for call in calls
             ]
+
+
+def _media(one: Encoded) -> list[Block]:
+    """A picture or document. A line before a picture has what the text calls it; a document has a title.
+
+    The line has no name that a person chose, which would stand outside every quotation.
+    """
+    source = {"type": "base64", "media_type": one.type, "data": one.data}
+    if one.kind == "document":
+        return [{"type": "document", "source": source, "title": scrub(one.label)}]
+    return [*_text(f"{one.label}:"), {"type": "image", "source": source}]
 
 
 def _text(text: str) -> list[Block]:

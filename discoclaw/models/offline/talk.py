@@ -16,15 +16,25 @@ from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
 from discoclaw.models.offline.facts import Statement, read
 
+NO_FILES = "I can't look at files: that takes a real model."
 INTRODUCTION = "*(offline model: no API key is set, so I only repeat what I remember.)*"
 
 _MAXIMUM = re.compile(rf"^{re.escape(titles.MAXIMUM)} (\d+) characters", re.M)
 
 _I = re.IGNORECASE
-_TITLES = (titles.SENDER, titles.DURABLE, titles.ROLLING, titles.RECENT, titles.REPLIED_TO)
+_TITLES = (
+    titles.SENDER,
+    titles.DURABLE,
+    titles.ROLLING,
+    titles.RECENT,
+    titles.LINKED,
+    titles.FILES,
+    titles.REPLIED_TO,
+)
 _NOTE = re.compile(
     r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?(?: \[i\d+\])?$", re.M
 )
+_FILE = re.compile(r"^- .*, with this message", re.M)
 _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
 
 # A line of the talk as the loops' prompts have it.
@@ -91,6 +101,8 @@ class ParsedTurn:
     summary: str = ""
     speakers: frozenset[str] = frozenset()
     recent: str = ""
+    files: bool = False
+    """Whether files came with the message."""
 
 
 def parse(turn: str) -> ParsedTurn:
@@ -114,6 +126,7 @@ def parse(turn: str) -> ParsedTurn:
         sections.get(titles.ROLLING, ""),
         frozenset(match[1] for match in _LINE.finditer(recent)),
         recent,
+        _FILE.search(sections.get(titles.FILES, "")) is not None,
     )
 
 
@@ -125,7 +138,7 @@ def asked_to_remember(message: str) -> str | None:
 
 def answer(turn: ParsedTurn, *, name: str) -> str:
     """The whole answer. `name` is the bot's name, by which it finds out whether it has spoken before."""
-    text = _reply(turn)
+    text = f"{_reply(turn)}\n\n{NO_FILES}" if turn.files else _reply(turn)
     met = INTRODUCTION.strip("*()") in turn.recent or any(each.startswith(name) for each in turn.speakers)
     return text if met else f"{INTRODUCTION}\n\n{text}"
 

@@ -6,7 +6,6 @@ the person who sent it.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.attached import Content, FileRef, Unreadable
@@ -28,15 +27,10 @@ AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of files is read: bytes of each, characters of a text, files of one message.
+    """How much of a file is read: its bytes, and the characters of a text."""
 
-    With `enabled` false no file is read.
-    """
-
-    enabled: bool = True
     bytes: int = 10_000_000
     characters: int = 20_000
-    files: int = 5
 
 
 class Reader:
@@ -48,20 +42,6 @@ class Reader:
         self._redactor = redactor
         self._held = asyncio.Semaphore(MOST_HELD)
         self._decoding = asyncio.Semaphore(AT_ONCE)
-
-    async def all(self, files: Sequence[FileRef]) -> list[tuple[FileRef, Content | Unreadable]]:
-        """The files of one message, in their order. None of them if files are switched off.
-
-        Voice messages are not among them: their words are the message's text.
-        """
-        if not self._limits.enabled:
-            return []
-        files = [file for file in files if not file.voice]
-        most = self._limits.files
-        read = await asyncio.gather(*(self.read(file) for file in files[:most]))
-        why = f"wasn't read: I read {most} files of one message. Please send it in another message."
-        beyond = [(file, refused(file.name, why)) for file in files[most:]]
-        return [*zip(files, read, strict=False), *beyond]
 
     async def read(self, file: FileRef) -> Content | Unreadable:
         """What a file says, or why it cannot be read. Raises nothing."""

@@ -263,28 +263,6 @@ class TestBounds:
         assert isinstance(found, Unreadable) and "larger than 10 MB" in found.why
         assert served.asked == []
 
-    async def test_of_many_files_the_first_ones_are_read(self) -> None:
-        files = [ref(f"{one}.txt", id=f"f{one}") for one in range(7)]
-        served = Served(**{one.id: one.id.encode() for one in files})
-        found = await Reader(served, Limits(files=5)).all(files)
-        assert [one for one, _ in found] == files
-        assert [what.text for _, what in found[:5] if isinstance(what, TextFile)] == [
-            "f0",
-            "f1",
-            "f2",
-            "f3",
-            "f4",
-        ]
-        assert all(isinstance(what, Unreadable) and "I read 5 files" in what.why for _, what in found[5:])
-
-    async def test_switched_off_nothing_is_read(self) -> None:
-        served = Served(one=b"text")
-        assert await Reader(served, Limits(enabled=False)).all([ref()]) == []
-        assert served.asked == []
-
-    async def test_voice_is_no_file(self) -> None:
-        assert await Reader(Served(one=b"OggS"), Limits()).all([ref(voice=True)]) == []
-
     async def test_what_cannot_be_downloaded_has_a_sentence(self) -> None:
         assert "no longer there" in await why_not(ChatGone("404"))
         assert "again in a moment" in await why_not(ChatUnavailable("500"))

@@ -1,0 +1,114 @@
+"""What was read becomes what a prompt has: names for each file, within what a request may have. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from discoclaw.core.attached import Encoded, FileRef, TextFile, Unreadable
+from discoclaw.core.model import Unseen
+from discoclaw.prompt.files import Entry
+from discoclaw.session.files.choosing import Wanted
+from discoclaw.session.files.refused import refused
+from discoclaw.session.files.shelf import Read
+
+MOST_BYTES: Final = 24_000_000
+"""The most that all pictures and documents of a request take in base64. The API takes 32 MB in all."""
+LATE: Final = "took too long to load, so I answered without it. Please ask again in a moment."
+TOO_MUCH: Final = "is more than I can show the model at once. Please send less of it."
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the media of a prompt may take: tokens of all, and of those that nobody points at."""
+
+    tokens: int = 64_000
+    older_tokens: int = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The files of a prompt: what the model is told and shown of them, and what the person is told."""
+
+    entries: tuple[Entry, ...] = ()
+    media: tuple[Encoded, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many of each kind were read: "picture", "document", "text file"."""
+        words = {"Picture": "picture", "Document": "document", "Text": "text file"}
+        return Counter(words[one.label.partition(" ")[0]] for one in self.entries if one.label)
+
+
+NOTHING: Final = Attached()
+
+
+def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: Iterable[str] = ()) -> Attached:
+    """The files that fit, in their order. None stands for one that came too late."""
+    entries: list[Entry] = []
+    media: list[Encoded] = []
+    said: list[str] = [*notices]
+    numbers = Counter[str]()
+    for wanted, content in read:
+        if isinstance(content, Encoded) and not _fits(content, wanted, media, room):
+            content = refused(wanted.file.name, TOO_MUCH)
+        if content is None:
+            content = refused(wanted.file.name, LATE)
+        if isinstance(content, Unreadable):
+            if not wanted.older:  # nobody asked about an older one
+                entries.append(Entry("", wanted.file.name, wanted.whence))
+                said.append(content.why)
+            continue
+        kind = content.kind.capitalize() if isinstance(content, Encoded) else "Text"
+        numbers[kind] += 1
+        label = f"{kind} {numbers[kind]}"
+        if isinstance(content, TextFile):
+            entries.append(Entry(label, wanted.file.name, wanted.whence, text=content.text, cut=content.cut))
+        else:
+            pages = f"{content.pages} page{'s' if content.pages > 1 else ''}" if content.pages else ""
+            entries.append(Entry(label, wanted.file.name, wanted.whence, pages))
+            media.append(replace(content, label=label, older=wanted.older))
+    return Attached(tuple(entries), tuple(media), tuple(dict.fromkeys(said)))
+
+
+def named(wanted: Iterable[tuple[Wanted, str]]) -> Attached:
+    """The files that a prompt would have, by what they claim to be; nothing of them is read."""
+    entries: list[Entry] = []
+    numbers = Counter[str]()
+    for one, kind in wanted:
+        numbers[kind] += 1
+        entries.append(Entry(f"{kind} {numbers[kind]}", one.file.name, one.whence))
+    return Attached(tuple(entries))
+
+
+def claimed(file: FileRef) -> str:
+    """What a file claims to be."""
+    if file.type.startswith("image/"):
+        return "Picture"
+    return "Document" if file.type == "application/pdf" else "Text"
+
+
+def unseen(gone: Sequence[Unseen]) -> list[str]:
+    """What a person is told of files that the model was not given, if they pointed at them."""
+    told: list[str] = []
+    for one in gone:
+        if one.media.older:
+            continue
+        what = f"{one.media.kind}s" if one.media.kind == "picture" else "PDF files"
+        name = refused(one.media.name, "").why.strip()
+        told.append(
+            {
+                "blind": f"The model I use here can't look at {what}, so I answered without {name}.",
+                "refused": f"The model didn't accept {name}, so I answered without it.",
+                "too large": f"{name} is more than the model takes at once, so I answered without it.",
+            }[one.why]
+        )
+    return told
+
+
+def _fits(content: Encoded, wanted: Wanted, media: Sequence[Encoded], room: Room) -> bool:
+    tokens = content.tokens + sum(one.tokens for one in media)
+    older = content.tokens + sum(one.tokens for one in media if one.older)
+    size = len(content.data) + sum(len(one.data) for one in media)
+    return size <= MOST_BYTES and tokens <= room.tokens and (not wanted.older or older <= room.older_tokens)

@@ -1,0 +1,169 @@
+"""A model that doesn't take pictures or documents is asked again without them, and is not tried again."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from discoclaw.core.attached import Encoded
+from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong, ModelUnreachable
+from discoclaw.core.model import Finished, ModelRequest, UserTurn
+from discoclaw.models.anthropic import provider as providers
+from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from tests.attaching import encoded, pdf, picture
+from tests.servers import messages_api as api
+from tests.servers.messages_api import Behaviour, MessagesServer, Received
+
+PICTURE = Encoded("cat.png", "image/png", encoded(picture()), tokens=2, label="Picture 1")
+OLDER = Encoded("dog.png", "image/png", encoded(picture()), tokens=2, label="Picture 2", older=True)
+PAPER = Encoded("paper.pdf", "application/pdf", encoded(pdf()), tokens=2_000, label="Document 1", pages=1)
+
+
+async def finished(model: AnthropicModel, *media: Encoded) -> Finished:
+    request = ModelRequest((), (UserTurn("Hello", media=media),))
+    [last] = [event async for event in model.stream(request) if isinstance(event, Finished)]
+    return last
+
+
+def reasons(done: Finished) -> list[tuple[str, str]]:
+    return [(one.media.label, one.why) for one in done.unseen]
+
+
+def sent(received: Received) -> list[str]:
+    """The types of the blocks of a request."""
+    return [block["type"] for block in received.body["messages"][0]["content"] if block["type"] != "text"]
+
+
+@pytest.fixture
+async def quick(server: MessagesServer) -> AsyncIterator[AnthropicModel]:
+    """A model of a server that isn't Anthropic's; nothing is tried again by the SDK."""
+    provider = AnthropicProvider(base_url=server.base_url, max_retries=0)
+    yield provider.model("llama", total_timeout_s=5)
+    await provider.close()
+
+
+def refusing(
+    *types: str, status: int = 400, kind: str = "invalid_request_error"
+) -> Callable[[Received], Behaviour]:
+    """A server whose model doesn't take blocks of these types."""
+
+    def answer(received: Received) -> Behaviour:
+        if set(types) & set(sent(received)):
+            return api.failure(status, kind, "no such content")
+        return api.text("ok")
+
+    return answer
+
+
+class TestAModelWithoutEyes:
+    @pytest.mark.parametrize("status", [400, 415, 422])
+    async def test_is_asked_again_without_the_picture_once(
+        self, server: MessagesServer, quick: AnthropicModel, status: int
+    ) -> None:
+        server.default = refusing("image", status=status)
+        assert reasons(await finished(quick, PICTURE)) == [("Picture 1", "blind")]
+        assert reasons(await finished(quick, PICTURE)) == [("Picture 1", "blind")]
+        assert [sent(one) for one in server.requests] == [["image"], [], []]
+        assert server.requests[-1].prompt.startswith("(You can't see Picture 1 this time.")
+
+    async def test_may_still_take_pictures_where_documents_are_refused(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        server.default = refusing("document")
+        assert reasons(await finished(quick, PICTURE, PAPER)) == [("Document 1", "blind")]
+        assert reasons(await finished(quick, PICTURE)) == []
+        assert [sent(one) for one in server.requests] == [["image", "document"], ["image"], ["image"]]
+
+    async def test_that_takes_neither_is_found_out_one_by_one(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        server.default = refusing("document", "image")
+        assert dict(reasons(await finished(quick, PICTURE, PAPER))) == {
+            "Picture 1": "blind",
+            "Document 1": "refused",
+        }
+        assert reasons(await finished(quick, PAPER)) == [("Document 1", "blind")]
+        await finished(quick, PICTURE, PAPER)
+        assert sent(server.requests[-1]) == []
+
+    async def test_whose_server_fails_is_believed_only_the_second_time(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        """llama.cpp answers 500 to a picture; but so does a server that is unwell for a moment."""
+        server.default = refusing("image", status=500, kind="api_error")
+        found = [reasons(await finished(quick, PICTURE)) for _ in range(3)]
+        assert found == [[("Picture 1", "refused")], [("Picture 1", "blind")], [("Picture 1", "blind")]]
+        assert [sent(one) for one in server.requests] == [["image"], [], ["image"], [], []]
+
+    async def test_is_forgiven_a_failure_that_had_nothing_to_do_with_the_picture(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        for _ in range(3):
+            server.script(api.failure(500), api.text("ok"), api.text("ok"))
+            assert reasons(await finished(quick, PICTURE)) == [("Picture 1", "refused")]
+            assert reasons(await finished(quick, PICTURE)) == []
+
+
+class TestARequestThatIsTooLarge:
+    async def test_goes_without_older_files_first(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        server.script(api.failure(413, "request_too_large"), api.text("ok"))
+        assert reasons(await finished(quick, PICTURE, OLDER)) == [("Picture 2", "too large")]
+        assert [sent(one) for one in server.requests] == [["image", "image"], ["image"]]
+
+    async def test_goes_without_any_then(self, server: MessagesServer, quick: AnthropicModel) -> None:
+        server.script(*[api.failure(413, "request_too_large")] * 2, api.text("ok"))
+        done = await finished(quick, PICTURE, OLDER)
+        assert reasons(done) == [("Picture 2", "too large"), ("Picture 1", "too large")]
+        assert reasons(await finished(quick, PICTURE)) == []
+
+    async def test_is_an_error_if_nothing_is_left_to_leave_out(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        server.script(*[api.failure(413, "request_too_large")] * 2)
+        with pytest.raises(ModelTooLong):
+            await finished(quick, PICTURE)
+
+
+class TestWhatIsNoRefusalOfAPicture:
+    @pytest.mark.parametrize(
+        ("status", "error"), [(401, ModelError), (429, ModelError), (529, ModelError), (503, ModelError)]
+    )
+    async def test_is_not_asked_again(
+        self, server: MessagesServer, quick: AnthropicModel, status: int, error: type[ModelError]
+    ) -> None:
+        server.script(api.failure(status))
+        with pytest.raises(error):
+            await finished(quick, PICTURE)
+        assert len(server.requests) == 1
+
+    async def test_a_request_without_files_is_asked_once(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        server.script(api.failure(400, "invalid_request_error"))
+        with pytest.raises(ModelBadRequest):
+            await finished(quick)
+        assert len(server.requests) == 1
+
+    async def test_an_answer_that_has_begun_is_not_begun_again(
+        self, server: MessagesServer, quick: AnthropicModel
+    ) -> None:
+        server.script(api.error_event("invalid_request_error", after=("Well,",)))
+        with pytest.raises(ModelBadRequest):
+            await finished(quick, PICTURE)
+        assert len(server.requests) == 1
+
+
+class TestAModelThatIsKnownToSee:
+    async def test_is_asked_without_a_file_that_it_refuses_and_gets_the_next_one(
+        self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        model = AnthropicProvider(api_key="sk", max_retries=0).model("haiku", total_timeout_s=5)
+        server.script(api.failure(400, "invalid_request_error", "Could not process PDF"), api.text("ok"))
+        assert reasons(await finished(model, PAPER)) == [("Document 1", "refused")]
+        assert reasons(await finished(model, PAPER)) == []
+        server.script(api.failure(500))
+        with pytest.raises(ModelUnreachable):
+            await finished(model, PAPER)
+        await model.close()
