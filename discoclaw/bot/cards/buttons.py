@@ -1,17 +1,17 @@
 """What can be pressed on a card, besides what any message has (`bot.buttons`)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any
 
 import discord
 
-from discoclaw.bot.buttons import USER, PersonalButton
-from discoclaw.bot.cards.card import Card
+from discoclaw.bot.buttons import BRANCH, USER, PersonalButton
+from discoclaw.bot.cards.card import Button, Card
 from discoclaw.bot.cards.turning import ASKED_ID, IN_CARD, read
-from discoclaw.bot.modals import PersonalModal
-from discoclaw.bot.presses import Press, Presses
+from discoclaw.bot.presses import Outcome, Press, Presses
 
 PAGE = r"(?P<page>\d{1,4})"
+_LIST = r"(?P<list>show|history log)"
 
 
 def texts_of(message: discord.Message | None) -> Mapping[int, str]:
@@ -35,9 +35,38 @@ class TurnButton(PersonalButton, template=rf"turn:{USER}:{PAGE}:(?P<verb>[a-z -]
         values = self.known["values"]
         if values == IN_CARD:
             values = read(texts_of(press.message).get(ASKED_ID, ""))
-        return await presses.turn(press, self.known["verb"], values, int(self.known["page"]))
+        return await presses.commands.turn(press, self.known["verb"], values, int(self.known["page"]))
 
 
-ALL = (TurnButton,)
-MODALS: tuple[type[PersonalModal], ...] = ()
+class TakeBackButton(
+    PersonalButton, template=rf"back:{USER}:(?P<commit>[0-9a-f]{{16}}):{PAGE}:{_LIST}:{BRANCH}"
+):
+    """Takes back what was just done on a card, and shows the page again."""
+
+    async def do(self, presses: Presses, press: Press) -> Card:
+        note = await presses.undo(press, self.known["commit"], self.known["branch"])
+        return (await presses.commands.turn(press, self.known["list"], "", int(self.known["page"]))).said(
+            note
+        )
+
+
+async def acted(
+    presses: Presses, press: Press, known: Mapping[str, str], shown: str, act: Awaitable[Outcome]
+) -> Card:
+    """Do something about what a card shows, then show its page again, with a way to take that back.
+
+    `shown` is the command whose card it is.
+    """
+    before = await presses.newest(press, known["branch"])
+    outcome = await act
+    after = await presses.newest(press, known["branch"])
+    card = await presses.commands.turn(press, shown, "", int(known["page"]))
+    assert isinstance(outcome, str)  # what changes a memory is answered with a sentence
+    if after in (None, before):
+        return card.said(outcome)
+    undo = f"back:{known['user']}:{after}:{known['page']}:{shown}:{known['branch']}"
+    return card.said(outcome, Button(undo, "Undo"))
+
+
+ALL = (TurnButton, TakeBackButton)
 """The client registers these before it connects."""

@@ -42,7 +42,10 @@ MOST_BUTTONS, MOST_MENUS = 10, 2
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button: its custom id, by which `bot.buttons` knows it, and what it says; or a link."""
+    """A button: its custom id, by which `bot.buttons` knows it, and what it says; or a link.
+
+    In the custom id of a row's control, `{page}` stands for the page that the row is on.
+    """
 
     custom_id: str
     label: str

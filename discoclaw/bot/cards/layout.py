@@ -44,7 +44,7 @@ def rendered(card: Card) -> Rendered:
     if card.top() and (rows or card.pictures):
         box.add_item(discord.ui.Separator())
     for entry in rows:
-        for part in _parts(entry):
+        for part in _parts(entry, page):
             box.add_item(part)
     if card.pictures:
         gallery: discord.ui.MediaGallery[Any] = discord.ui.MediaGallery()
@@ -69,13 +69,13 @@ def rendered(card: Card) -> Rendered:
     return Rendered(view, [discord.File(BytesIO(one.data), filename=one.name) for one in card.pictures])
 
 
-def _parts(entry: Entry) -> Iterator[discord.ui.Item[Any]]:
+def _parts(entry: Entry, page: int) -> Iterator[discord.ui.Item[Any]]:
     if entry.apart:
         yield discord.ui.Separator()
     if entry.control is None:
         yield discord.ui.TextDisplay(body(entry))
     else:
-        yield discord.ui.Section(body(entry), accessory=_button(entry.control))
+        yield discord.ui.Section(body(entry), accessory=_button(entry.control, page))
 
 
 def _rows(buttons: Sequence[Button]) -> Iterator[Sequence[Button]]:
@@ -87,13 +87,11 @@ def _row(buttons: Sequence[Button]) -> discord.ui.ActionRow[Any]:
     return discord.ui.ActionRow(*map(_button, buttons))
 
 
-def _button(one: Button) -> discord.ui.Button[Any]:
+def _button(one: Button, page: int = 0) -> discord.ui.Button[Any]:
     if one.url:
         return discord.ui.Button(label=one.label, url=one.url)
-    style = _STYLES[one.style]
-    return discord.ui.Button(
-        label=one.label[:80], style=style, custom_id=one.custom_id, disabled=one.disabled
-    )
+    style, custom_id = _STYLES[one.style], one.custom_id.replace("{page}", str(page))
+    return discord.ui.Button(label=one.label[:80], style=style, custom_id=custom_id, disabled=one.disabled)
 
 
 def _menu(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.answers import Answer, Carded, Page
 from discoclaw.bot.buttons import settle_view
+from discoclaw.bot.cards import memories
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import still, the_one
 from discoclaw.bot.commands.spec import Values
@@ -38,21 +40,26 @@ _ARROW = re.compile(r"\s*(?:=>|→)\s*")
 # ---------------------------------------------------------------------- see, add, forget
 
 
-async def show(call: Call) -> str:
+async def show(call: Call) -> Answer:
     memory, here = call.memory, call.persona_here
     view = await memory.view(call.subject, here)
     branches = await memory.branches(call.subject)
+    rolling = await call.context.summaries.get(call.session_key)
     private = any(item.facets.sensitivity == "private" for item in view.active())
-    presumed = len(await _presumed(call, view)) if private else 0
-    text = texts.show(
-        view,
-        await call.context.summaries.get(call.session_key),
-        in_private=call.in_private,
-        rebuilding=await call.context.loops.summary_lost(call.session_key),
-        persona="" if here is None and len(branches.all) == 1 else here or branches.current,
-        presumed=presumed,
-    )
-    return f"{texts.NOT_USED}\n{text}" if call.context.choices.opted_out(call.user_id) else text
+    named = here or branches.current
+    known: dict[str, Any] = {
+        "rebuilding": await call.context.loops.summary_lost(call.session_key),
+        "persona": "" if here is None and len(branches.all) == 1 else named,
+        "presumed": len(await _presumed(call, view)) if private else 0,
+    }
+    text = texts.show(view, rolling, in_private=call.in_private, **known)
+    out = call.context.choices.opted_out(call.user_id)
+    text = f"{texts.NOT_USED}\n{text}" if out else text
+    if not call.in_private:
+        return text
+    turn = Turn(call.user_id, "show")
+    card = memories.all_of(view, rolling, turn, named, call.where, page=call.page, opted_out=out, **known)
+    return Carded(card, text)
 
 
 async def remember(call: Call, text: str) -> str:
