@@ -11,7 +11,9 @@ from discoclaw.bot.cards.turning import ASKED_ID, IN_CARD, read
 from discoclaw.bot.presses import Outcome, Press, Presses
 
 PAGE = r"(?P<page>\d{1,4})"
-_LIST = r"(?P<list>show|history log)"
+COMMIT = r"(?P<commit>[0-9a-f]{16})"
+SHOW = "show"
+_SHOWN = rf"{SHOW}|\d{{1,4}}"
 
 
 def texts_of(message: discord.Message | None) -> Mapping[int, str]:
@@ -38,16 +40,20 @@ class TurnButton(PersonalButton, template=rf"turn:{USER}:{PAGE}:(?P<verb>[a-z -]
         return await presses.commands.turn(press, self.known["verb"], values, int(self.known["page"]))
 
 
-class TakeBackButton(
-    PersonalButton, template=rf"back:{USER}:(?P<commit>[0-9a-f]{{16}}):{PAGE}:{_LIST}:{BRANCH}"
-):
-    """Takes back what was just done on a card, and shows the page again."""
+class RevertButton(PersonalButton, template=rf"revert:{USER}:{COMMIT}:{PAGE}:(?P<limit>\d{{1,4}}):{BRANCH}"):
+    """Takes back one change of a log, and shows the log again."""
+
+    async def do(self, presses: Presses, press: Press) -> Card:
+        undone = presses.undo(press, self.known["commit"], self.known["branch"])
+        return await acted(presses, press, self.known, self.known["limit"], undone)
+
+
+class TakeBackButton(PersonalButton, template=rf"back:{USER}:{COMMIT}:{PAGE}:(?P<shown>{_SHOWN}):{BRANCH}"):
+    """Takes back what was just done on a card, and shows its page again."""
 
     async def do(self, presses: Presses, press: Press) -> Card:
         note = await presses.undo(press, self.known["commit"], self.known["branch"])
-        return (await presses.commands.turn(press, self.known["list"], "", int(self.known["page"]))).said(
-            note
-        )
+        return (await _page(presses, press, self.known, self.known["shown"])).said(note)
 
 
 async def acted(
@@ -55,12 +61,12 @@ async def acted(
 ) -> Card:
     """Do something about what a card shows, then show its page again, with a way to take that back.
 
-    `shown` is the command whose card it is.
+    `shown` is `SHOW` or the limit of a log.
     """
     before = await presses.newest(press, known["branch"])
     outcome = await act
     after = await presses.newest(press, known["branch"])
-    card = await presses.commands.turn(press, shown, "", int(known["page"]))
+    card = await _page(presses, press, known, shown)
     assert isinstance(outcome, str)  # what changes a memory is answered with a sentence
     if after in (None, before):
         return card.said(outcome)
@@ -68,5 +74,10 @@ async def acted(
     return card.said(outcome, Button(undo, "Undo"))
 
 
-ALL = (TurnButton, TakeBackButton)
+async def _page(presses: Presses, press: Press, known: Mapping[str, str], shown: str) -> Card:
+    verb, values = (SHOW, "") if shown == SHOW else ("history log", f"|{shown}|{known['branch']}")
+    return await presses.commands.turn(press, verb, values, int(known["page"]))
+
+
+ALL = (TurnButton, RevertButton, TakeBackButton)
 """The client registers these before it connects."""

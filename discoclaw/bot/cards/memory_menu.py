@@ -13,7 +13,7 @@ from typing import Any, cast
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence
 from discoclaw.bot.asked import STAMP, Asked, stamp
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton
-from discoclaw.bot.cards.buttons import PAGE, acted
+from discoclaw.bot.cards.buttons import PAGE, SHOW, acted
 from discoclaw.bot.cards.card import Button, Card, Entry
 from discoclaw.bot.cards.memories import one_of
 from discoclaw.bot.errors import discord_errors
@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 _ITEM = rf"(?P<item>{STAMP}):{PAGE}:{BRANCH}"
 OPEN_WITHIN_S = 2.0
 """A modal has to open within three seconds of a press."""
-SHOW = "show"
 
 
 def _asked(known: Mapping[str, str], verb: str, text: str = "") -> Asked:

@@ -68,6 +68,12 @@ class Call:
             self.source.message is None or self.source.message.flags.ephemeral
         )
 
+    @property
+    def on_card(self) -> bool:
+        """Whether a press on a card gave it: there a memory needs no id, since it has buttons."""
+        pressed = self.source.message if isinstance(self.source, discord.Interaction) else None
+        return pressed is not None and pressed.flags.components_v2
+
     @cached_property
     def channel(self) -> "wire.Channel":
         """Where it was given; Discord names no more than the id of a channel that we do not know."""

@@ -143,7 +143,7 @@ async def edit(call: Call, memory: str, text: str) -> str:
         return f"It says that already: {words(after.text)}"
     note = texts.SECRET if clean.redacted or clean.flagged else ""
     if before.facets.sensitivity == "normal":
-        note = f"{texts.kept_private(after)}{note}"
+        note = f"{texts.kept_private(after, by_id=not call.on_card)}{note}"
     return texts.edited(before, after, shown=call.may_show(after)) + note
 
 
@@ -182,7 +182,7 @@ async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
     def make(draft: Draft) -> str:
         item = still(draft, meant)
         draft.mark(item, secret, call.origin())
-        return texts.marked(item, secret)
+        return texts.marked(item, secret, by_id=not call.on_card)
 
     return await call.change(f"marked {secret} by command", make)
 

@@ -95,20 +95,22 @@ def edited(before: Item, after: Item, *, shown: bool) -> str:
     return f"Edited: {words(before.text)} → {words(after.text)}"
 
 
-def marked(item: Item, secret: Sensitivity) -> str:
-    """What was decided about where to use an item, whose text is not repeated."""
+def marked(item: Item, secret: Sensitivity, *, by_id: bool = True) -> str:
+    """What was decided about where to use an item, whose text is not repeated; `by_id` names it instead."""
     where = "everywhere" if secret == "normal" else "in our DMs only"
-    return f"From now on I use that memory {where} (id {short(item.id)})."
+    return f"From now on I use that memory {where}{f' (id {short(item.id)})' if by_id else ''}."
 
 
 def remembered(item: Item) -> str:
     return f"Remembered: {words(item.text)}{kept_private(item)}"
 
 
-def kept_private(item: Item) -> str:
-    """What is said about a memory that is private: how to use it everywhere."""
+def kept_private(item: Item, *, by_id: bool = True) -> str:
+    """What is said about a memory that is private: how to use it everywhere, by its id."""
     if item.facets.sensitivity == "normal":
         return ""
+    if not by_id:
+        return "\n(private: I use it in our DMs only)"
     return f"\n(private: I use it in our DMs only; `!memory share {short(item.id)}` changes that)"
 
 
