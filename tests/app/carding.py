@@ -20,3 +20,12 @@ def buttons(message: Any) -> list[tuple[str, str]]:
 def button(message: Any, label: str, place: int = 0) -> str:
     """The custom id of a button; `place` counts those with this label."""
     return [custom_id for name, custom_id in buttons(message) if name == label][place]
+
+
+async def every_page(person: Any, message: Any) -> str:
+    """What all pages of a card say, read from the one that is shown to the last."""
+    pages = [said(message)]
+    while "▶" in dict(buttons(message)):
+        await person.click(message, custom_id=button(message, "▶"))
+        pages.append(said(message))
+    return "\n".join(pages)

@@ -2,8 +2,14 @@
 
 from typing import Any
 
-from tests.app.carding import button, buttons, said
+import discord
+
+from discoclaw.bot.commands.dispatch import NO_CARD
+from discoclaw.bot.pressed import NOT_YOURS
+from discoclaw.bot.refused import TOO_LATE
+from tests.app.carding import button, buttons, every_page, said
 from tests.app.conftest import Start, World
+from tests.app.models import Scripted
 
 FACTS = [f"User likes tea number {number}." for number in range(1, 13)]
 
@@ -131,38 +137,161 @@ class TestTheMenuOfAMemory:
             await world.ann.click(card, label="Undo")
             assert await texts(world) == {"I like tea"}
 
-    async def test_refuses_a_text_that_is_too_long_or_of_a_memory_that_changed(self, start: Start) -> None:
+    async def test_refuses_a_text_that_is_too_long_and_says_so(self, start: Start) -> None:
         async with start() as world:
             await remember(world, "I like tea")
             card = await self.opened(world, "I like tea")
             modal = await world.ann.click(card, label="Edit")
             told = await world.ann.submit_modal(modal, {"text": "# **_`|" * 571})
-            assert "1,000 characters" in told.followups[0].content or "too long" in told.followups[0].content
+            assert told.followups[0].content.startswith("A memory can have at most 1000 characters, and")
+            assert await texts(world) == {"I like tea"}
+
+    async def test_shows_markup_as_it_was_typed(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            card = await self.opened(world, "I like tea")
             modal = await world.ann.click(card, label="Edit")
-            await world.ann.slash(world.general, "memory edit", memory="I like tea", text="I like cake")
-            await world.ann.send(world.general, "!memory forget I like tea")
-            await world.ann.send(world.general, "!memory remember I like tea")
-            assert await texts(world)
+            await world.ann.submit_modal(modal, {"text": "# **_`|[" * 125})
+            assert "\n\\# \\*\\*\\_\\`\\|\\[# " in said(card)
+            assert await texts(world) == {"# **_`|[" * 125}
+
+    async def test_changes_nothing_that_says_something_else_by_now(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            card = await self.opened(world, "I like tea")
+            forget = button(card, "Forget")
+            first, second = [await world.ann.click(card, label="Edit") for _ in range(2)]
+            await world.ann.submit_modal(first, {"text": "I like coffee"})
+            told = await world.ann.submit_modal(second, {"text": "I like cake"})
+            assert told.followups[0].content.startswith("That memory has changed since I asked")
+            card = await self.opened(world, "I like coffee")
+            assert button(card, "Forget") != forget
+            assert await texts(world) == {"I like coffee"}
 
     async def test_is_for_its_person_alone(self, start: Start) -> None:
         async with start() as world:
             await remember(world, "I like tea")
-            await world.ann.send_dm("hello")
             card = await self.opened(world, "I like tea")
-            with pytest.raises(Exception, match="cannot|not|visible"):
-                await world.bob.click(card, label="Forget")
+            channel = world.env.bot.get_channel(world.general.id)
+            view = discord.ui.LayoutView()
+            row: discord.ui.ActionRow[Any] = discord.ui.ActionRow()
+            for label, custom_id in buttons(card):
+                row.add_item(discord.ui.Button(label=label, custom_id=custom_id))
+            view.add_item(row)
+            view.stop()
+            open_card = await channel.send(view=view)
+            for label, _ in buttons(card):
+                told = await world.bob.click(open_card, label=label)
+                assert told.response.content == NOT_YOURS
+            assert await texts(world) == {"I like tea"}
 
-    async def test_says_so_if_the_memory_is_gone_and_twice_changes_nothing(self, start: Start) -> None:
+    async def test_says_so_if_the_memory_was_forgotten(self, start: Start) -> None:
         async with start() as world:
             await remember(world, "I like tea")
-            card = await shown(world)
-            menu = button(card, "⋯")
-            await world.ann.click(card, custom_id=menu)
-            forget = button(card, "Forget")
+            card = await self.opened(world, "I like tea")
             await world.ann.send(world.general, "!memory forget I like tea")
-            await world.ann.click(
-                world.general.last_message, label="Forget"
-            ) if world.general.last_message.components else None
-            told = await world.ann.click(card, custom_id=forget)
+            assert await texts(world) == set()
+            for label in ("Forget", "Use in our DMs only", "Edit"):
+                told = await world.ann.click(card, label=label)
+                says = [*told.followups, told.response][0].content
+                assert says == "That memory was forgotten since I asked."
+
+    async def test_forgets_once_however_often_it_is_pressed(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea", "I like cake")
+            first, second = await self.opened(world, "I like tea"), await self.opened(world, "I like tea")
+            await world.ann.click(first, label="Forget")
+            commits = len((await world.memory.history(f"user-{world.ann.id}")).commits)
+            told = await world.ann.click(second, label="Forget")
             assert told.followups[0].content == "That memory was forgotten since I asked."
-            assert dict(buttons(card)).keys() >= {"Edit"}
+            assert len((await world.memory.history(f"user-{world.ann.id}")).commits) == commits
+            await world.ann.click(first, label="Undo")
+            assert await texts(world) == {"I like tea", "I like cake"}
+
+    async def test_that_was_pressed_too_late_is_told_of_in_a_dm(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            card = await self.opened(world, "I like tea")
+            world.env.inject_error("POST", "/interactions/*/*/callback", status=404, code=10062)
+            await world.ann.click(card, label="Edit")
+            assert world.answer(world.ann_dm) == TOO_LATE
+
+    async def test_adds_nothing_for_somebody_who_opted_out(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            card = await self.opened(world, "I like tea")
+            modal = await world.ann.click(card, label="Edit")
+            await world.ann.slash(world.general, "memory data optout")
+            told = await world.ann.submit_modal(modal, {"text": "I like cake"})
+            assert told.followups[0].content.startswith("You have opted out of memory")
+            assert "**You have opted out**" in said(await shown(world))
+
+
+class TestTheLog:
+    async def test_says_what_changed_and_takes_a_change_back(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, *FACTS[:6])
+            card = await shown(world, "memory history log")
+            assert "## What changed in your memory\n-# 6 changes\n" in said(card)
+            assert "**“remembered by command”**\nadded: “User likes tea number 6.”\n-# <t:" in said(card)
+            assert not any(commit[:8] in said(card) for commit in await self.ids(world))
+            await world.ann.click(card, custom_id=button(card, "Take back", 1))
+            assert said(card).startswith("-# taken back\n## What changed")
+            assert "7 changes" in said(card)
+            assert await texts(world) == {*FACTS[:4], FACTS[5]}
+            await world.ann.click(card, label="Undo")
+            assert await texts(world) == set(FACTS[:6])
+
+    async def ids(self, world: World) -> list[str]:
+        return [*(await world.memory.history(f"user-{world.ann.id}")).commits]
+
+    async def test_turns_with_what_was_asked(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, *FACTS)
+            card = await shown(world, "memory history log", limit=7, oneline=True)
+            assert "added:" not in said(card)
+            everything = await every_page(world.ann, card)
+            assert everything.count("**“remembered by command”**") == 7
+            assert "-# and 5 earlier changes" in everything
+
+    async def test_of_a_second_press_says_that_it_is_done(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            first, second = [await shown(world, "memory history log") for _ in range(2)]
+            await world.ann.click(first, label="Take back")
+            told = await world.ann.click(second, label="Take back")
+            assert told.followups[0].content == "That is done already."
+
+
+class TestAnOlderView:
+    async def test_is_a_card_with_what_was_forgotten(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, *FACTS[:3])
+            await world.ann.send(world.general, f"!memory forget {FACTS[0]}")
+            card = await shown(world, "memory history view")
+            assert "-# 2 memories · 1 forgotten" in said(card)
+            assert f"{FACTS[0]}\n-# forgotten · fact · <t:" in said(card)
+
+
+class TestASearch:
+    async def test_turns_its_pages_with_a_question_of_any_length(self, start: Start) -> None:
+        async with start(Scripted(), auto_save="all", respond_mode="mention") as world:
+            for number in range(8):
+                await world.ann.send(world.general, f"zebra number {number}")
+            await world.settle()
+            query = "zebra " + "*_`[|\\" * 60
+            card = await shown(world, "search", query=query)
+            assert said(card).count("[open it]") == 5
+            await world.restart()
+            assert (await every_page(world.ann, card)).count("`zebra number") == 8
+
+
+class TestACardThatDiscordDoesNotTake:
+    async def test_is_said_as_a_text_once(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            world.env.inject_error("POST", "/webhooks/*", status=400, code=50035)
+            result = await world.ann.slash(world.general, "memory show")
+            told = [one.content for one in (result.response, *result.followups) if one is not None]
+            assert sum("- [fact] I like tea (id " in text for text in told) == 1
+            assert sum(NO_CARD in text for text in told) == 1

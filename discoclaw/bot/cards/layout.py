@@ -59,7 +59,7 @@ def rendered(card: Card) -> Rendered:
             box.add_item(discord.ui.TextDisplay(f"-# {asked}", id=ASKED_ID))
         box.add_item(_row(turn_buttons(card.turn, page, pages)))
     for menu in card.menus:
-        box.add_item(discord.ui.ActionRow(_menu(menu)))
+        box.add_item(discord.ui.ActionRow(menu_item(menu)))
     for some in _rows(card.controls):
         box.add_item(_row(some))
     view = discord.ui.LayoutView(timeout=None)
@@ -94,7 +94,8 @@ def _button(one: Button, page: int = 0) -> discord.ui.Button[Any]:
     return discord.ui.Button(label=one.label[:80], style=style, custom_id=custom_id, disabled=one.disabled)
 
 
-def _menu(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
+def menu_item(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
+    """A menu, as discord.py has it."""
     if one.channels:
         return discord.ui.ChannelSelect(
             custom_id=one.custom_id, placeholder=one.hint, channel_types=list(_CHANNELS)
