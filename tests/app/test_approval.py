@@ -297,7 +297,7 @@ class TestTheButtons:
             await world.ann.click(question, label="Yes")
             commits = len((await world.memory.history(f"user-{world.ann.id}")).commits)
             await pick(world, stale, "Yes to …")
-            assert said(stale) == f"{SETTLED}\n## {TITLE}\n{NOTHING}"
+            assert said(stale) == f"{SETTLED}\n### {TITLE}\n{NOTHING}"
             assert len((await world.memory.history(f"user-{world.ann.id}")).commits) == commits
 
     async def test_say_in_words_that_memory_or_persona_are_gone(self, start: Start) -> None:
@@ -335,13 +335,13 @@ class TestTheMenus:
         async with start(model, asks_first=True) as world:
             await talk(world, model, learned("a", "b", "c"))
             own = await whispered(world, "memory pending")
-            assert said(own).startswith(f"## {TITLE}\n-# 3 proposals\n1\\. remember “a”\n-# lapses <t:")
+            assert said(own).startswith(f"### {TITLE}\n-# 3 proposals\n1\\. remember “a”\n-# lapses <t:")
             assert labels(own) == ["Yes to …", "No to …"]
             await pick(world, own, "Yes to …", "a", "c")
-            assert said(own).startswith(f"Done: you said yes to 2.\n## {TITLE}\n-# 1 proposal\n")
+            assert said(own).startswith(f"Done: you said yes to 2.\n### {TITLE}\n-# 1 proposal\n")
             await world.restart()
             await pick(world, own, "No to …", "b")
-            assert said(own) == f"Done: you said no to 1.\n## {TITLE}\n{NOTHING}"
+            assert said(own) == f"Done: you said no to 1.\n### {TITLE}\n{NOTHING}"
             assert labels(own) == []
             assert (await remembered(world), await waiting(world)) == (["a", "c"], [])
 
@@ -360,7 +360,7 @@ class TestTheMenus:
             assert "-# and 25 more, which come when these are answered" in said(own)
             await pick(world, own, "Yes to …")
             await pick(world, own, "No to …")
-            assert said(own) == f"Done: you said no to 25.\n## {TITLE}\n{NOTHING}"
+            assert said(own) == f"Done: you said no to 25.\n### {TITLE}\n{NOTHING}"
             assert (len(await remembered(world)), await waiting(world)) == (25, [])
 
     async def test_of_two_hundred_learned_one_after_another_show_the_newest(self, start: Start) -> None:

@@ -35,7 +35,7 @@ class TestWhatIsRemembered:
             await remember(world, *FACTS)
             card = await shown(world)
             assert card.ephemeral and card.content == ""
-            assert "## What I remember about you\n-# 12 memories" in said(card)
+            assert "### What I remember about you\n-# 12 memories" in said(card)
             assert said(card).count("User likes tea number") == 5
             assert "-# fact · <t:" in said(card) and "from your command" in said(card)
             assert "(id " not in said(card)
@@ -86,12 +86,12 @@ class TestTheMenuOfAMemory:
             labels = [label for label, _ in buttons(card)]
             assert labels == ["Edit", "Use in our DMs only", "Why", "Forget", "Back"]
             await world.ann.click(card, label="Forget")
-            assert said(card).startswith("Forgotten: User likes tea number 3.\n## What I remember")
+            assert said(card).startswith("Forgotten: User likes tea number 3.\n### What I remember")
             assert "11 memories · 1 forgotten" in said(card)
             assert FACTS[2] not in await texts(world)
             undo = button(card, "Undo")
             await world.ann.click(card, custom_id=undo)
-            assert said(card).startswith("-# taken back\n## What I remember")
+            assert said(card).startswith("-# taken back\n### What I remember")
             assert await texts(world) == set(FACTS)
             again = await world.ann.click(card, custom_id=button(card, "⋯"))
             assert again.followups == []
@@ -132,7 +132,7 @@ class TestTheMenuOfAMemory:
             assert (field["custom_id"], field["value"]) == ("text", "I like tea")
             await world.restart()
             await world.ann.submit_modal(modal, {"text": "I like coffee"})
-            assert said(card).startswith("Edited: I like tea → I like coffee\n## What I remember")
+            assert said(card).startswith("Edited: I like tea → I like coffee\n### What I remember")
             assert await texts(world) == {"I like coffee"}
             await world.ann.click(card, label="Undo")
             assert await texts(world) == {"I like tea"}
@@ -232,11 +232,11 @@ class TestTheLog:
         async with start() as world:
             await remember(world, *FACTS[:6])
             card = await shown(world, "memory history log")
-            assert "## What changed in your memory\n-# 6 changes\n" in said(card)
-            assert "**“remembered by command”**\nadded: “User likes tea number 6.”\n-# <t:" in said(card)
+            assert "### What changed in your memory\n-# 6 changes\n" in said(card)
+            assert "\nAdded: “User likes tea number 6.”\n-# <t:" in said(card)
             assert not any(commit[:8] in said(card) for commit in await self.ids(world))
             await world.ann.click(card, custom_id=button(card, "Take back", 1))
-            assert said(card).startswith("-# taken back\n## What changed")
+            assert said(card).startswith("-# taken back\n### What changed")
             assert "7 changes" in said(card)
             assert await texts(world) == {*FACTS[:4], FACTS[5]}
             await world.ann.click(card, label="Undo")
@@ -249,7 +249,7 @@ class TestTheLog:
         async with start() as world:
             await remember(world, *FACTS)
             card = await shown(world, "memory history log", limit=7, oneline=True)
-            assert "added:" not in said(card)
+            assert "Added:" not in said(card)
             everything = await every_page(world.ann, card)
             assert everything.count("**“remembered by command”**") == 7
             assert "-# and 5 earlier changes" in everything

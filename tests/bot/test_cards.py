@@ -65,11 +65,10 @@ def cards(draw: st.DrawFn) -> Card:
             st.lists(st.tuples(WILD, st.text(max_size=400), st.booleans(), st.booleans()), max_size=12)
         )
     ]
-    return Card(
+    card = Card(
         draw(WILD),
         entries,
         small=draw(st.lists(WILD, max_size=3)),
-        note=draw(st.just("") | WILD),
         foot=draw(st.lists(WILD, max_size=3)),
         controls=[button("Do") for _ in range(draw(st.integers(0, 10)))],
         pictures=[Picture("a.png", b"")] * draw(st.integers(0, 1)),
@@ -79,6 +78,8 @@ def cards(draw: st.DrawFn) -> Card:
         ),
         most=draw(st.integers(1, 25)),
     )
+    undo = button("Undo") if draw(st.booleans()) else None
+    return card.said(draw(WILD), undo) if draw(st.booleans()) else card
 
 
 class TestACard:
@@ -98,8 +99,8 @@ class TestACard:
         assert card.shown() == (2, 2, (Entry("5"), Entry("6")))
 
     def test_reads_as_text_too(self) -> None:
-        card = Card("All", [Entry("tea", "now")], small=["1 memory"], note="Done.", foot=["end"])
-        assert card.as_text() == "Done.\n## All\n-# 1 memory\ntea\n-# now\n-# end"
+        card = Card("All", [Entry("tea", "now")], small=["1 memory"], foot=["end"]).said("Done.")
+        assert card.as_text() == "Done.\n### All\n-# 1 memory\ntea\n-# now\n-# end"
 
 
 class TestAMark:

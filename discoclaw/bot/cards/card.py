@@ -103,7 +103,7 @@ class Card:
     heading: str
     entries: Sequence[Entry] = ()
     small: Sequence[str] = ()
-    note: str = ""
+    note: Entry | None = None
     foot: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     controls: Sequence[Button] = ()
@@ -139,10 +139,14 @@ class Card:
 
     def top(self) -> tuple[str, ...]:
         """What stands above the rows: what was done, and the heading with its small print."""
+        noted = body(self.note) if self.note is not None else ""
+        return tuple(part for part in (noted, self.titled()) if part)
+
+    def titled(self) -> str:
+        """The heading with its small print."""
         small = "\n".join(f"-# {line}" for line in self.small)
-        heading = f"## {clip(self.heading, _HEADING)}" if self.heading else ""
-        both = "\n".join(part for part in (heading, clip(small, _SMALL)) if part)
-        return tuple(part for part in (clip(self.note, _NOTE), both) if part)
+        heading = f"### {clip(self.heading, _HEADING)}" if self.heading else ""
+        return "\n".join(part for part in (heading, clip(small, _SMALL)) if part)
 
     def bottom(self) -> str:
         """What stands below the rows, in small print."""
@@ -153,9 +157,9 @@ class Card:
         rows = (body(entry) for entry in self.entries)
         return "\n".join(part for part in (*self.top(), *rows, self.bottom()) if part)
 
-    def said(self, note: str, *controls: Button) -> "Card":
-        """The card with a note on top that says what has just been done, and more controls."""
-        return replace(self, note=note, controls=(*self.controls, *controls))
+    def said(self, note: str, undo: Button | None = None) -> "Card":
+        """The card with a note on top that says what has just been done, and a way to take it back."""
+        return replace(self, note=Entry(clip(note, _NOTE), control=undo))
 
 
 def body(entry: Entry) -> str:
@@ -166,15 +170,17 @@ def body(entry: Entry) -> str:
 def _frame(card: Card) -> int:
     """How many components a card has around its rows: at most, as its page row may not be needed."""
     rows = -(-len(card.controls) // _ROW)
-    # The container, the texts above with a separator, and below the rows a separator with the last text.
-    parts = 1 + len(card.top()) + 1 + (2 if card.bottom() else 0) + (1 if card.pictures else 0)
+    # The container, above the rows the note (with a button) and the heading, each with a separator; below
+    # them a separator with the last text.
+    parts = 1 + (4 if card.note else 0) + 2 + (2 if card.bottom() else 0) + (1 if card.pictures else 0)
     parts += rows + len(card.controls) + 2 * len(card.menus)
     # What was asked, and the row of pages with its three buttons.
     return parts + (5 if card.turn is not None else 0)
 
 
 def _cost(entry: Entry) -> int:
-    return (3 if entry.control is not None else 1) + (1 if entry.apart else 0)
+    """The components of a row, with what keeps it apart from the one above."""
+    return (3 if entry.control is not None else 1) + 1
 
 
 def _asked_room(turn: Turn | None) -> int:

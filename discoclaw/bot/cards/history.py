@@ -7,7 +7,7 @@ from discoclaw.core.event import Commit, Ref
 from discoclaw.core.history import History
 from discoclaw.core.pending import is_proposal
 from discoclaw.show import text as shown
-from discoclaw.show.words import count
+from discoclaw.show.words import acts, count
 
 TITLE = "What changed in your memory"
 MOST = 1000
@@ -26,15 +26,18 @@ def log(
         persona = [f"persona {name(record.branch)}"] if several else []
         if isinstance(record, Ref):
             if not oneline:
-                entries.append(Entry(texts.turn(record, in_private=True).capitalize(), texts.when(record)))
+                entries.append(Entry(_capital(texts.turn(record, in_private=True)), texts.when(record)))
             continue
-        done = [] if oneline else [texts.told(event, secrets) for event in record.events]
+        done = [] if oneline else [_capital(texts.told(event, secrets)) for event in record.events]
         about = [texts.when(record), *texts.made_by(record), *persona]
         control = None
         if record.id in chain and not all(is_proposal(event) for event in record.events):
             known = f"{turn.user_id}:{record.id}:{{page}}:{limit or MOST}:{branch}"
             control = Button(f"revert:{known}", "Take back")
-        entries.append(Entry("\n".join([f"**{texts.title(record)}**", *done]), " · ".join(about), control))
+        # Where the small print says how it came about, a title says no more, unless it names another change.
+        needed = not done or acts(record) or not texts.made_by(record)
+        title = [f"**{texts.title(record)}**"] if needed else []
+        entries.append(Entry("\n".join([*title, *done]), " · ".join(about), control))
     shown_now = count(len([one for one in records if isinstance(one, Commit)]), "change")
     return Card(
         TITLE,
@@ -45,3 +48,7 @@ def log(
         page=page,
         colour=GREY,
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

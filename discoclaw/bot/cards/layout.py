@@ -39,13 +39,13 @@ def rendered(card: Card) -> Rendered:
     """The page of a card that is to be shown. Needs a running event loop, as views do."""
     page, pages, rows = card.shown()
     box: discord.ui.Container[Any] = discord.ui.Container(accent_colour=card.colour)
-    for text in card.top():
-        box.add_item(discord.ui.TextDisplay(text))
-    if card.top() and (rows or card.pictures):
-        box.add_item(discord.ui.Separator())
-    for entry in rows:
-        for part in _parts(entry, page):
-            box.add_item(part)
+    above = [card.note] if card.note is not None else []
+    above += [Entry(card.titled(), apart=bool(above))] if card.titled() else []
+    for place, entry in enumerate([*above, *rows]):
+        line = entry.apart or place == len(above)
+        if place and (line or entry.control is None):
+            box.add_item(discord.ui.Separator(visible=line))
+        box.add_item(_part(entry, page))
     if card.pictures:
         gallery: discord.ui.MediaGallery[Any] = discord.ui.MediaGallery()
         for picture in card.pictures:
@@ -69,13 +69,10 @@ def rendered(card: Card) -> Rendered:
     return Rendered(view, [discord.File(BytesIO(one.data), filename=one.name) for one in card.pictures])
 
 
-def _parts(entry: Entry, page: int) -> Iterator[discord.ui.Item[Any]]:
-    if entry.apart:
-        yield discord.ui.Separator()
+def _part(entry: Entry, page: int) -> discord.ui.Item[Any]:
     if entry.control is None:
-        yield discord.ui.TextDisplay(body(entry))
-    else:
-        yield discord.ui.Section(body(entry), accessory=_button(entry.control, page))
+        return discord.ui.TextDisplay(body(entry))
+    return discord.ui.Section(body(entry), accessory=_button(entry.control, page))
 
 
 def _rows(buttons: Sequence[Button]) -> Iterator[Sequence[Button]]:

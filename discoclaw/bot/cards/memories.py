@@ -8,7 +8,7 @@ from discoclaw.bot.cards.card import GREY, Button, Card, Entry, Turn
 from discoclaw.bot.cards.turning import back
 from discoclaw.bot.texts import history as history_texts
 from discoclaw.bot.texts import memory as texts
-from discoclaw.bot.texts.markup import ago, name, opening
+from discoclaw.bot.texts.markup import ago, name, opening, words
 from discoclaw.core.item import Item, Source, by_newest
 from discoclaw.core.view import View
 from discoclaw.memory.conversations.rolling import Rolling
@@ -44,7 +44,7 @@ def all_of(
     gone = sum(not item.active for item in view.items.values())
     about = [count(len(items), "memory"), *([f"persona {name(persona)}"] if persona else [])]
     if gone:
-        about.append(f"{gone} forgotten, still in your history")
+        about.append(f"{gone} forgotten")
     return Card(
         TITLE,
         entries,
@@ -55,8 +55,9 @@ def all_of(
     )
 
 
-def at_a_point(view: View, turn: Turn, where: Where, *, page: int) -> Card:
+def at_a_point(view: View, turn: Turn, where: Where, *, at: str | None, page: int) -> Card:
     """What was remembered at a point, newest first, then what was forgotten, then what is to be settled."""
+    title = f"What I remembered at {words(at, 60)}" if at else "What I remember, and what I forgot"
     items = sorted(view.items.values(), key=lambda item: (not item.active, by_newest(item)))
     entries = [entry_of(item, where) for item in items] or [Entry(history_texts.NOTHING)]
     conflicts = [shown.conflict(view, one, in_private=True) for one in view.conflicts]
@@ -64,7 +65,7 @@ def at_a_point(view: View, turn: Turn, where: Where, *, page: int) -> Card:
     active = sum(item.active for item in items)
     gone = [f"{len(items) - active} forgotten"] if active < len(items) else []
     small = [" · ".join([count(active, "memory"), *gone])] if items else []
-    return Card("Your memory at that point", entries, small=small, turn=turn, page=page, colour=GREY)
+    return Card(title, entries, small=small, turn=turn, page=page, colour=GREY)
 
 
 def one_of(item: Item, user_id: str, branch: str, page: int, where: Where) -> Card:

@@ -67,7 +67,7 @@ async def view(call: Call, at: str | None, persona: str | None) -> Answer:
     if not call.in_private:
         return text
     turn = Turn(call.user_id, "history view", (at, persona))
-    return Carded(memories.at_a_point(found, turn, call.where, page=call.page), text)
+    return Carded(memories.at_a_point(found, turn, call.where, at=at, page=call.page), text)
 
 
 async def difference(call: Call, start: str | None, end: str | None) -> str:
