@@ -7,10 +7,13 @@ import discord
 from discoclaw.bot.commands.dispatch import NO_CARD
 from discoclaw.bot.pressed import NOT_YOURS
 from discoclaw.bot.refused import TOO_LATE
+from discoclaw.core.policy import Personas
 from tests.app.carding import button, buttons, every_page, said
-from tests.app.conftest import Start, World
+from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
+from tests.app.test_receipts import learned, talk
 
+TEA = "User likes tea."
 FACTS = [f"User likes tea number {number}." for number in range(1, 13)]
 
 
@@ -295,3 +298,39 @@ class TestACardThatDiscordDoesNotTake:
             told = [one.content for one in (result.response, *result.followups) if one is not None]
             assert sum("- [fact] I like tea (id " in text for text in told) == 1
             assert sum(NO_CARD in text for text in told) == 1
+
+
+class TestInADirectMessage:
+    async def test_a_card_is_for_its_person_alone_as_well(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, *FACTS[:6])
+            card = (await world.ann.user.slash("memory show")).response
+            assert card.ephemeral
+            await world.ann.user.click(card, custom_id=button(card, "▶"))
+            assert FACTS[0] in said(card) or FACTS[5] in said(card)
+
+
+class TestWhatWasLearned:
+    async def test_has_a_link_to_where_it_was_said(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model) as world:
+            await talk(world, model, learned(TEA))
+            card = await shown(world)
+            link = f"https://discord.com/channels/{GUILD_ID}/{world.general.id}/"
+            assert f"{TEA}\n-# " in said(card)
+            assert f"[where you said it]({link}" in said(card)
+
+
+class TestAPlaceWithAPersona:
+    async def test_has_its_own_memories_on_its_card(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            await world.restart(personas=Personas({"general": "coding"}))
+            card = await shown(world)
+            assert "-# 1 memory · persona coding" in said(card)
+            await world.ann.click(card, label="⋯")
+            await world.ann.click(card, label="Forget")
+            assert said(card).startswith("Forgotten: I like tea")
+            assert await texts(world) == {"I like tea"}
+            await world.ann.click(card, label="Undo")
+            assert "I like tea\n-# fact" in said(card)

@@ -152,6 +152,13 @@ class Card:
         """What stands below the rows, in small print."""
         return clip("\n".join(f"-# {line}" for line in self.foot), _SMALL)
 
+    def rest(self) -> str:
+        """What the card has no room for and no way to turn to, as a text; mostly ""."""
+        page, pages, _ = self.shown()
+        if self.turn is not None or page == pages:
+            return ""
+        return "\n".join(body(entry) for some in self.pages()[page:] for entry in some)
+
     def as_text(self) -> str:
         """The whole card as a text, without its controls."""
         rows = (body(entry) for entry in self.entries)

@@ -1,7 +1,7 @@
 """The cards of what is remembered: all of it, or one memory with what can be done about it."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from discoclaw.bot.asked import stamp
 from discoclaw.bot.cards.card import GREY, Button, Card, Entry, Turn
@@ -21,18 +21,25 @@ TITLE = "What I remember about you"
 MENU = "⋯"
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What else is to be said about a memory: see `texts.memory.show`, whose words these are."""
+
+    persona: str = ""
+    rebuilding: bool = False
+    presumed: int = 0
+    opted_out: bool = False
+
+
 def all_of(
     view: View,
     rolling: Rolling,
     turn: Turn,
     branch: str,
     where: Where,
+    about: About,
     *,
     page: int,
-    persona: str = "",
-    rebuilding: bool = False,
-    presumed: int = 0,
-    opted_out: bool = False,
 ) -> Card:
     """Everything that is remembered here, newest first, then what is to be settled, then the summary."""
     items = sorted(view.active(), key=by_newest)
@@ -40,16 +47,16 @@ def all_of(
         replace(entry_of(item, where), control=_menu(turn.user_id, item, branch)) for item in items
     ] or [Entry(texts.NOTHING_YET)]
     entries += _titled("To settle", _questions(view, items))
-    entries.append(_summary(rolling, rebuilding=rebuilding))
+    entries.append(_summary(rolling, rebuilding=about.rebuilding))
     gone = sum(not item.active for item in view.items.values())
-    about = [count(len(items), "memory"), *([f"persona {name(persona)}"] if persona else [])]
+    small = [count(len(items), "memory"), *([f"persona {name(about.persona)}"] if about.persona else [])]
     if gone:
-        about.append(f"{gone} forgotten")
+        small.append(f"{gone} forgotten")
     return Card(
         TITLE,
         entries,
-        small=[*([texts.NOT_USED] if opted_out else []), " · ".join(about)],
-        foot=[texts.presumed_private(presumed)] if presumed else [],
+        small=[*([texts.NOT_USED] if about.opted_out else []), " · ".join(small)],
+        foot=[texts.presumed_private(about.presumed)] if about.presumed else [],
         turn=turn,
         page=page,
     )

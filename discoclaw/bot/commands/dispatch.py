@@ -304,6 +304,8 @@ async def _sent_as_card(send: Callable[..., Awaitable[object]], card: Card) -> b
     except ChatError as error:
         log.warning("a card was not taken, so it is sent as a text: %s", error)
         return False
+    if rest := card.rest():
+        await send_pieces(send, rest, name="memory.md")
     return True
 
 

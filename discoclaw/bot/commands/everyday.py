@@ -58,8 +58,8 @@ async def show(call: Call) -> Answer:
     if not call.in_private:
         return text
     turn = Turn(call.user_id, "show")
-    card = memories.all_of(view, rolling, turn, named, call.where, page=call.page, opted_out=out, **known)
-    return Carded(card, text)
+    about = memories.About(opted_out=out, **known)
+    return Carded(memories.all_of(view, rolling, turn, named, call.where, about, page=call.page), text)
 
 
 async def remember(call: Call, text: str) -> str:
