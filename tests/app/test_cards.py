@@ -310,6 +310,23 @@ class TestInADirectMessage:
             assert FACTS[0] in said(card) or FACTS[5] in said(card)
 
 
+class TestATextThatIsLongerThanACard:
+    async def test_goes_on_below_it(self, start: Start) -> None:
+        async with start() as world:
+            texts = [f"User likes {letter * 900}." for letter in "abcdefgh"]
+            await remember(world, texts[0])
+            for text in texts[1:]:
+                (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
+                await world.ann.slash(world.general, "memory edit", memory=item.text, text=text)
+            card = await shown(world)
+            await world.ann.click(card, label="⋯")
+            told = await world.ann.click(card, label="Why")
+            everything = said(card) + "".join(said(one) for one in told.followups)
+            files = [file for one in told.followups for file in one.attachments]
+            known = everything + "".join([(await file.read()).decode() for file in files])
+            assert all(letter * 300 in known for letter in "abcdefgh")
+
+
 class TestWhatWasLearned:
     async def test_has_a_link_to_where_it_was_said(self, start: Start) -> None:
         model = Scripted()
