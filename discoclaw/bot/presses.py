@@ -109,13 +109,16 @@ class Presses:
             dm_privacy=self._context.dm_privacy,
         )
 
-    async def newest(self, press: Press, branch: str) -> str | None:
-        """The newest change of a persona, if a press of this card made it."""
+    async def head(self, press: Press, branch: str) -> str | None:
+        """The newest change of a persona; None if it has none of its own."""
+        branches = await self._context.store.branches(user_subject(str(press.user.id)))
+        return branches.all[branch].head if branch in branches.all else None
+
+    async def made(self, press: Press, commit: str) -> bool:
+        """Whether a change was made by a press on this message."""
         history = await self._context.store.history(user_subject(str(press.user.id)))
-        head = history.branch(branch).head if branch in history.branches.all else None
-        commit = history.commits.get(head) if head is not None else None
-        ours = commit is not None and commit.metadata.get("by") == "button"
-        return head if commit is not None and ours and commit.metadata.get("at") == _at(press) else None
+        metadata = history.commits[commit].metadata if commit in history.commits else {}
+        return metadata.get("by") == "button" and metadata.get("at") == _at(press)
 
     async def settle(self, press: Press, event_id: str, how: Resolution, branch: str) -> str:
         """The person says which side of a conflict holds."""

@@ -6,6 +6,7 @@ import discord
 
 from discoclaw.bot.commands.dispatch import NO_CARD
 from discoclaw.bot.pressed import NOT_YOURS
+from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import TOO_LATE
 from discoclaw.core.policy import Personas
 from tests.app.carding import button, buttons, every_page, said
@@ -198,6 +199,19 @@ class TestTheMenuOfAMemory:
                 told = await world.ann.click(card, label=label)
                 says = [*told.followups, told.response][0].content
                 assert says == "That memory was forgotten since I asked."
+
+    async def test_says_so_if_its_persona_was_deleted(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            await world.ann.slash(world.general, "memory persona create", name="work")
+            await world.ann.slash(world.general, "memory persona switch", name="work")
+            card = await shown(world)
+            menu = button(card, "⋯")
+            await world.ann.slash(world.general, "memory persona switch", name="main")
+            await world.ann.slash(world.general, "memory persona delete", name="work")
+            told = await world.ann.click(card, custom_id=menu)
+            assert told.followups[0].content == f"{GONE}."
+            assert "I like tea" in said(card)
 
     async def test_forgets_once_however_often_it_is_pressed(self, start: Start) -> None:
         async with start() as world:

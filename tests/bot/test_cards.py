@@ -9,13 +9,17 @@ import simcord.components
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discoclaw.bot.cards import memories
 from discoclaw.bot.cards.card import Button, Card, Entry, Picture, Turn
 from discoclaw.bot.cards.layout import rendered
 from discoclaw.bot.cards.turning import asked_in, read, turn_buttons, written
 from discoclaw.bot.commands.parsing import read_back
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.texts.markup import opening
-from discoclaw.core.text import utf16_length
+from discoclaw.core.item import Facets, Source, new_item
+from discoclaw.core.text import collapse, scrub, utf16_length, visible
+from discoclaw.core.view import View
+from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.show.words import line
 
 V2 = 1 << 15
@@ -101,6 +105,31 @@ class TestACard:
     def test_reads_as_text_too(self) -> None:
         card = Card("All", [Entry("tea", "now")], small=["1 memory"], foot=["end"]).said("Done.")
         assert card.as_text() == "Done.\n### All\n-# 1 memory\ntea\n-# now\n-# end"
+
+
+def is_sayable(text: str) -> bool:
+    """Whether a memory can have this text."""
+    return bool(visible(collapse(scrub(text))).strip())
+
+
+SAYABLE = WILD.map(lambda text: text[:1000]).filter(is_sayable)
+
+
+class TestAMemory:
+    @given(st.lists(SAYABLE, max_size=30), WILD, st.booleans())
+    def test_of_any_text_is_on_one_of_the_pages(self, said: list[str], summary: str, private: bool) -> None:
+        facets = Facets(sensitivity="private" if private else "normal")
+        source = Source("discord", "1", "2")
+        made = [new_item("fact", text, source=source, now_ms=1, facets=facets) for text in said]
+        items = {item.id: item for item in made}
+        turn, link = Turn(USER, "show"), "[where you said it](https://discord.com/channels/1/2/3)"
+        about = memories.About("persona", True, 3, True)
+        rolling = Rolling(summary, 1)
+        card = memories.all_of(View(items), rolling, turn, "b" * 32, lambda _: link, about, page=1)
+        shown = "".join("".join(check(card)).split())
+        for item in items.values():
+            assert "".join(opening(item.text).split()) in shown
+            check(memories.one_of(item, USER, "b" * 32, 9999, lambda _: link))
 
 
 class TestAMark:

@@ -1,6 +1,6 @@
 """What can be pressed on a card, besides what any message has (`bot.buttons`)."""
 
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import discord
@@ -44,8 +44,10 @@ class RevertButton(PersonalButton, template=rf"revert:{USER}:{COMMIT}:{PAGE}:(?P
     """Takes back one change of a log, and shows the log again."""
 
     async def do(self, presses: Presses, press: Press) -> Card:
-        undone = presses.undo(press, self.known["commit"], self.known["branch"])
-        return await acted(presses, press, self.known, self.known["limit"], undone)
+        def undo() -> Awaitable[str]:
+            return presses.undo(press, self.known["commit"], self.known["branch"])
+
+        return await acted(presses, press, self.known, self.known["limit"], undo)
 
 
 class TakeBackButton(PersonalButton, template=rf"back:{USER}:{COMMIT}:{PAGE}:(?P<shown>{_SHOWN}):{BRANCH}"):
@@ -57,18 +59,22 @@ class TakeBackButton(PersonalButton, template=rf"back:{USER}:{COMMIT}:{PAGE}:(?P
 
 
 async def acted(
-    presses: Presses, press: Press, known: Mapping[str, str], shown: str, act: Awaitable[Outcome]
+    presses: Presses,
+    press: Press,
+    known: Mapping[str, str],
+    shown: str,
+    act: Callable[[], Awaitable[Outcome]],
 ) -> Card:
     """Do something about what a card shows, then show its page again, with a way to take that back.
 
     `shown` is `SHOW` or the limit of a log.
     """
-    before = await presses.newest(press, known["branch"])
-    outcome = await act
-    after = await presses.newest(press, known["branch"])
+    before = await presses.head(press, known["branch"])
+    outcome = await act()
+    after = await presses.head(press, known["branch"])
     card = await _page(presses, press, known, shown)
     assert isinstance(outcome, str)  # what changes a memory is answered with a sentence
-    if after in (None, before):
+    if after is None or after == before or not await presses.made(press, after):
         return card.said(outcome)
     undo = f"back:{known['user']}:{after}:{known['page']}:{shown}:{known['branch']}"
     return card.said(outcome, Button(undo, "Undo"))
