@@ -341,6 +341,19 @@ class TestATextThatIsLongerThanACard:
             assert all(letter * 300 in known for letter in "abcdefgh")
 
 
+class TestALongOlderView:
+    async def test_turns_with_what_was_asked(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, *FACTS[:7])
+            await world.ann.slash(world.general, "memory persona create", name="work")
+            await remember(world, "User likes cake.")
+            card = await shown(world, "memory history view", at="work", persona="main")
+            assert "### What I remembered at work\n-# 7 memories" in said(card)
+            everything = await every_page(world.ann, card)
+            assert all(fact in everything for fact in FACTS[:7])
+            assert "cake" not in everything
+
+
 class TestWhatWasLearned:
     async def test_has_a_link_to_where_it_was_said(self, start: Start) -> None:
         model = Scripted()

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import simcord.components
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.bot.cards import memories
-from discoclaw.bot.cards.card import Button, Card, Entry, Picture, Turn
+from discoclaw.bot.cards.card import MOST_BUTTONS, MOST_MENUS, Button, Card, Entry, Menu, Picture, Turn
 from discoclaw.bot.cards.layout import rendered
 from discoclaw.bot.cards.turning import asked_in, read, turn_buttons, written
 from discoclaw.bot.commands.parsing import read_back
@@ -97,6 +98,27 @@ class TestACard:
         shown = "".join("".join(check(card)).split())
         for text in memories:
             assert "".join(opening(text).split()) in shown
+
+    @pytest.mark.parametrize("length", [1, 990, 3000])
+    def test_with_everything_at_its_limit_is_taken_too(self, length: int) -> None:
+        text, ids = "*" * length, iter(range(1000))
+
+        def button() -> Button:
+            return Button(f"some:{USER}:{next(ids)}", "⋯")
+
+        card = Card(
+            text,
+            [Entry(text, text, button(), apart=True) for _ in range(30)],
+            small=[text] * 3,
+            foot=[text] * 3,
+            pictures=[Picture("a.png", b"")],
+            controls=[button() for _ in range(MOST_BUTTONS)],
+            menus=[Menu(f"menu:{number}", "…", [("a", "b", "c")]) for number in range(MOST_MENUS)],
+            turn=Turn(USER, "search", ("*" * 500,)),
+            most=30,
+        ).said(text, button())
+        check(card)
+        assert sum(one.control is not None for page in card.pages() for one in page) == 30
 
     def test_shows_its_last_page_when_it_became_shorter(self) -> None:
         card = Card("All", [Entry(str(number)) for number in range(7)], page=9)
