@@ -3,7 +3,9 @@
 from typing import Any
 
 import discord
+import pytest
 
+from discoclaw.bot import modals
 from discoclaw.bot.commands.dispatch import NO_CARD
 from discoclaw.bot.pressed import NOT_YOURS
 from discoclaw.bot.presses import GONE
@@ -232,6 +234,16 @@ class TestTheMenuOfAMemory:
             world.env.inject_error("POST", "/interactions/*/*/callback", status=404, code=10062)
             await world.ann.click(card, label="Edit")
             assert world.answer(world.ann_dm) == TOO_LATE
+
+    async def test_says_so_if_a_disk_is_too_slow_for_a_modal(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with start() as world:
+            await remember(world, "I like tea")
+            card = await self.opened(world, "I like tea")
+            monkeypatch.setattr(modals, "OPEN_WITHIN_S", 0)
+            told = await world.ann.click(card, label="Edit")
+            assert (told.modal, told.response.content) == (None, modals.NOT_NOW)
 
     async def test_adds_nothing_for_somebody_who_opted_out(self, start: Start) -> None:
         async with start() as world:
