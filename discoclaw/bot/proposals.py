@@ -11,7 +11,7 @@ import discord
 from discoclaw.bot.answers import Page
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting
 from discoclaw.bot.cards.card import Card, Menu, Turn
-from discoclaw.bot.cards.layout import menu_item
+from discoclaw.bot.cards.layout import select
 from discoclaw.bot.cards.pending import waiting
 from discoclaw.bot.pressed import whisper
 from discoclaw.bot.presses import Outcome, Press, Presses
@@ -105,4 +105,4 @@ def _menus(user_id: str, some: Sequence[Pending], branch: str) -> list[Menu]:
 
 
 def _made(menu: Menu) -> AnswerMenu:
-    return AnswerMenu(menu.custom_id, menu_item(menu))
+    return AnswerMenu(menu.custom_id, select(menu))

@@ -137,6 +137,10 @@ class Card:
         page = max(1, min(self.page, len(pages)))
         return page, len(pages), pages[page - 1]
 
+    def free(self) -> int:
+        """How many more components the page that is shown has room for."""
+        return MOST_PARTS - _frame(self) - sum(map(_cost, self.shown()[2]))
+
     def top(self) -> tuple[str, ...]:
         """What stands above the rows: what was done, and the heading with its small print."""
         noted = body(self.note) if self.note is not None else ""
@@ -166,7 +170,7 @@ class Card:
 
     def said(self, note: str, undo: Button | None = None) -> "Card":
         """The card with a note on top that says what has just been done, and a way to take it back."""
-        return replace(self, note=Entry(clip(note, _NOTE), control=undo))
+        return replace(self, note=Entry(clip(note, _NOTE), control=undo) if note else None)
 
 
 def body(entry: Entry) -> str:
@@ -186,8 +190,8 @@ def _frame(card: Card) -> int:
 
 
 def _cost(entry: Entry) -> int:
-    """The components of a row, with what keeps it apart from the one above."""
-    return (3 if entry.control is not None else 1) + 1
+    """The components of a row, with the line above it."""
+    return (3 if entry.control is not None else 1) + (1 if entry.apart else 0)
 
 
 def _asked_room(turn: Turn | None) -> int:

@@ -41,9 +41,10 @@ def rendered(card: Card) -> Rendered:
     box: discord.ui.Container[Any] = discord.ui.Container(accent_colour=card.colour)
     above = [card.note] if card.note is not None else []
     above += [Entry(card.titled(), apart=bool(above))] if card.titled() else []
+    spaced = card.free() >= len(rows)  # rows without a button stand close together
     for place, entry in enumerate([*above, *rows]):
         line = entry.apart or place == len(above)
-        if place and (line or entry.control is None):
+        if place and (line or (spaced and entry.control is None)):
             box.add_item(discord.ui.Separator(visible=line))
         box.add_item(_part(entry, page))
     if card.pictures:
@@ -59,7 +60,7 @@ def rendered(card: Card) -> Rendered:
             box.add_item(discord.ui.TextDisplay(f"-# {asked}", id=ASKED_ID))
         box.add_item(_row(turn_buttons(card.turn, page, pages)))
     for menu in card.menus:
-        box.add_item(discord.ui.ActionRow(menu_item(menu)))
+        box.add_item(discord.ui.ActionRow(_menu(menu)))
     for some in _rows(card.controls):
         box.add_item(_row(some))
     view = discord.ui.LayoutView(timeout=None)
@@ -91,12 +92,16 @@ def _button(one: Button, page: int = 0) -> discord.ui.Button[Any]:
     return discord.ui.Button(label=one.label[:80], style=style, custom_id=custom_id, disabled=one.disabled)
 
 
-def menu_item(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
-    """A menu, as discord.py has it."""
+def _menu(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
     if one.channels:
         return discord.ui.ChannelSelect(
             custom_id=one.custom_id, placeholder=one.hint, channel_types=list(_CHANNELS)
         )
+    return select(one)
+
+
+def select(one: Menu) -> discord.ui.Select[Any]:
+    """A menu of words, as discord.py has it."""
     options = [
         discord.SelectOption(label=label, description=below or None, value=value)
         for label, below, value in one.options
