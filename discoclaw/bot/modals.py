@@ -149,11 +149,11 @@ async def taken(press: Press, known: Sequence[type[PersonalModal]]) -> None:
     """Do what a modal is for that somebody sent; nothing for any other interaction."""
     if press.type is not discord.InteractionType.modal_submit:
         return
-    data = cast("Mapping[str, Any]", press.data)
-    custom_id = str(data["custom_id"])
+    data = cast("Mapping[str, Any]", press.data or {})
+    custom_id = str(data.get("custom_id", ""))
     for kind in known:
         if (found := kind.template.fullmatch(custom_id)) is not None:
-            await kind(found.groupdict(), dict(_values(data["components"]))).take(press)
+            await kind(found.groupdict(), dict(_values(data.get("components", ())))).take(press)
             return
     log.warning("a modal was sent that nothing here knows: %s", custom_id)
 
