@@ -69,9 +69,7 @@ class Commanding(Feature):
             telling,
             owners=settings.owners,
             may_talk=client.access.may_talk,
-            again=commands.again,
-            turn=commands.turn,
-            filled=commands.filled,
+            commands=commands,
             pending_days=settings.pending_days,
         )
         forget_deleted(client, archive.archiving)

@@ -148,7 +148,7 @@ async def _again(presses: Presses, press: Press, known: Mapping[str, str], item:
     assert press.message is not None  # a button stands below one
     # A new text is too long for a custom id; it stands in the question, which only we can edit.
     text = naming.new_text(press.message.content) if known["verb"] == "edit" else ""
-    return await presses.again(press, Asked(known["verb"], item, known["branch"], text))
+    return await presses.commands.again(press, Asked(known["verb"], item, known["branch"], text))
 
 
 ALL: tuple[type[Control], ...] = (

@@ -22,6 +22,7 @@ from discoclaw.bot.below import controls
 from discoclaw.bot.below.acts import Anew
 from discoclaw.bot.below.rows import Below
 from discoclaw.bot.cards import buttons as cards
+from discoclaw.bot.cards import memory_menu
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
@@ -39,7 +40,7 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MODALS: tuple[type[modals.PersonalModal], ...] = (*cards.MODALS, *settings_controls.MODALS, MenuForm)
+MODALS: tuple[type[modals.PersonalModal], ...] = (*memory_menu.MODALS, *settings_controls.MODALS, MenuForm)
 """Every modal that people can send."""
 _COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 
@@ -92,7 +93,12 @@ class DiscoClaw(commands.Bot):
 
     async def setup_hook(self) -> None:
         self.add_dynamic_items(
-            *buttons.ALL, *proposals.ALL, *cards.ALL, *settings_controls.ALL, *controls.ALL
+            *buttons.ALL,
+            *proposals.ALL,
+            *cards.ALL,
+            *memory_menu.ALL,
+            *settings_controls.ALL,
+            *controls.ALL,
         )
         for hook in self.setup_hooks:
             await hook()

@@ -11,23 +11,34 @@ lists the classes.
     fields = [Field("text", "What it says", item.text)]
     await opened(press, f"edit:{user_id}:{stamp}", "Change a memory", fields)
 
-A modal has to be the first response to an interaction, so what it shows is read before, and quickly.
+A modal has to be the first response to an interaction, so what it shows is read before, and quickly. An
+`OpensModal` does that.
 """
 
+import asyncio
 import logging
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import discord
 
+from discoclaw.bot.answers import FAILED, NOT_ALLOWED, sentence
+from discoclaw.bot.buttons import PersonalButton
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.pages import send_pieces
 from discoclaw.bot.pressed import Pressed
-from discoclaw.bot.presses import Press
+from discoclaw.bot.presses import Press, Presses
+from discoclaw.bot.refused import TOO_LATE
+from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
 
 log = logging.getLogger(__name__)
 
+NOT_NOW = "My disk is slow to answer, so I can't open this now. Please try again in a moment."
+OPEN_WITHIN_S = 2.0
+"""Discord takes a modal within three seconds of a press."""
 LONGEST = 4000
 """What Discord lets people type into one field, in characters."""
 
@@ -42,6 +53,64 @@ class Field:
     long: bool = True
     required: bool = True
     most: int = LONGEST
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A modal to open: its custom id, its title and its fields."""
+
+    custom_id: str
+    title: str
+    fields: Sequence[Field]
+
+
+class OpensModal(PersonalButton, template=r"(?!)"):
+    """A button that opens a modal."""
+
+    @abstractmethod
+    async def form(self, presses: Presses, press: Press) -> Form:
+        """What it opens. Raises Refused and MemoryFault."""
+
+    async def take(self, press: Press) -> None:
+        try:
+            if await self.theirs(press):
+                await self._open(press)
+        except ChatGone as error:
+            log.warning("a modal came too late: %s", error)
+            await _too_late(press)
+        except ChatError as error:
+            log.warning("a modal could not be opened: %s", error)
+
+    async def _open(self, press: Press) -> None:
+        presses = cast(Presses, press.client.presses)
+        try:
+            form = await asyncio.wait_for(self._form(presses, press), OPEN_WITHIN_S)
+        except Refused as refusal:
+            text = sentence(refusal)
+        except TimeoutError:
+            text = NOT_NOW
+        except MemoryFault as fault:
+            log.warning("a memory could not be read for a modal: %s", fault)
+            text = FAILED
+        else:
+            await opened(press, form.custom_id, form.title, form.fields)
+            return
+        with discord_errors():
+            await press.response.send_message(text, ephemeral=True)
+
+    async def _form(self, presses: Presses, press: Press) -> Form:
+        if not await presses.may_talk(press.user, press.guild):
+            raise Refused(NOT_ALLOWED)
+        presses.require(*self.needs)
+        return await self.form(presses, press)
+
+
+async def _too_late(press: Press) -> None:
+    """Discord takes no answer to this press any more, so the person is told in a DM."""
+    try:
+        await send_pieces(press.user.send, TOO_LATE)
+    except ChatError as error:
+        log.info("a person could not be told that a press came too late: %s", error)
 
 
 class PersonalModal(Pressed):
@@ -80,11 +149,11 @@ async def taken(press: Press, known: Sequence[type[PersonalModal]]) -> None:
     """Do what a modal is for that somebody sent; nothing for any other interaction."""
     if press.type is not discord.InteractionType.modal_submit:
         return
-    data = cast("Mapping[str, Any]", press.data)
-    custom_id = str(data["custom_id"])
+    data = cast("Mapping[str, Any]", press.data or {})
+    custom_id = str(data.get("custom_id", ""))
     for kind in known:
         if (found := kind.template.fullmatch(custom_id)) is not None:
-            await kind(found.groupdict(), dict(_values(data["components"]))).take(press)
+            await kind(found.groupdict(), dict(_values(data.get("components", ())))).take(press)
             return
     log.warning("a modal was sent that nothing here knows: %s", custom_id)
 

@@ -7,6 +7,7 @@ message says what came of it. What is done is in `presses`.
 import logging
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, Page, sentence, told_if_slow
@@ -117,7 +118,10 @@ async def _become_card(press: Press, outcome: Outcome) -> None:
             )
     except ChatError as error:
         log.info("a card could not be shown, so it is said as a text: %s", error)
-        await whisper(press, card.as_text())
+        await send_pieces(partial(press.followup.send, ephemeral=True), card.as_text(), name="memory.md")
+    else:
+        if rest := card.rest():
+            await send_pieces(partial(press.followup.send, ephemeral=True), rest, name="memory.md")
 
 
 def _of_text(outcome: str | Page) -> Card:

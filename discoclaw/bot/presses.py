@@ -5,7 +5,7 @@ Every press returns what the message then says, or raises Refused or MemoryFault
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import discord
 
@@ -38,12 +38,26 @@ Outcome = str | Page | Card
 """What a press comes to, as the message then shows it."""
 
 
+class Given(Protocol):
+    """The commands, as a press gives them. All raise Refused and MemoryFault."""
+
+    async def again(self, press: Press, asked: Asked, /) -> str | Card:
+        """Carry out the command that asked which memory is meant."""
+
+    async def turn(self, press: Press, verb: str, values: str, page: int, /) -> Card:
+        """Give a command again, for a page of its card."""
+
+    async def meant(self, press: Press, asked: Asked, /) -> Item:
+        """The memory that a card shows, as it is now."""
+
+    async def filled(self, press: Press, name: str, message: str, values: Mapping[str, str], /) -> None:
+        """Carry out a command with what was typed into its form."""
+
+
 class Presses:
     """The things that buttons do. `may_talk` is the allowlist, `owners` are user ids.
 
-    `again` carries out the command that asked which memory is meant. `turn` gives a command again, for
-    another page of its card. `filled` carries out a command with what was typed into its form. What waits for
-    a yes lapses after `pending_days`.
+    `commands` are given again by what is pressed. `pending_days`: what waits for a yes lapses after so long.
     """
 
     def __init__(
@@ -53,9 +67,7 @@ class Presses:
         *,
         owners: frozenset[str],
         may_talk: Callable[..., Awaitable[bool]],
-        again: Callable[[Press, Asked], Awaitable[str | Card]],
-        turn: Callable[[Press, str, str, int], Awaitable[Card]],
-        filled: Callable[[Press, str, str, Mapping[str, str]], Awaitable[None]],
+        commands: "Given",
         pending_days: float = 0,
     ) -> None:
         self.pending_days = pending_days
@@ -63,9 +75,7 @@ class Presses:
         self._telling = telling
         self._owners = owners
         self.may_talk = may_talk
-        self.again = again
-        self.turn = turn
-        self.filled = filled
+        self.commands = commands
 
     @property
     def settings(self) -> LiveSettings:
@@ -98,6 +108,17 @@ class Presses:
             evidence=_at(press),
             dm_privacy=self._context.dm_privacy,
         )
+
+    async def head(self, press: Press, branch: str) -> str | None:
+        """The newest change of a persona; None if it has none of its own."""
+        branches = await self._context.store.branches(user_subject(str(press.user.id)))
+        return branches.all[branch].head if branch in branches.all else None
+
+    async def made(self, press: Press, commit: str) -> bool:
+        """Whether a change was made by a press on this message."""
+        history = await self._context.store.history(user_subject(str(press.user.id)))
+        metadata = history.commits[commit].metadata if commit in history.commits else {}
+        return metadata.get("by") == "button" and metadata.get("at") == _at(press)
 
     async def settle(self, press: Press, event_id: str, how: Resolution, branch: str) -> str:
         """The person says which side of a conflict holds."""

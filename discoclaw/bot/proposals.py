@@ -4,14 +4,19 @@ A menu's options are the events that proposed something; what became of them mea
 is chosen. Discord takes 25 options in a menu, so the rest comes when these are answered.
 """
 
+from collections.abc import Sequence
+
 import discord
 
 from discoclaw.bot.answers import Page
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting
-from discoclaw.bot.cards.card import Card
+from discoclaw.bot.cards.card import Card, Menu, Turn
+from discoclaw.bot.cards.layout import select
+from discoclaw.bot.cards.pending import waiting
 from discoclaw.bot.pressed import whisper
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import pending as texts
+from discoclaw.core.pending import Pending
 from discoclaw.core.view import View
 
 MOST_OPTIONS = 25
@@ -44,12 +49,14 @@ class ChooseButton(PersonalButton, template=rf"choose:{USER}:{BRANCH}"):
 class AnswerMenu(PersonalMenu, template=rf"choice:{USER}:(?P<how>yes|no):{BRANCH}"):
     """Says yes or no to what is chosen, and then shows what is left."""
 
-    async def do(self, presses: Presses, press: Press) -> Page:
+    async def do(self, presses: Presses, press: Press) -> Page | Card:
         branch, yes = self.known["branch"], self.known["how"] == "yes"
         note = await presses.pick(press, frozenset(self.item.values), branch, yes=yes)
         message = press.message
         private = press.guild_id is None or (message is not None and message.flags.ephemeral)
         view = await presses.waiting(press, branch)
+        if message is not None and message.flags.components_v2:
+            return card(self.known["user"], view, branch, days=presses.pending_days).said(note)
         left = page(self.known["user"], view, branch, in_private=private, days=presses.pending_days)
         return Page(f"{note}\n{left.text}", view=left.view)
 
@@ -79,27 +86,23 @@ def page(user_id: str, view: View, branch: str, *, in_private: bool, days: float
     text = texts.listed(
         view, some, others=len(known) - len(some), hidden=len(view.pending) - len(known), days=days
     )
-    if not some:
-        return Page(text)
-    menus = [
-        _menu(
-            f"choice:{user_id}:{how}:{branch}",
-            hint,
-            [(texts.label(i, one), one.event_id) for i, one in enumerate(some, 1)],
-        )
-        for how, hint in (("yes", "Yes to …"), ("no", "No to …"))
-    ]
-    return Page(text, view=lasting(*menus))
+    return Page(text, view=lasting(*map(_made, _menus(user_id, some, branch))) if some else None)
 
 
-def _menu(custom_id: str, hint: str, options: list[tuple[str, str]]) -> AnswerMenu:
-    return AnswerMenu(
-        custom_id,
-        discord.ui.Select(
-            custom_id=custom_id,
-            placeholder=hint,
-            min_values=1,
-            max_values=len(options),
-            options=[discord.SelectOption(label=label, value=value) for label, value in options],
-        ),
-    )
+def card(user_id: str, view: View, branch: str, *, days: float, page: int = 1) -> Card:
+    """The same as a card, for the person alone."""
+    known = texts.shown(view, in_private=True)
+    some = known[:MOST_OPTIONS]
+    others = len(known) - len(some)
+    turn = Turn(user_id, "pending")
+    return waiting(view, some, _menus(user_id, some, branch), turn, others=others, days=days, page=page)
+
+
+def _menus(user_id: str, some: Sequence[Pending], branch: str) -> list[Menu]:
+    options = [(texts.label(i, one), "", one.event_id) for i, one in enumerate(some, 1)]
+    hints = (("yes", "Yes to …"), ("no", "No to …")) if some else ()
+    return [Menu(f"choice:{user_id}:{how}:{branch}", hint, options, len(options)) for how, hint in hints]
+
+
+def _made(menu: Menu) -> AnswerMenu:
+    return AnswerMenu(menu.custom_id, select(menu))

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from discoclaw.app import App, build
 from discoclaw.app.feature import Feature
+from discoclaw.bot.answers import Answer, Carded
+from discoclaw.bot.cards.card import Card, Entry, Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.commands.table import CATALOGUE
@@ -25,6 +27,7 @@ from discoclaw.models.offline.model import OfflineModel
 from discoclaw.session.tools import ALL
 from discoclaw.session.tools.base import Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.work import Worker
+from tests.app.carding import every_page, said
 from tests.app.conftest import Start, settings_for
 
 
@@ -47,6 +50,39 @@ class TestACommand:
             assert world.answer(world.general) == "MORE TEA!"
             sent = await world.ann.slash(world.general, "memory shout", text="more tea")
             assert sent.response.content == "MORE TEA!"
+
+
+async def shelf(call: Call, books: int) -> Answer:
+    titles = [f"Book {number}" for number in range(books)]
+    turn = Turn(call.user_id, "history shelf", (books,)) if books < 20 else None
+    card = Card("Your shelf", [Entry(title, "unread") for title in titles], turn=turn, page=call.page)
+    return Carded(card, "\n".join(titles))
+
+
+SHELF = Command(
+    "memory history shelf", shelf, "Your books", (Param("books", "How many", "number", default=7),), needs=()
+)
+
+
+class TestACard:
+    """A function that makes rows; its command answers with it."""
+
+    async def test_has_pages_and_is_a_text_in_a_text_command(self, start: Start) -> None:
+        catalogue = dataclasses.replace(CATALOGUE, commands=(*CATALOGUE.commands, SHELF))
+        async with start(catalogue=catalogue) as world:
+            await world.ann.send(world.general, "!memory history shelf --books 2")
+            assert world.answer(world.general) == "Book 0\nBook 1"
+            card = (await world.ann.slash(world.general, "memory history shelf")).response
+            assert said(card).startswith("### Your shelf\nBook 0\n-# unread\n")
+            everything = await every_page(world.ann, card)
+            assert all(f"Book {number}\n" in everything for number in range(7))
+
+    async def test_without_a_way_to_turn_goes_on_below(self, start: Start) -> None:
+        catalogue = dataclasses.replace(CATALOGUE, commands=(*CATALOGUE.commands, SHELF))
+        async with start(catalogue=catalogue) as world:
+            shown = await world.ann.slash(world.general, "memory history shelf", books=20)
+            everything = said(shown.response) + "".join(said(one) for one in shown.followups)
+            assert all(f"Book {number}\n" in everything for number in range(20))
 
 
 class Dice(ToolInput):

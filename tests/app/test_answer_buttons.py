@@ -25,6 +25,7 @@ from discoclaw.core.ports import Model
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.session.conversation import CUT_ANSWER, LOOKING
 from discoclaw.session.turn import SAID_NOTHING, STOPPED
+from tests.app import carding
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.test_archive import thread as thread_in
 from tests.servers import messages_api as api
@@ -238,7 +239,8 @@ class TestAgain:
             await world.ann.send(world.general, "Sure?")
             assert "Tails." in server.requests[-1].prompt and "Heads" not in server.requests[-1].prompt
             found = await world.ann.slash(world.general, "search", query="heads tails")
-            assert "Tails." in found.response.content and "Heads." not in found.response.content
+            shown = carding.said(found.response)
+            assert "Tails." in shown and "Heads." not in shown
 
     async def test_rests_on_what_was_said_before_the_question(
         self, begin: Begin, server: MessagesServer

@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from simcord.components import walk_components
 
 from discoclaw.bot.presses import GONE
+from discoclaw.bot.texts.pending import TITLE
 from discoclaw.core.draft_patch import MOST
 from discoclaw.core.pending import MOST_PENDING
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_receipts import learned, talk
@@ -47,7 +50,7 @@ async def waiting(world: World, branch: str | None = None) -> list[str]:
 def parts(message: Any) -> list[dict[str, Any]]:
     """The buttons and menus below a message, as Discord has them."""
     rows = [row if isinstance(row, dict) else row.to_dict() for row in message.components]
-    return [part for row in rows for part in row["components"]]
+    return [part for part in walk_components(rows) if part["type"] in (2, 3) and not part.get("disabled")]
 
 
 def labels(message: Any) -> list[str]:
@@ -56,7 +59,7 @@ def labels(message: Any) -> list[str]:
 
 async def pick(world: World, message: Any, how: str, *wanted: str) -> Any:
     """Ann chooses the options whose labels end with these words, or all, in a menu ("Yes to …")."""
-    menu = next(part for part in parts(message) if part["placeholder"] == how)
+    menu = next(part for part in parts(message) if part.get("placeholder") == how)
     values = [
         option["value"] for option in menu["options"] if not wanted or option["label"].endswith(tuple(wanted))
     ]
@@ -294,7 +297,7 @@ class TestTheButtons:
             await world.ann.click(question, label="Yes")
             commits = len((await world.memory.history(f"user-{world.ann.id}")).commits)
             await pick(world, stale, "Yes to …")
-            assert stale.content == f"{SETTLED}\n{NOTHING}"
+            assert said(stale) == f"{SETTLED}\n### {TITLE}\n{NOTHING}"
             assert len((await world.memory.history(f"user-{world.ann.id}")).commits) == commits
 
     async def test_say_in_words_that_memory_or_persona_are_gone(self, start: Start) -> None:
@@ -332,18 +335,14 @@ class TestTheMenus:
         async with start(model, asks_first=True) as world:
             await talk(world, model, learned("a", "b", "c"))
             own = await whispered(world, "memory pending")
-            assert own.content.splitlines()[0] == "**Waiting for your yes** (3)"
-            assert own.content.splitlines()[1].startswith("1. remember “a” (lapses <t:")
+            assert said(own).startswith(f"### {TITLE}\n-# 3 proposals\n1\\. remember “a”\n-# lapses <t:")
             assert labels(own) == ["Yes to …", "No to …"]
             await pick(world, own, "Yes to …", "a", "c")
-            assert own.content.splitlines()[:2] == [
-                "Done: you said yes to 2.",
-                "**Waiting for your yes** (1)",
-            ]
+            assert said(own).startswith(f"Done: you said yes to 2.\n### {TITLE}\n-# 1 proposal\n")
             await world.restart()
             await pick(world, own, "No to …", "b")
-            assert own.content == f"Done: you said no to 1.\n{NOTHING}"
-            assert own.components == []
+            assert said(own) == f"Done: you said no to 1.\n### {TITLE}\n{NOTHING}"
+            assert labels(own) == []
             assert (await remembered(world), await waiting(world)) == (["a", "c"], [])
 
     async def test_of_a_thousand_proposals_hold_25_of_the_50_that_are_kept(self, start: Start) -> None:
@@ -357,12 +356,11 @@ class TestTheMenus:
                 await talk(world, model, learned(*texts[first : first + MOST]))
             assert len(await waiting(world)) == MOST_PENDING
             own = await whispered(world, "memory pending")
-            assert len(own.content) <= 2000
-            assert [len(part["options"]) for part in parts(own)] == [25, 25]
-            assert "(and 25 more, which come when these are answered)" in own.content
+            assert [len(part["options"]) for part in parts(own) if part["type"] == 3] == [25, 25]
+            assert "-# and 25 more, which come when these are answered" in said(own)
             await pick(world, own, "Yes to …")
             await pick(world, own, "No to …")
-            assert own.content == f"Done: you said no to 25.\n{NOTHING}"
+            assert said(own) == f"Done: you said no to 25.\n### {TITLE}\n{NOTHING}"
             assert (len(await remembered(world)), await waiting(world)) == (25, [])
 
     async def test_of_two_hundred_learned_one_after_another_show_the_newest(self, start: Start) -> None:
@@ -372,7 +370,7 @@ class TestTheMenus:
                 await talk(world, model, learned(*(f"Fact {n}." for n in range(first, first + MOST))))
             assert await waiting(world) == [f"Fact {n}." for n in range(150, 200)]
             own = await whispered(world, "memory pending")
-            assert own.content.splitlines()[1] == "1. remember “Fact 150.”"
+            assert "\n1\\. remember “Fact 150.”\n" in said(own)
 
 
 class TestTime:

@@ -7,10 +7,11 @@ import discord
 import pytest
 
 from discoclaw.app.archive import Archived
-from discoclaw.bot.texts.search import BESIDE, MATCHING, found
+from discoclaw.bot.texts.search import BESIDE, found
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import utf16_length
 from discoclaw.session.archive_search import ArchiveHit
+from tests.app.carding import said
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces
@@ -27,7 +28,7 @@ async def search(world: World, person: Any, query: str, *, in_dm: bool = False) 
     else:
         result = await person.slash(world.general, "search", query=query)
     assert result.ephemeral
-    return str(result.response.content)
+    return said(result.response)
 
 
 async def thread(world: World, channel: Any, kind: discord.ChannelType) -> Any:
@@ -78,13 +79,14 @@ class TestOptIn:
 class TestSearch:
     async def test_finds_talk_and_answers_with_who_when_where_and_links(self, start: Start) -> None:
         async with start(Scripted("A zebra has stripes."), auto_save="all") as world:
-            said = await world.ann.send(world.general, "what does a zebra look like?")
-            lines = (await search(world, world.bob, "zebra")).splitlines()
-            assert len(lines) == 2
-            (mine,) = [line for line in lines if "look like" in line]
-            assert mine.startswith(f"- <t:{int(world.env.now().timestamp())}:R>, ")
-            assert f"<#{world.general.id}>, **ann**: `what does a zebra look like?`" in mine
-            assert mine.endswith(f"<https://discord.com/channels/{GUILD_ID}/{world.general.id}/{said.id}>")
+            asked = await world.ann.send(world.general, "what does a zebra look like?")
+            found = await search(world, world.bob, "zebra")
+            assert found.count("\n-# <t:") == 2
+            link = f"https://discord.com/channels/{GUILD_ID}/{world.general.id}/{asked.id}"
+            assert (
+                "**ann**: `what does a zebra look like?`\n"
+                f"-# <t:{int(world.env.now().timestamp())}:R> · <#{world.general.id}> · [open it]({link})"
+            ) in found
             assert await search(world, world.bob, "giraffe") == NOTHING
 
     async def test_says_what_matches_and_what_was_only_said_next_to_it(self, start: Start) -> None:
@@ -92,12 +94,11 @@ class TestSearch:
             await world.ann.send(world.general, "how was the concert of the zebras?")
             for answer in (
                 await search(world, world.bob, "zebra"),
-                (await world.bob.slash(world.general, "memory search", query="zebra")).response.content,
+                said((await world.bob.slash(world.general, "memory search", query="zebra")).response),
             ):
-                first, question, second, told = answer.splitlines()
-                assert (first, second) == (MATCHING, BESIDE)
-                assert "concert of the zebras" in question
-                assert "played my song" in told
+                matching, beside = answer.split(BESIDE)
+                assert "concert of the zebras" in matching
+                assert "played my song" in beside
             assert BESIDE not in await search(world, world.bob, "zebra song")
 
     async def test_has_a_name_below_memory_and_as_text_answers_where_nobody_else_reads(
@@ -109,7 +110,7 @@ class TestSearch:
             await world.settle()
             unseen = await world.ann.slash(world.general, "memory search", query="zebra")
             assert unseen.ephemeral
-            assert "zebras are striped" in unseen.response.content
+            assert "zebras are striped" in said(unseen.response)
             await world.ann.send(world.general, "!memory search zebra")
             assert world.answer(world.general).startswith("Only you may see what I find")
             await world.ann.send_dm("!memory search zebra")

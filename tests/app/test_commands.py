@@ -7,6 +7,7 @@ import discord
 import pytest
 
 from discoclaw.core.item import item_id
+from tests.app.carding import said
 from tests.app.conftest import Start
 from tests.app.models import Scripted
 
@@ -193,7 +194,7 @@ class TestSlashCommands:
             assert result.ephemeral
             assert result.response.content == "Remembered: I like tea"
             shown = await world.ann.slash(world.general, "memory show")
-            assert "- [fact] I like tea" in shown.response.content
+            assert "I like tea\n-# fact" in said(shown.response)
             assert world.shown(world.general) == []
 
     async def test_items_complete_while_one_types(self, start: Start) -> None:
@@ -293,7 +294,7 @@ class TestPrivateItems:
             assert "Only a private memory matches that" in world.answer(world.general)
             assert "Oslo" not in world.answer(world.general)
             shown = await ann.slash(world.general, "memory show")
-            assert "I live in Oslo" in shown.response.content
+            assert "I live in Oslo" in said(shown.response)
             await ann.send_dm("What do you remember about me?")
             assert "Oslo" in world.answer(world.ann_dm)
 

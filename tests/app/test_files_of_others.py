@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -81,7 +82,7 @@ class TestADurableFileThatIsTakenOver:
             told = KEPT.replace("1 memory", "2 memories")
             assert told in await says(world, "show")
             slash = await world.ann.slash(world.general, "memory show")
-            assert told in slash.response.content
+            assert told in said(slash.response)
             assert await says(world, "share imported") == (
                 "From now on I use 2 memories from files everywhere. `!memory undo` takes it back."
             )

@@ -11,6 +11,7 @@ from hypothesis import given
 from discoclaw.bot.commands.parsing import Misused, options_of
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.core.draft import Draft, Origin
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.core.builders import ANY_TEXT, MODEST
@@ -69,13 +70,12 @@ class TestLog:
             assert "(private)" in world.answer(world.general)
             unseen = await world.ann.slash(world.general, "memory history log")
             assert unseen.ephemeral
-            assert "Oslo" in unseen.response.content
+            assert "Oslo" in said(unseen.response)
 
     async def test_somebody_elses_history_is_not_to_be_seen(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            log = await world.ann.slash(world.general, "memory history log", oneline=True)
-            commit = log.response.content.splitlines()[0].split("`")[1]
+            commit = (await says(world, world.ann, "log --oneline")).splitlines()[0].split("`")[1]
             for words in ("log", f"view {commit}", f"diff {commit}", f"revert {commit}", "stats", "graph"):
                 answer = await says(world, world.bob, words)
                 assert "tea" not in answer

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_live_config import edit
@@ -147,7 +148,7 @@ class TestTheArchive:
     async def found(self, world: World) -> str:
         await world.settle()
         shown = await world.ann.slash(world.general, "search", query="zebra")
-        return str(shown.response.content)
+        return said(shown.response)
 
     async def test_is_kept_where_it_is_switched_on(self, start: Start) -> None:
         async with start(Scripted(), **QUIET) as world:

@@ -12,6 +12,7 @@ from discoclaw.bot.buttons import settle_view
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source, item_id
 from discoclaw.core.view import Conflict
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -135,7 +136,7 @@ class TestAsking:
             asked = [r for r in world.env.http_requests if r.path.endswith(f"/{world.ann_dm.id}/messages")]
             assert len(asked) == 1
             unseen = await world.ann.slash(world.general, "memory show")
-            assert "later talk suggests “User uses spaces.”" in unseen.response.content
+            assert "later talk suggests “User uses spaces.”" in said(unseen.response)
             await world.ann.slash(world.general, "memory remember", text="I like tea")
             await world.settle()
             again = [r for r in world.env.http_requests if r.path.endswith(f"/{world.ann_dm.id}/messages")]

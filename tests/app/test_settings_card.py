@@ -110,7 +110,7 @@ class TestTheCard:
             card = await rule.opens()
             lines = text(card).splitlines()
             after = {one: lines[i + 1] for i, one in enumerate(lines[:-1])}
-            assert f"## Settings of <#{rule.world.general.id}>" in lines
+            assert f"### Settings of <#{rule.world.general.id}>" in lines
             assert after["**When I answer**: every message"] == "-# signed by the owner"
             assert after["**Messages I look back on**: 12"] == "-# from `DISCOCLAW_CONTEXT_HISTORY`"
             assert after["**Receipts**: on"] == "-# set in `config.json`, for everywhere"
@@ -160,13 +160,13 @@ class TestTheCard:
             made = await channel.create_thread(name="a thread", type=discord.ChannelType.public_thread)
             await world.env.settle()
             thread = next(one for one in world.general.threads if one.id == made.id)
-            assert f"## Settings of <#{world.general.id}>" in text(await rule.opens(channel=thread))
+            assert f"### Settings of <#{world.general.id}>" in text(await rule.opens(channel=thread))
 
     async def test_goes_to_another_channel(self, start: Start) -> None:
         async with ruled(start) as rule:
             card = await rule.opens()
             await rule.picks(card, kind="settings-of", value=rule.world.dev)
-            assert f"## Settings of <#{rule.world.dev.id}>" in text(rule.fresh(card))
+            assert f"### Settings of <#{rule.world.dev.id}>" in text(rule.fresh(card))
             await rule.picks(rule.fresh(card), value="receipts")
             await rule.picks(rule.fresh(card), kind="setting", value="on")
             assert rule.written() == {"version": 1, f"group:{rule.world.dev.id}": {"receipts": True}}

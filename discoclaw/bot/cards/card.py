@@ -42,7 +42,10 @@ MOST_BUTTONS, MOST_MENUS = 10, 2
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button: its custom id, by which `bot.buttons` knows it, and what it says; or a link."""
+    """A button: its custom id, by which `bot.buttons` knows it, and what it says; or a link.
+
+    In the custom id of a row's control, `{page}` stands for the page that the row is on.
+    """
 
     custom_id: str
     label: str
@@ -100,7 +103,7 @@ class Card:
     heading: str
     entries: Sequence[Entry] = ()
     small: Sequence[str] = ()
-    note: str = ""
+    note: Entry | None = None
     foot: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     controls: Sequence[Button] = ()
@@ -134,25 +137,40 @@ class Card:
         page = max(1, min(self.page, len(pages)))
         return page, len(pages), pages[page - 1]
 
+    def free(self) -> int:
+        """How many more components the page that is shown has room for."""
+        return MOST_PARTS - _frame(self) - sum(map(_cost, self.shown()[2]))
+
     def top(self) -> tuple[str, ...]:
         """What stands above the rows: what was done, and the heading with its small print."""
+        noted = body(self.note) if self.note is not None else ""
+        return tuple(part for part in (noted, self.titled()) if part)
+
+    def titled(self) -> str:
+        """The heading with its small print."""
         small = "\n".join(f"-# {line}" for line in self.small)
-        heading = f"## {clip(self.heading, _HEADING)}" if self.heading else ""
-        both = "\n".join(part for part in (heading, clip(small, _SMALL)) if part)
-        return tuple(part for part in (clip(self.note, _NOTE), both) if part)
+        heading = f"### {clip(self.heading, _HEADING)}" if self.heading else ""
+        return "\n".join(part for part in (heading, clip(small, _SMALL)) if part)
 
     def bottom(self) -> str:
         """What stands below the rows, in small print."""
         return clip("\n".join(f"-# {line}" for line in self.foot), _SMALL)
+
+    def rest(self) -> str:
+        """What the card has no room for and no way to turn to, as a text; mostly ""."""
+        page, pages, _ = self.shown()
+        if self.turn is not None or page == pages:
+            return ""
+        return "\n".join(body(entry) for some in self.pages()[page:] for entry in some)
 
     def as_text(self) -> str:
         """The whole card as a text, without its controls."""
         rows = (body(entry) for entry in self.entries)
         return "\n".join(part for part in (*self.top(), *rows, self.bottom()) if part)
 
-    def said(self, note: str, *controls: Button) -> "Card":
-        """The card with a note on top that says what has just been done, and more controls."""
-        return replace(self, note=note, controls=(*self.controls, *controls))
+    def said(self, note: str, undo: Button | None = None) -> "Card":
+        """The card with a note on top that says what has just been done, and a way to take it back."""
+        return replace(self, note=Entry(clip(note, _NOTE), control=undo) if note else None)
 
 
 def body(entry: Entry) -> str:
@@ -163,14 +181,16 @@ def body(entry: Entry) -> str:
 def _frame(card: Card) -> int:
     """How many components a card has around its rows: at most, as its page row may not be needed."""
     rows = -(-len(card.controls) // _ROW)
-    # The container, the texts above with a separator, and below the rows a separator with the last text.
-    parts = 1 + len(card.top()) + 1 + (2 if card.bottom() else 0) + (1 if card.pictures else 0)
+    # The container, above the rows the note (with a button) and the heading, each with a separator; below
+    # them a separator with the last text.
+    parts = 1 + (4 if card.note else 0) + 2 + (2 if card.bottom() else 0) + (1 if card.pictures else 0)
     parts += rows + len(card.controls) + 2 * len(card.menus)
     # What was asked, and the row of pages with its three buttons.
     return parts + (5 if card.turn is not None else 0)
 
 
 def _cost(entry: Entry) -> int:
+    """The components of a row, with the line above it."""
     return (3 if entry.control is not None else 1) + (1 if entry.apart else 0)
 
 

@@ -39,13 +39,14 @@ def rendered(card: Card) -> Rendered:
     """The page of a card that is to be shown. Needs a running event loop, as views do."""
     page, pages, rows = card.shown()
     box: discord.ui.Container[Any] = discord.ui.Container(accent_colour=card.colour)
-    for text in card.top():
-        box.add_item(discord.ui.TextDisplay(text))
-    if card.top() and (rows or card.pictures):
-        box.add_item(discord.ui.Separator())
-    for entry in rows:
-        for part in _parts(entry):
-            box.add_item(part)
+    above = [card.note] if card.note is not None else []
+    above += [Entry(card.titled(), apart=bool(above))] if card.titled() else []
+    spaced = card.free() >= len(rows)  # rows without a button stand close together
+    for place, entry in enumerate([*above, *rows]):
+        line = entry.apart or place == len(above)
+        if place and (line or (spaced and entry.control is None)):
+            box.add_item(discord.ui.Separator(visible=line))
+        box.add_item(_part(entry, page))
     if card.pictures:
         gallery: discord.ui.MediaGallery[Any] = discord.ui.MediaGallery()
         for picture in card.pictures:
@@ -69,13 +70,10 @@ def rendered(card: Card) -> Rendered:
     return Rendered(view, [discord.File(BytesIO(one.data), filename=one.name) for one in card.pictures])
 
 
-def _parts(entry: Entry) -> Iterator[discord.ui.Item[Any]]:
-    if entry.apart:
-        yield discord.ui.Separator()
+def _part(entry: Entry, page: int) -> discord.ui.Item[Any]:
     if entry.control is None:
-        yield discord.ui.TextDisplay(body(entry))
-    else:
-        yield discord.ui.Section(body(entry), accessory=_button(entry.control))
+        return discord.ui.TextDisplay(body(entry))
+    return discord.ui.Section(body(entry), accessory=_button(entry.control, page))
 
 
 def _rows(buttons: Sequence[Button]) -> Iterator[Sequence[Button]]:
@@ -87,13 +85,11 @@ def _row(buttons: Sequence[Button]) -> discord.ui.ActionRow[Any]:
     return discord.ui.ActionRow(*map(_button, buttons))
 
 
-def _button(one: Button) -> discord.ui.Button[Any]:
+def _button(one: Button, page: int = 0) -> discord.ui.Button[Any]:
     if one.url:
         return discord.ui.Button(label=one.label, url=one.url)
-    style = _STYLES[one.style]
-    return discord.ui.Button(
-        label=one.label[:80], style=style, custom_id=one.custom_id, disabled=one.disabled
-    )
+    style, custom_id = _STYLES[one.style], one.custom_id.replace("{page}", str(page))
+    return discord.ui.Button(label=one.label[:80], style=style, custom_id=custom_id, disabled=one.disabled)
 
 
 def _menu(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
@@ -101,6 +97,11 @@ def _menu(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
         return discord.ui.ChannelSelect(
             custom_id=one.custom_id, placeholder=one.hint, channel_types=list(_CHANNELS)
         )
+    return select(one)
+
+
+def select(one: Menu) -> discord.ui.Select[Any]:
+    """A menu of words, as discord.py has it."""
     options = [
         discord.SelectOption(label=label, description=below or None, value=value)
         for label, below, value in one.options

@@ -1,8 +1,8 @@
 """Whether a person is asked before something is remembered, and their answers to what waits for them."""
 
-from discoclaw.bot.answers import Answer
+from discoclaw.bot.answers import Answer, Carded
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.proposals import page
+from discoclaw.bot.proposals import card, page
 from discoclaw.bot.texts import pending as texts
 from discoclaw.core.view import View
 
@@ -20,7 +20,10 @@ async def approve(call: Call, state: str | None) -> str:
 async def pending(call: Call) -> Answer:
     branch, view = await _here(call)
     days = call.client.settings.pending_days
-    return [page(call.user_id, view, branch, in_private=call.in_private, days=days)]
+    text = [page(call.user_id, view, branch, in_private=call.in_private, days=days)]
+    if not call.in_private:
+        return text
+    return Carded(card(call.user_id, view, branch, days=days, page=call.page), text)
 
 
 async def _here(call: Call) -> tuple[str, View]:

@@ -16,10 +16,11 @@ from discoclaw.bot import wire
 from discoclaw.bot.asked import Asked
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.links import source_words
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches, History
-from discoclaw.core.item import Item, Sensitivity
+from discoclaw.core.item import Item, Sensitivity, Source
 from discoclaw.core.matters import is_personal
 from discoclaw.core.message import Place
 from discoclaw.core.privacy import may_show
@@ -66,6 +67,12 @@ class Call:
         return isinstance(self.source, discord.Interaction) and (
             self.source.message is None or self.source.message.flags.ephemeral
         )
+
+    @property
+    def on_card(self) -> bool:
+        """Whether a press on a card gave it: there a memory needs no id, since it has buttons."""
+        pressed = self.source.message if isinstance(self.source, discord.Interaction) else None
+        return pressed is not None and pressed.flags.components_v2
 
     @cached_property
     def channel(self) -> "wire.Channel":
@@ -170,6 +177,10 @@ class Call:
     def marked(self, text: str) -> Sensitivity:
         """How private a text is because of how it was given: personal, and for nobody else to see."""
         return "private" if self.slash and is_personal(text) else "normal"
+
+    def where(self, source: Source) -> str:
+        """Where something was said, as markup."""
+        return source_words(self.client, source)
 
     def may_show(self, item: Item) -> bool:
         """Whether an item may be named in the answer."""

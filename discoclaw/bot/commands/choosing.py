@@ -77,13 +77,21 @@ async def _question(call: Call, verb: str, items: Sequence[Item], text: str) -> 
     return Unclear(text, menu_view(call.user_id, verb, items, branch))
 
 
-def _as_asked(call: Call, items: Iterable[Item], asked: Asked, *, gone: bool, unseen: bool) -> Item:
-    """The memory that a question was about. Raises Refused if it is no longer as the person was shown it."""
+def as_shown(
+    call: Call, items: Iterable[Item], asked: Asked, *, gone: bool = False, unseen: bool = False
+) -> Item:
+    """The memory that somebody was shown, whatever it says now. Raises Refused if it can't be shown."""
     item = next((one for one in items if asked.names(one)), None)
     if item is None or not (gone or item.active):
         raise Refused("that memory was forgotten since I asked")
     if not (unseen or call.may_show(item)):
         raise Refused(f"that memory is private now; use `/memory {asked.verb}`, or ask me in a DM")
+    return item
+
+
+def _as_asked(call: Call, items: Iterable[Item], asked: Asked, *, gone: bool, unseen: bool) -> Item:
+    """The memory that a question was about. Raises Refused if it is no longer as the person was shown it."""
+    item = as_shown(call, items, asked, gone=gone, unseen=unseen)
     if stamp(item) != asked.item and not gone:
         now = f"; it says now {said(item.text)}" if call.may_show(item) else ""
         raise Refused(f"that memory has changed since I asked, so I left it as it is{now}")

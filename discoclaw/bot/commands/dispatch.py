@@ -33,6 +33,7 @@ from discoclaw.bot.cards.card import Card, Entry
 from discoclaw.bot.cards.layout import rendered
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
+from discoclaw.bot.commands.choosing import as_shown
 from discoclaw.bot.commands.completion import Completion
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.outdated import answer_outdated
@@ -48,6 +49,7 @@ from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatUnavailable, Refused
+from discoclaw.core.item import Item
 from discoclaw.core.text import clip
 
 log = logging.getLogger(__name__)
@@ -141,16 +143,26 @@ class Commands:
 
     async def again(self, press: Interaction, asked: Asked) -> str | Card:
         """Carry out a command for the memory that its question was about. Raises Refused and MemoryFault."""
+        command, call = await self._asked(press, asked)
+        values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
+        answer = await command.run(call, **values)
+        assert isinstance(answer, str | Carded)  # all commands that ask answer with a text or a card
+        return answer.card if isinstance(answer, Carded) else answer
+
+    async def meant(self, press: Interaction, asked: Asked) -> Item:
+        """The memory that a card shows, as it is now. Raises Refused and MemoryFault."""
+        _, call = await self._asked(press, asked)
+        view = await call.memory.view(call.subject, asked.branch)
+        return as_shown(call, view.items.values(), asked)
+
+    async def _asked(self, press: Interaction, asked: Asked) -> tuple[Command, Call]:
         command = self._catalogue.command(f"memory {asked.verb}")
         call = Call(press, self._client, self._context, asked)
         self._check(call, command)
         branches = await call.memory.branches(call.subject)
         if asked.branch not in (*branches.all, self._context.places.of(call.place)):
             raise Refused(GONE)
-        values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
-        answer = await command.run(call, **values)
-        assert isinstance(answer, str | Carded)  # all commands that ask answer with a text or a card
-        return answer.card if isinstance(answer, Carded) else answer
+        return command, call
 
     async def turn(self, press: Interaction, verb: str, values: str, page: int) -> Card:
         """A page of a command's card, from what is so now. Raises Refused and MemoryFault."""
@@ -292,6 +304,8 @@ async def _sent_as_card(send: Callable[..., Awaitable[object]], card: Card) -> b
     except ChatError as error:
         log.warning("a card was not taken, so it is sent as a text: %s", error)
         return False
+    if rest := card.rest():
+        await send_pieces(send, rest, name="memory.md")
     return True
 
 

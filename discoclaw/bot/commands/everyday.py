@@ -4,8 +4,10 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.answers import Answer, Carded, Page
 from discoclaw.bot.buttons import settle_view
+from discoclaw.bot.cards import memories
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import still, the_one
 from discoclaw.bot.commands.spec import Values
@@ -38,21 +40,26 @@ _ARROW = re.compile(r"\s*(?:=>|→)\s*")
 # ---------------------------------------------------------------------- see, add, forget
 
 
-async def show(call: Call) -> str:
+async def show(call: Call) -> Answer:
     memory, here = call.memory, call.persona_here
     view = await memory.view(call.subject, here)
     branches = await memory.branches(call.subject)
+    rolling = await call.context.summaries.get(call.session_key)
     private = any(item.facets.sensitivity == "private" for item in view.active())
-    presumed = len(await _presumed(call, view)) if private else 0
-    text = texts.show(
-        view,
-        await call.context.summaries.get(call.session_key),
-        in_private=call.in_private,
-        rebuilding=await call.context.loops.summary_lost(call.session_key),
-        persona="" if here is None and len(branches.all) == 1 else here or branches.current,
-        presumed=presumed,
-    )
-    return f"{texts.NOT_USED}\n{text}" if call.context.choices.opted_out(call.user_id) else text
+    named = here or branches.current
+    known: dict[str, Any] = {
+        "rebuilding": await call.context.loops.summary_lost(call.session_key),
+        "persona": "" if here is None and len(branches.all) == 1 else named,
+        "presumed": len(await _presumed(call, view)) if private else 0,
+    }
+    text = texts.show(view, rolling, in_private=call.in_private, **known)
+    out = call.context.choices.opted_out(call.user_id)
+    text = f"{texts.NOT_USED}\n{text}" if out else text
+    if not call.in_private:
+        return text
+    turn = Turn(call.user_id, "show")
+    about = memories.About(opted_out=out, **known)
+    return Carded(memories.all_of(view, rolling, turn, named, call.where, about, page=call.page), text)
 
 
 async def remember(call: Call, text: str) -> str:
@@ -136,7 +143,7 @@ async def edit(call: Call, memory: str, text: str) -> str:
         return f"It says that already: {words(after.text)}"
     note = texts.SECRET if clean.redacted or clean.flagged else ""
     if before.facets.sensitivity == "normal":
-        note = f"{texts.kept_private(after)}{note}"
+        note = f"{texts.kept_private(after, by_id=not call.on_card)}{note}"
     return texts.edited(before, after, shown=call.may_show(after)) + note
 
 
@@ -175,7 +182,7 @@ async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
     def make(draft: Draft) -> str:
         item = still(draft, meant)
         draft.mark(item, secret, call.origin())
-        return texts.marked(item, secret)
+        return texts.marked(item, secret, by_id=not call.on_card)
 
     return await call.change(f"marked {secret} by command", make)
 

@@ -6,10 +6,14 @@ What they read is made by `texts.history` and `show`; what is done is in `memory
 import asyncio
 from collections.abc import Awaitable, Callable
 from io import BytesIO
+from typing import Any
 
 import discord
 
-from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.answers import Answer, Carded, Page
+from discoclaw.bot.cards import history as cards
+from discoclaw.bot.cards import memories
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.markup import block
@@ -34,15 +38,18 @@ WHOLE_AS_TEXT = 1900
 # ---------------------------------------------------------------------- looking
 
 
-async def log(call: Call, oneline: bool, limit: int, persona: str | None) -> str:
+async def log(call: Call, oneline: bool, limit: int, persona: str | None) -> Answer:
     history = await call.history()
     branch = call.persona(history.branches, persona) if history.records else None
-    return await asyncio.to_thread(
-        texts.log, history, branch=branch, oneline=oneline, limit=limit, in_private=call.in_private
-    )
+    wanted: dict[str, Any] = {"branch": branch, "oneline": oneline, "limit": limit}
+    text = await asyncio.to_thread(texts.log, history, in_private=call.in_private, **wanted)
+    if not call.in_private:
+        return text
+    turn = Turn(call.user_id, "history log", (oneline, limit, persona))
+    return Carded(await asyncio.to_thread(cards.log, history, turn, page=call.page, **wanted), text)
 
 
-async def view(call: Call, at: str | None, persona: str | None) -> str:
+async def view(call: Call, at: str | None, persona: str | None) -> Answer:
     hidden: frozenset[str] = frozenset()
     if at is None and persona is None:
         found = await call.memory.view(call.subject, call.persona_here)
@@ -56,7 +63,11 @@ async def view(call: Call, at: str | None, persona: str | None) -> str:
             return texts.NOTHING_THEN
         taken = await asyncio.to_thread(shown.taken_from, history, branch)
     found = found if call.in_private else taken.view(found)
-    return texts.view(found, in_private=call.in_private, hidden=hidden)
+    text = texts.view(found, in_private=call.in_private, hidden=hidden)
+    if not call.in_private:
+        return text
+    turn = Turn(call.user_id, "history view", (at, persona))
+    return Carded(memories.at_a_point(found, turn, call.where, at=at, page=call.page), text)
 
 
 async def difference(call: Call, start: str | None, end: str | None) -> str:

@@ -9,6 +9,9 @@ import logging
 
 import discord
 
+from discoclaw.bot.answers import Answer, Carded
+from discoclaw.bot.cards import search as cards
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.reading import is_in, may_read
 from discoclaw.bot.texts import search as texts
@@ -19,23 +22,28 @@ from discoclaw.session.archiving import Archiving
 log = logging.getLogger(__name__)
 
 MOST_SHOWN = 10
+MOST_ON_CARDS = 25
 MOST_THREADS = 25
 """Private threads of which Discord is asked whether somebody is in them, the newest."""
 ONLY_FOR_YOU = "only you may see what I find; use `/memory search` here, or ask me in a DM"
 
 
-async def search(call: Call, query: str) -> str:
+async def search(call: Call, query: str) -> Answer:
     if not call.in_private:
         raise Refused(ONLY_FOR_YOU)
     archiving, guild = call.context.archiving, call.source.guild
     if not archiving.on(call.place):
         return texts.off(f"this server's id, `{guild.id}`" if guild is not None else "`dm`")
     try:
-        found = await archiving.search(query, await _visible(call, archiving), limit=MOST_SHOWN)
+        most = MOST_ON_CARDS if call.slash else MOST_SHOWN
+        found = await archiving.search(query, await _visible(call, archiving), limit=most)
     except MemoryFault as fault:
         log.warning("a search failed: %s", fault)
         return texts.NOT_NOW
-    return texts.found(found) if found else texts.NOTHING
+    if not found:
+        return texts.NOTHING
+    turn = Turn(call.user_id, "search", (query,))
+    return Carded(cards.found(found, turn, query, page=call.page), texts.found(found))
 
 
 async def _visible(call: Call, archiving: Archiving) -> Visible:

@@ -25,7 +25,7 @@ class MenuForm(PersonalModal, template=rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P
         await self.do(cast(Presses, press.client.presses), press)
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
-        await presses.filled(press, self.known["name"], self.known["message"], dict(self.values))
+        await presses.commands.filled(press, self.known["name"], self.known["message"], dict(self.values))
         return ""
 
 

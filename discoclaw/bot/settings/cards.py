@@ -42,12 +42,11 @@ def main_card(admin: Admin, scope: Scope, note: str = "") -> Card:
         f"Settings {_of(scope)}",
         [_entry(admin, scope, row) for row in rows],
         small=(_about(scope),),
-        note=note,
         foot=(RESTART,) if admin.owner else (),
         controls=controls,
         menus=menus,
         most=len(rows),
-    )
+    ).said(note)
 
 
 def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Card:
@@ -72,11 +71,10 @@ def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Card:
         f"{field.title} {_of(scope)}",
         [Entry(lines, _origin(admin, scope, row))],
         small=(field.about,),
-        note=note,
         foot=_foot(admin, scope, row),
         controls=controls,
         menus=menus,
-    )
+    ).said(note)
 
 
 def value_words(field: Field, value: Value | None) -> str:

@@ -79,12 +79,12 @@ def log(history: History, *, branch: str | None, oneline: bool, limit: int | Non
     lines: list[str] = []
     for record in records:
         if isinstance(record, Ref):
-            lines += [] if oneline else [f"- {_when(record)} {_turn(record, in_private=in_private)}"]
+            lines += [] if oneline else [f"- {when(record)} {turn(record, in_private=in_private)}"]
         elif oneline:
             persona = f" ({name(record.branch)})" if several else ""
-            lines.append(f"- `{record.id[:size]}` {_when(record)} {_title(record)}{persona}")
+            lines.append(f"- `{record.id[:size]}` {when(record)} {title(record)}{persona}")
         else:
-            about = [*_made_by(record), *([f"persona {name(record.branch)}"] if several else [])]
+            about = [*made_by(record), *([f"persona {name(record.branch)}"] if several else [])]
             lines += _change(record, size, about, secrets)
     if earlier:
         lines.append(f"(and {count(earlier, 'earlier change')})")
@@ -94,15 +94,16 @@ def log(history: History, *, branch: str | None, oneline: bool, limit: int | Non
 def _change(commit: Commit, size: int, about: Sequence[str], secrets: shown.Secrets) -> Iterator[str]:
     done = [f"{_ACTS[act]} `{word(other)[:size]}`" for act, other in acts(commit)]
     details = ", ".join([*about, *done, f"id `{commit.id[:size]}`"])
-    yield f"- {_when(commit)} {_title(commit)}: {details}"
+    yield f"- {when(commit)} {title(commit)}: {details}"
     yield from (f"  - {_event(event, secrets)}" for event in commit.events)
 
 
-def _when(record: Commit | Ref) -> str:
+def when(record: Commit | Ref) -> str:
+    """When it happened."""
     return ago(ms_of_iso(record.timestamp))
 
 
-def _title(commit: Commit) -> str:
+def title(commit: Commit) -> str:
     """Why a change was made, in quotes; what our own words say in git's language is said otherwise."""
     return said(_why(commit.message))
 
@@ -114,14 +115,15 @@ def _why(message: str) -> str:
     return f"{_TITLES[act]}: {_why(rest)}" if rest and act in _TITLES else message
 
 
-def _made_by(commit: Commit) -> list[str]:
+def made_by(commit: Commit) -> list[str]:
+    """Who made a change, if that is known."""
     by = commit.metadata.get("by")
     if not isinstance(by, str):
         return []
     return [plain("by me, while we talked" if by.startswith("memory_") else _BY.get(by, f"by {word(by)}"))]
 
 
-def _turn(ref: Ref, *, in_private: bool) -> str:
+def turn(ref: Ref, *, in_private: bool) -> str:
     """What happened to a persona."""
     persona = f"persona {name(ref.branch)}"
     if ref.action == "create":
@@ -136,10 +138,14 @@ def _turn(ref: Ref, *, in_private: bool) -> str:
 
 
 def _event(event: Event, secrets: shown.Secrets) -> str:
+    return told(event, secrets, f" {short(secrets.target(event))}")
+
+
+def told(event: Event, secrets: shown.Secrets, target: str = "") -> str:
+    """What an event did: `added: “I like tea”`; with the id of its `target` where that is wanted."""
     marks = "" if event.sensitivity == "normal" else f" ({event.sensitivity})"
-    verb = _verb(event)
     words = secrets.instead(event) or _words(event)
-    return f"{verb} {short(secrets.target(event))}{marks}: {words}"
+    return f"{_verb(event)}{target}{marks}: {words}"
 
 
 def _verb(event: Event) -> str:
@@ -204,7 +210,7 @@ def brought(done: MergeResult, *, in_private: bool) -> str:
         head = "Nothing to do" + ("." if lines else ": it's all here already.")
     else:
         number = count(len(done.changes), "change") if done.changes else "no memory changed"
-        head = f"Done: {_title(done.commit)}, {number} (id `{done.commit.id}`)."
+        head = f"Done: {title(done.commit)}, {number} (id `{done.commit.id}`)."
     text = "\n".join([head, *([block("\n".join(lines), "diff")] if lines else [])])
     if opened := [short(change.item.id) for change in done.changes if _is_shared(change)]:
         ids = ", ".join(opened[:10]) + (", …" if len(opened) > 10 else "")
@@ -253,7 +259,7 @@ def why(history: History, item: Item, *, link: Link, branch: str | None, in_priv
 
 
 def _reason(commit: Commit, event: Event, secrets: shown.Secrets, link: Link) -> Iterator[str]:
-    yield f"- {_when(commit)} {_event(event, secrets)} – {_origin(commit, event, link)}"
+    yield f"- {when(commit)} {_event(event, secrets)} – {_origin(commit, event, link)}"
     if event.evidence and not _is_place(event.evidence):
         yield f"  - because: {secrets.instead_of_evidence(event) or said(event.evidence)}"
 

@@ -17,6 +17,8 @@ NOT_USED = (
     "`!memory optin` turns memory on again."
 )
 NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
+SUMMARY = "Summary of this conversation"
+UNTIL_THEN = "I use the first until you decide: `!memory settle`."
 REBUILDING = "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
 ON_RELAYS_TOO = (
     "I overwrite my encrypted copies on relays and request their deletion, which a relay may ignore."
@@ -51,14 +53,16 @@ def show(
     if gone := sum(not item.active for item in view.items.values()):
         lines.append(f"({gone} forgotten, still in your history; `!memory remember <text>` brings one back)")
     lines += to_settle(view, visible, in_private=in_private)
-    lines.append("")
+    text, updated = summed_up(rolling, rebuilding=rebuilding)
+    title = f"**{SUMMARY}** ({updated})\n" if updated else f"**{SUMMARY}**: "
+    return "\n".join([*lines, "", title + text])
+
+
+def summed_up(rolling: Rolling, *, rebuilding: bool) -> tuple[str, str]:
+    """The summary of a conversation, or why there is none, and when it was updated ("" if there is none)."""
     if rolling.summary:
-        lines += [f"**Summary of this conversation** (updated {ago(rolling.updated_at)})", rolling.summary]
-    elif rebuilding:
-        lines.append(f"**Summary of this conversation**: {REBUILDING}")
-    else:
-        lines.append("**Summary of this conversation**: none yet")
-    return "\n".join(lines)
+        return rolling.summary, f"updated {ago(rolling.updated_at)}"
+    return (REBUILDING if rebuilding else "none yet"), ""
 
 
 def line_of(item: Item) -> str:
@@ -76,7 +80,7 @@ def to_settle(view: View, visible: Sequence[Item], *, in_private: bool) -> list[
     for conflict in view.conflicts:
         if conflict.item_id in ids and (conflict.sensitivity == "normal" or in_private):
             question = plain(shown.conflict(view, conflict, in_private=in_private))
-            lines.append(f"- {question}. I use the first until you decide: `!memory settle`.")
+            lines.append(f"- {question}. {UNTIL_THEN}")
     return ["", "**To settle**", *lines] if lines else []
 
 
@@ -91,20 +95,22 @@ def edited(before: Item, after: Item, *, shown: bool) -> str:
     return f"Edited: {words(before.text)} → {words(after.text)}"
 
 
-def marked(item: Item, secret: Sensitivity) -> str:
-    """What was decided about where to use an item, whose text is not repeated."""
+def marked(item: Item, secret: Sensitivity, *, by_id: bool = True) -> str:
+    """What was decided about where to use an item, whose text is not repeated; `by_id` names it instead."""
     where = "everywhere" if secret == "normal" else "in our DMs only"
-    return f"From now on I use that memory {where} (id {short(item.id)})."
+    return f"From now on I use that memory {where}{f' (id {short(item.id)})' if by_id else ''}."
 
 
 def remembered(item: Item) -> str:
     return f"Remembered: {words(item.text)}{kept_private(item)}"
 
 
-def kept_private(item: Item) -> str:
-    """What is said about a memory that is private: how to use it everywhere."""
+def kept_private(item: Item, *, by_id: bool = True) -> str:
+    """What is said about a memory that is private: how to use it everywhere, by its id."""
     if item.facets.sensitivity == "normal":
         return ""
+    if not by_id:
+        return "\n(private: I use it in our DMs only)"
     return f"\n(private: I use it in our DMs only; `!memory share {short(item.id)}` changes that)"
 
 

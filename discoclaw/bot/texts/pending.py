@@ -12,6 +12,7 @@ from discoclaw.core.text import clip
 from discoclaw.core.view import View
 from discoclaw.show.words import count, line
 
+TITLE = "Waiting for your yes"
 NOTHING = "Nothing waits for your yes."
 _ROOM = 1_400
 """UTF-16 units for the words of a whole list, so that it fits into one message with everything around it."""
@@ -34,25 +35,35 @@ def listed(view: View, some: Sequence[Pending], *, others: int, hidden: int, day
     total = len(some) + others + hidden
     if not total:
         return NOTHING
-    lines = [f"**Waiting for your yes** ({total})"]
+    lines = [f"**{TITLE}** ({total})"]
     room = min(300, _ROOM // max(1, len(some)))
     for number, one in enumerate(some, 1):
-        lapses = f" (lapses {ago(one.at + int(days * DAY_MS))})" if days > 0 and len(some) <= 10 else ""
-        lines.append(f"{number}. {_would(one, view.items.get(one.item.id), room)}{lapses}")
+        ends = lapses(one, days) if len(some) <= 10 else ""
+        would_be = would(one, view.items.get(one.item.id), room)
+        lines.append(f"{number}. {would_be}" + (f" ({ends})" if ends else ""))
     if others:
-        lines.append(f"(and {others} more, which come when these are answered)")
+        lines.append(f"({more(others)})")
     if hidden:
         lines.append(f"({count(hidden, 'private one')}: use `/memory pending`, or ask me in a DM)")
     return "\n".join(lines)
 
 
+def lapses(one: Pending, days: float) -> str:
+    """When it lapses; "" if never."""
+    return f"lapses {ago(one.at + int(days * DAY_MS))}" if days > 0 else ""
+
+
+def more(others: int) -> str:
+    return f"and {others} more, which come when these are answered"
+
+
 def asked(one: Pending, held: Item | None) -> str:
     """A model's question about what is pending, and what exactly a yes would do, in small print."""
     question = words(one.question, asking.LONGEST)
-    return f"{NOTE}{question}\n{NOTE}With a yes, I {_would(one, held, 300)}."
+    return f"{NOTE}{question}\n{NOTE}With a yes, I {would(one, held, 300)}."
 
 
-def _would(one: Pending, held: Item | None, room: int) -> str:
+def would(one: Pending, held: Item | None, room: int) -> str:
     """What would happen with a yes: `remember “User likes tea.”`. `held` is the item that it would change."""
     if not one.item.active:
         return f"forget {said(one.text, room)}"

@@ -53,6 +53,11 @@ def _line(hit: ArchiveHit) -> str:
     """One message: nothing in it is markup, a mention, or a link but ours."""
     entry = hit.entry
     where = f"<#{entry.channel_id}>, " if entry.guild_id is not None else ""
-    text = line(entry.text, LONGEST_SHOWN).replace("`", "'") or " "
     link = message_address(entry.guild_id, entry.channel_id, entry.id)
-    return f"- {ago(entry.sent_at)}, {where}**{plain(speaker(entry.name))}**: `{text}` <{link}>"
+    return f"- {ago(entry.sent_at)}, {where}**{plain(speaker(entry.name))}**: {quoted(entry.text)} <{link}>"
+
+
+def quoted(text: str, most: int = LONGEST_SHOWN) -> str:
+    """A message's text as it is: nothing in it is markup, a mention or a link."""
+    kept = line(text, most).replace("`", "'") or " "
+    return f"`{kept}`"

@@ -1,0 +1,31 @@
+"""Reading and pressing cards, as people do."""
+
+from typing import Any
+
+from simcord.components import walk_components
+
+
+def said(message: Any) -> str:
+    """All that a message says, as a card or as plain text."""
+    texts = [part["content"] for part in walk_components(message.components) if part["type"] == 10]
+    return "\n".join([message.content, *texts] if message.content else texts)
+
+
+def buttons(message: Any) -> list[tuple[str, str]]:
+    """What can be pressed: labels and custom ids, in order."""
+    parts = walk_components(message.components)
+    return [(one["label"], one["custom_id"]) for one in parts if one["type"] == 2 and not one.get("disabled")]
+
+
+def button(message: Any, label: str, place: int = 0) -> str:
+    """The custom id of a button; `place` counts those with this label."""
+    return [custom_id for name, custom_id in buttons(message) if name == label][place]
+
+
+async def every_page(person: Any, message: Any) -> str:
+    """What all pages of a card say, read from the one that is shown to the last."""
+    pages = [said(message)]
+    while "▶" in dict(buttons(message)):
+        await person.click(message, custom_id=button(message, "▶"))
+        pages.append(said(message))
+    return "\n".join(pages)
