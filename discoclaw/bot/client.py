@@ -207,6 +207,7 @@ class DiscoClaw(commands.Bot):
             return  # nobody can edit a recording, and its words are not in the message
         if wire.is_webhook(message):
             return  # an edit is found by the message's id alone, and might change somebody's words
+        before = before if before is not None and wire.is_talk(before) else None
         old = self._said(before).text if before is not None else None
         if message.edited_at is None and (before is None or old == self._said(message).text):
             return  # Discord added a preview

@@ -46,8 +46,9 @@ def is_command(text: str) -> bool:
 
 
 def is_voice(message: discord.Message) -> bool:
-    """Whether it is a voice message. Such a message has a recording, and no text."""
-    return message.flags.voice and any(file.is_voice_message() for file in message.attachments)
+    """Whether it is a voice message. Such a message has a recording, and no text. A malformed one is none."""
+    known = isinstance(message.flags.value, int)
+    return known and message.flags.voice and any(file.is_voice_message() for file in message.attachments)
 
 
 def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
