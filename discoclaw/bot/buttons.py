@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Self, cast
 import discord
 
 from discoclaw.bot.asked import STAMP, Asked, stamp
+from discoclaw.bot.cards.layout import STYLES
+from discoclaw.bot.cards.questions import answers_to
 from discoclaw.bot.pressed import Pressed
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import naming
@@ -169,21 +171,11 @@ ALL: tuple[type[Control], ...] = (
 
 
 def settle_view(user_id: str, conflict: Conflict, branch: str) -> discord.ui.View:
-    """The answers to a question: three, or two where there are no other words to keep as well."""
-    red = discord.ButtonStyle.danger
-    answers: list[tuple[Resolution, str, discord.ButtonStyle | None]] = (
-        [
-            ("keep_old", "Keep the old", None),
-            ("use_new", "Use the new", None),
-            ("both_valid", "Keep both", None),
-        ]
-        if conflict.text
-        else [("keep_old", "Still true", None), ("use_new", "Forget it", red)]
-    )
+    """The answers to a question."""
     return lasting(
         *(
-            SettleButton(f"settle:{user_id}:{conflict.event_id}:{how}:{branch}", label, style)
-            for how, label, style in answers
+            SettleButton(f"settle:{user_id}:{conflict.event_id}:{how}:{branch}", label, STYLES[style])
+            for how, label, style in answers_to(conflict)
         )
     )
 

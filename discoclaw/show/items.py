@@ -87,14 +87,14 @@ def _change(change: ItemChange) -> str:
         return f"{start} {words}{note}"
     if before.text != item.text:
         return f"{start} {_from_to(before, item)}"
-    return f"{start} {quoted(item.text)} ({', '.join(_fields(before, item)) or 'confirmed'})"
+    return f"{start} {quoted(item.text)} ({', '.join(fields(before, item)) or 'confirmed'})"
 
 
 def _from_to(before: Item, after: Item) -> str:
     return f"{quoted(before.text)} → {quoted(after.text)}"
 
 
-def _fields(before: Item, after: Item) -> list[str]:
+def fields(before: Item, after: Item) -> list[str]:
     """The names of the fields that changed, other than the text."""
     one, other = before.facets, after.facets
     fields: list[tuple[str, object, object]] = [

@@ -7,6 +7,7 @@ import pytest
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -121,7 +122,7 @@ class TestBranches:
             switched = await ann.slash(world.general, "memory persona switch", name="coding")
             assert "Your persona is now `coding`" in switched.response.content
             listed = await ann.slash(world.general, "memory persona list")
-            assert "**coding** (current)" in listed.response.content
+            assert "**coding**\n“my code”\n-# 0 memories · current" in said(listed.response)
             assert world.shown(world.general) == []
 
     async def test_what_was_said_of_one_in_private_is_not_shown_or_used_in_the_open(

@@ -275,7 +275,8 @@ class TestTheCommand:
             result = await world.ann.slash(world.general, "memory settle")
             assert result.ephemeral
             await world.ann.click(result.response, label="Use the new")
-            assert result.response.content == "-# Settled: from now on I use “User uses spaces.”."
+            assert "Settled: from now on I use “User uses spaces.”." in said(result.response)
+            assert "There is nothing to settle." in said(result.response)
 
     async def test_a_question_that_is_taken_back_is_nothing_to_settle(self, start: Start) -> None:
         async with contradicted(start) as world:

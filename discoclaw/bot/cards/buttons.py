@@ -7,6 +7,7 @@ import discord
 
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton
 from discoclaw.bot.cards.card import Button, Card
+from discoclaw.bot.cards.questions import HOW
 from discoclaw.bot.cards.turning import ASKED_ID, IN_CARD, read
 from discoclaw.bot.presses import Outcome, Press, Presses
 
@@ -50,6 +51,25 @@ class RevertButton(PersonalButton, template=rf"revert:{USER}:{COMMIT}:{PAGE}:(?P
         return await acted(presses, press, self.known, self.known["limit"], undo)
 
 
+class PersonaButton(PersonalButton, template=rf"be:{USER}:{PAGE}:{BRANCH}"):
+    """Switches to a persona, and shows them all again."""
+
+    async def do(self, presses: Presses, press: Press) -> Card:
+        note = await presses.switch(press, self.known["branch"])
+        card = await presses.commands.turn(press, "persona list", "", int(self.known["page"]))
+        return card.said(note)
+
+
+class DecideButton(
+    PersonalButton, template=rf"decide:{USER}:(?P<event>[0-9a-f]{{16}}):(?P<how>[knb]):{PAGE}:{BRANCH}"
+):
+    """Answers a question, and shows the next one."""
+
+    async def do(self, presses: Presses, press: Press) -> Card:
+        note = await presses.settle(press, self.known["event"], HOW[self.known["how"]], self.known["branch"])
+        return (await presses.commands.turn(press, "settle", "", int(self.known["page"]))).said(note)
+
+
 class TakeBackButton(PersonalButton, template=rf"back:{USER}:{COMMIT}:{PAGE}:(?P<shown>{_SHOWN}):{BRANCH}"):
     """Takes back what was just done on a card, and shows its page again."""
 
@@ -85,5 +105,5 @@ async def _page(presses: Presses, press: Press, known: Mapping[str, str], shown:
     return await presses.commands.turn(press, verb, values, int(known["page"]))
 
 
-ALL = (TurnButton, RevertButton, TakeBackButton)
+ALL = (TurnButton, RevertButton, PersonaButton, DecideButton, TakeBackButton)
 """The client registers these before it connects."""

@@ -19,7 +19,7 @@ _CHANNELS = (
     discord.ChannelType.voice,
     discord.ChannelType.stage_voice,
 )
-_STYLES: dict[Style, discord.ButtonStyle] = {
+STYLES: dict[Style, discord.ButtonStyle] = {
     "grey": discord.ButtonStyle.secondary,
     "blue": discord.ButtonStyle.primary,
     "green": discord.ButtonStyle.success,
@@ -88,7 +88,7 @@ def _row(buttons: Sequence[Button]) -> discord.ui.ActionRow[Any]:
 def _button(one: Button, page: int = 0) -> discord.ui.Button[Any]:
     if one.url:
         return discord.ui.Button(label=one.label, url=one.url)
-    style, custom_id = _STYLES[one.style], one.custom_id.replace("{page}", str(page))
+    style, custom_id = STYLES[one.style], one.custom_id.replace("{page}", str(page))
     return discord.ui.Button(label=one.label[:80], style=style, custom_id=custom_id, disabled=one.disabled)
 
 

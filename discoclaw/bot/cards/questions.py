@@ -1,0 +1,42 @@
+"""The card of what is to be settled: one question a page, with its answers below."""
+
+from collections.abc import Mapping, Sequence
+
+from discoclaw.bot.cards.card import YELLOW, Button, Card, Entry, Style, Turn
+from discoclaw.core.draft import Resolution
+from discoclaw.core.view import Conflict
+from discoclaw.show.words import count
+
+HOW: Mapping[str, Resolution] = {"k": "keep_old", "n": "use_new", "b": "both_valid"}
+"""The answers, by the letter that stands in a custom id."""
+_LETTERS = {how: letter for letter, how in HOW.items()}
+
+
+def answers_to(conflict: Conflict) -> list[tuple[Resolution, str, Style]]:
+    """The answers to a question: three, or two where there are no other words to keep as well."""
+    if not conflict.text:
+        return [("keep_old", "Still true", "grey"), ("use_new", "Forget it", "red")]
+    return [
+        ("keep_old", "Keep the old", "grey"),
+        ("use_new", "Use the new", "grey"),
+        ("both_valid", "Keep both", "grey"),
+    ]
+
+
+def to_settle(asked: Sequence[tuple[Conflict, str]], turn: Turn, branch: str, *, page: int) -> Card:
+    """The questions (each with its text as markup), of which there is at least one."""
+    page = max(1, min(page, len(asked)))
+    conflict, _ = asked[page - 1]
+    return Card(
+        "Which is right?",
+        [Entry(question) for _, question in asked],
+        small=[count(len(asked), "question")],
+        controls=[
+            Button(f"decide:{turn.user_id}:{conflict.event_id}:{_LETTERS[how]}:{page}:{branch}", label, style)
+            for how, label, style in answers_to(conflict)
+        ],
+        turn=turn,
+        page=page,
+        most=1,
+        colour=YELLOW,
+    )
