@@ -1,13 +1,11 @@
 """What can be pressed on a card, besides what any message has (`bot.buttons`)."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any
-
-import discord
+from collections.abc import Awaitable, Callable, Mapping
 
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton
 from discoclaw.bot.cards.card import Button, Card
 from discoclaw.bot.cards.questions import HOW
+from discoclaw.bot.cards.reading import texts_of
 from discoclaw.bot.cards.turning import ASKED_ID, IN_CARD, read
 from discoclaw.bot.presses import Outcome, Press, Presses
 
@@ -15,18 +13,6 @@ PAGE = r"(?P<page>\d{1,4})"
 COMMIT = r"(?P<commit>[0-9a-f]{16})"
 SHOW = "show"
 _SHOWN = rf"{SHOW}|\d{{1,4}}"
-
-
-def texts_of(message: discord.Message | None) -> Mapping[int, str]:
-    """The texts of a card by the ids of their components."""
-    parts = message.components if message is not None else []
-    return {one.id: one.content for one in _walk(parts) if isinstance(one, discord.TextDisplay) and one.id}
-
-
-def _walk(parts: Sequence[Any]) -> Iterator[Any]:
-    for part in parts:
-        yield part
-        yield from _walk(getattr(part, "children", ()))
 
 
 class TurnButton(PersonalButton, template=rf"turn:{USER}:{PAGE}:(?P<verb>[a-z -]{{1,30}}):(?P<values>.*)"):

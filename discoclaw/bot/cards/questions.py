@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from discoclaw.bot.cards.card import YELLOW, Button, Card, Entry, Style, Turn
+from discoclaw.bot.texts.markup import plain
 from discoclaw.core.draft import Resolution
-from discoclaw.core.view import Conflict
+from discoclaw.core.view import Conflict, View
+from discoclaw.show import text as shown
 from discoclaw.show.words import count
 
+TITLE = "Which is right?"
 HOW: Mapping[str, Resolution] = {"k": "keep_old", "n": "use_new", "b": "both_valid"}
 """The answers, by the letter that stands in a custom id."""
 _LETTERS = {how: letter for letter, how in HOW.items()}
@@ -23,12 +26,38 @@ def answers_to(conflict: Conflict) -> list[tuple[Resolution, str, Style]]:
     ]
 
 
+def settle_buttons(user_id: str, conflict: Conflict, branch: str) -> list[Button]:
+    """The answers to a question that stands alone."""
+    return [
+        Button(f"settle:{user_id}:{conflict.event_id}:{how}:{branch}", label, style)
+        for how, label, style in answers_to(conflict)
+    ]
+
+
+def contradiction(
+    view: View, conflict: Conflict, user_id: str, branch: str, *, said: tuple[str, str], guess: str
+) -> Card:
+    """A question that the bot asks by itself. `said` is when and where each side was said."""
+    first, second, why = shown.sides(view, conflict)
+    return Card(
+        TITLE,
+        [
+            Entry(plain(first), said[0]),
+            Entry(plain(second[:1].upper() + second[1:]), " · ".join(filter(None, (said[1], plain(why))))),
+        ],
+        small=["a question about what I remember about you"],
+        foot=[guess] if guess else [],
+        controls=settle_buttons(user_id, conflict, branch),
+        colour=YELLOW,
+    )
+
+
 def to_settle(asked: Sequence[tuple[Conflict, str]], turn: Turn, branch: str, *, page: int) -> Card:
     """The questions (each with its text as markup), of which there is at least one."""
     page = max(1, min(page, len(asked)))
     conflict, _ = asked[page - 1]
     return Card(
-        "Which is right?",
+        TITLE,
         [Entry(question) for _, question in asked],
         small=[count(len(asked), "question")],
         controls=[
