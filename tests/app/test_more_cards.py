@@ -3,7 +3,7 @@
 from typing import Any
 
 from discoclaw.core.draft import Draft, Origin
-from tests.app.carding import button, buttons, every_page, said
+from tests.app.carding import button, buttons, every_page, parts, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_questions import contradicted
@@ -82,6 +82,8 @@ class TestThePicture:
             assert "## Memory of ann\n-# 1 change" in said(shown)
             (picture,) = shown.attachments
             assert (await picture.read()).startswith(b"\x89PNG")
+            above = next(place for place, one in enumerate(parts(shown)) if one["type"] == 12)
+            assert parts(shown)[above - 1]["type"] == 14
             assert "mermaid\n" not in said(shown)
 
 
@@ -93,7 +95,8 @@ class TestWhy:
             told = said(await card(world, "memory why", memory="I like coffee"))
             assert "added: “I like tea”\n-# <t:" in told
             assert "changed: “I like coffee”\n-# <t:" in told
-            assert "(https://discord.com/channels/" in told and "(id " not in told
+            assert "you told me directly, in [this message](https://discord.com/channels/" in told
+            assert "(id " not in told
 
     async def test_an_answer_names_what_it_was_given(self, start: Start) -> None:
         async with start(Scripted("Tea.")) as world:
@@ -126,6 +129,7 @@ class TestAPreview:
             assert "- I prefer tea (fact); for " in told
             assert "durable-" not in told
             assert "**About you**" in told
+            assert "\n\nEverybody also gets there: my rules" in told
 
     async def test_asks_for_the_same_on_every_page(self, start: Start) -> None:
         async with start() as world:

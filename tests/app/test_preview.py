@@ -110,7 +110,7 @@ class TestWhatItLists:
             assert (await preview(world)).startswith("**What I could say about you in #general**")
             inside = await thread(world, world.general)
             card = (await world.ann.slash(inside, "memory preview")).response
-            assert said(card).startswith("## What I could say about you in the thread “a talk”")
+            assert said(card).startswith("### What I could say about you in the thread “a talk”")
             await world.ann.send_dm("!memory preview")
             assert "in our direct messages**" in world.answer(world.ann_dm)
 

@@ -8,7 +8,7 @@ from discoclaw.bot.cards import reasons as cards
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import the_one
-from discoclaw.bot.links import message_link, source_link
+from discoclaw.bot.links import message_link, source_link, source_words
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.view import EMPTY, View
@@ -41,7 +41,8 @@ async def why(call: Call, memory: str | None) -> Answer:
     if not call.in_private:
         return text
     turn, page = Turn(call.user_id, "why", (item.id,)), call.page
-    made = partial(cards.of_memory, history, item, turn, where=call.where, branch=branch, page=page)
+    where = partial(source_words, call.client, words="this message")
+    made = partial(cards.of_memory, history, item, turn, where=where, branch=branch, page=page)
     return Carded(await asyncio.to_thread(made), text)
 
 

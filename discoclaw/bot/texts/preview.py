@@ -200,7 +200,8 @@ def _person(made: Preview) -> str:
     besides += ["who my owners are"] if made.ready.gathered.owners else []
     files = len(base) + len(own)
     besides += [f"{count(files, 'text')} by whoever runs me"] if files else []
-    return "\n".join([*lines, f"Everybody also gets there: {', '.join(besides)}."])
+    # The empty line ends the list: without it the next line would be a part of the last row.
+    return "\n".join([*lines, "", f"Everybody also gets there: {', '.join(besides)}."])
 
 
 def _left_out(left_out: Mapping[str, Sequence[Item]], facts: Facts, line: Line) -> str:
