@@ -253,6 +253,12 @@ class TestAfterwards:
             await world.ann.send_dm("and here?")
             assert "Which is right" not in model.prompt
 
+    async def test_a_card_that_somebody_replies_to_is_quoted(self, start: Start) -> None:
+        async with start(Scripted(), receipts=True) as world:
+            message = await talk(world, world.model, learned(TEA))
+            await world.ann.send(world.general, "that is not quite right", reply_to=message)
+            assert f"remembered: {TEA}" in world.model.prompt
+
     async def test_a_press_on_a_card_that_was_deleted_meanwhile_is_answered(self, start: Start) -> None:
         async with start(Scripted(), receipts=True) as world:
             message = await talk(world, world.model, learned(TEA))
