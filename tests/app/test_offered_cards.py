@@ -250,6 +250,7 @@ class TestAfterwards:
             await world.ann.send(world.general, "and now?")
             assert "something about me" in model.prompt
             assert "remembered:" not in model.prompt
+            assert "]: \n" not in model.prompt
             await world.ann.send_dm("and here?")
             assert "Which is right" not in model.prompt
 
