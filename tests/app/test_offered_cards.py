@@ -12,9 +12,11 @@ from discoclaw.bot.cards.card import Button
 from discoclaw.bot.cards.layout import below
 from discoclaw.bot.cards.sending import NO_CARD
 from discoclaw.bot.deliver import DiscordReply
+from discoclaw.bot.receipts import Receipts
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
 from discoclaw.core.ports import HatchOffer, Offer
+from discoclaw.core.taken_back import Withdrawal, Words
 from tests.app.carding import labels, parts, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
@@ -42,6 +44,18 @@ async def learn(world: World) -> None:
     origin = Origin("inferred", Source("discord", str(world.general.id), "2"))
     wish = partial(Draft.upsert, kind="fact", text=TEA, origin=origin)
     await world.memory.change(f"user-{world.ann.id}", "learned", wish, by="extraction")
+    await world.settle()
+
+
+async def propose(world: World, *texts: str) -> None:
+    """Something is learned from #general that waits for Ann's yes."""
+    origin = Origin("inferred", Source("discord", str(world.general.id), "2"), needs_yes=True)
+
+    def make(draft: Draft) -> None:
+        for text in texts:
+            draft.upsert("fact", text, origin)
+
+    await world.memory.change(f"user-{world.ann.id}", "learned", make, by="extraction")
     await world.settle()
 
 
@@ -183,14 +197,7 @@ class TestWhereDiscordTakesNoCard:
     async def test_what_waits_for_a_yes_is_asked_in_a_text(self, start: Start) -> None:
         async with start(Scripted(), asks_first=True) as world:
             refuse(world, world.general)
-            origin = Origin("inferred", Source("discord", str(world.general.id), "2"), needs_yes=True)
-
-            def propose(draft: Draft) -> None:
-                for text in (TEA, "b"):
-                    draft.upsert("fact", text, origin)
-
-            await world.memory.change(f"user-{world.ann.id}", "learned", propose, by="extraction")
-            await world.settle()
+            await propose(world, TEA, "b")
             (message,) = world.general.history()
             assert message.content == f"-# may I remember: {TEA}\n-# may I remember: b"
             assert labels(message) == ["Yes", "No", "Choose"]
@@ -239,6 +246,20 @@ class TestWhereDiscordTakesNoCard:
             await learn(world)
             assert len(posted(world, world.general)) == 1
             assert "a receipt could not be sent" in caplog.text
+
+
+class TestTakenBack:
+    async def test_what_is_not_out_yet_asks_about_nothing_that_was_taken_back(self, start: Start) -> None:
+        async with start(Scripted(), asks_first=True) as world:
+            await propose(world, "User likes zebras.")
+            (message,) = world.general.history()
+            subject = f"user-{world.ann.id}"
+            (commit,) = (await world.memory.history(subject)).commits.values()
+            receipts = Receipts(world.app.client, lambda place, user_id: False)
+            receipts.committed(subject, commit)
+            receipts.let_go(Withdrawal(subject, 0, words=Words(texts=frozenset({"user likes zebras."}))))
+            await receipts.settle()
+            assert world.general.last_message.id == message.id
 
 
 class TestAfterwards:
