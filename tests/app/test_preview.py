@@ -208,5 +208,6 @@ class TestFiles:
     async def test_of_the_last_messages_are_named(self, start: Start) -> None:
         async with start(Scripted()) as world:
             await world.ann.send(world.general, "look", attachments=[("*my* cat.png", picture())])
-            text = await shown(await world.ann.slash(world.general, "memory preview"))
+            card = (await world.ann.slash(world.general, "memory preview")).response
+            text = await every_page(world.ann, card)
         assert "**Files** (1)\n- Picture 1: “\\*my\\* cat.png”, from ann, 2 messages ago" in text
