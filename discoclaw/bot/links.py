@@ -25,6 +25,8 @@ def source_words(client: discord.Client, source: Source, words: str = "where you
     """Where an item was said, as a link that is a few words."""
     if source.type == "manual":
         return BY_COMMAND
+    if not source.channel_id.isdigit():
+        return ASIDE
     return f"[{words}]({message_link(client, source.channel_id, source.message_id)})"
 
 

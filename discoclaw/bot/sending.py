@@ -49,10 +49,12 @@ class Followups:
     def __init__(self, interaction: discord.Interaction[Any]) -> None:
         self._followup = interaction.followup
 
-    async def send(self, content: str, *, nonce: int = 0, **options: Any) -> discord.Message:
+    async def send(self, content: str | None = None, *, nonce: int = 0, **options: Any) -> discord.Message:
         """Send a message that only that person sees."""
         send: Any = self._followup.send  # none of its overloads takes options from a dict
-        message: discord.Message = await send(content, ephemeral=True, wait=True, **options)
+        if content is not None:  # a card has none
+            options["content"] = content
+        message: discord.Message = await send(ephemeral=True, wait=True, **options)
         return message
 
     async def typing(self) -> None:
