@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Self, cast
 import discord
 
 from discoclaw.bot.asked import STAMP, Asked, stamp
+from discoclaw.bot.cards.layout import below
+from discoclaw.bot.cards.questions import settle_buttons
 from discoclaw.bot.pressed import Pressed
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import naming
@@ -77,6 +79,8 @@ class SettleButton(
 ):
     """Says which side of a conflict holds."""
 
+    once = True
+
     async def do(self, presses: Presses, press: Press) -> str:
         how = cast(Resolution, self.known["how"])
         return await presses.settle(press, self.known["event"], how, self.known["branch"])
@@ -85,12 +89,16 @@ class SettleButton(
 class UndoButton(PersonalButton, template=rf"undo:{USER}:(?P<commit>[0-9a-f]{{16}}):{BRANCH}"):
     """Takes one commit back."""
 
+    once = True
+
     async def do(self, presses: Presses, press: Press) -> str:
         return await presses.undo(press, self.known["commit"], self.known["branch"])
 
 
 class SwitchButton(PersonalButton, template=rf"switch:{USER}:{BRANCH}"):
     """Switches to a persona."""
+
+    once = True
 
     async def do(self, presses: Presses, press: Press) -> str:
         return await presses.switch(press, self.known["branch"])
@@ -99,6 +107,7 @@ class SwitchButton(PersonalButton, template=rf"switch:{USER}:{BRANCH}"):
 class HatchButton(PersonalButton, template=rf"hatch:{USER}"):
     """Begins the interview that gives us a personality."""
 
+    once = True
     needs = ()
 
     async def do(self, presses: Presses, press: Press) -> str:
@@ -169,35 +178,8 @@ ALL: tuple[type[Control], ...] = (
 
 
 def settle_view(user_id: str, conflict: Conflict, branch: str) -> discord.ui.View:
-    """The answers to a question: three, or two where there are no other words to keep as well."""
-    red = discord.ButtonStyle.danger
-    answers: list[tuple[Resolution, str, discord.ButtonStyle | None]] = (
-        [
-            ("keep_old", "Keep the old", None),
-            ("use_new", "Use the new", None),
-            ("both_valid", "Keep both", None),
-        ]
-        if conflict.text
-        else [("keep_old", "Still true", None), ("use_new", "Forget it", red)]
-    )
-    return lasting(
-        *(
-            SettleButton(f"settle:{user_id}:{conflict.event_id}:{how}:{branch}", label, style)
-            for how, label, style in answers
-        )
-    )
-
-
-def undo_view(user_id: str, commit: str, branch: str) -> discord.ui.View:
-    return lasting(UndoButton(f"undo:{user_id}:{commit}:{branch}", "Undo"))
-
-
-def switch_view(user_id: str, branch: str) -> discord.ui.View:
-    return lasting(SwitchButton(f"switch:{user_id}:{branch}", f"Switch to {branch}"))
-
-
-def hatch_view(user_id: str) -> discord.ui.View:
-    return lasting(HatchButton(f"hatch:{user_id}", "Start the interview"))
+    """The answers to a question."""
+    return below(settle_buttons(user_id, conflict, branch))
 
 
 def erase_view(asker: str, target: str) -> discord.ui.View:

@@ -193,8 +193,8 @@ class DiscordReply:
         return self._below.after(ending, self._ids) if self._below is not None else NO_BUTTONS
 
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
-        """Show a proposal with its button, in a message below the answer. Raises `ChatError`."""
-        await self._sender.send_view(*offered(offer))
+        """Show a proposal with its buttons, as a card below the answer. Raises `ChatError`."""
+        await self._sender.send_offer(offered(offer))
 
     async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:
         """Show what was pushed, and below it, in a message of its own, why there is no more."""

@@ -21,11 +21,13 @@ def message_address(guild_id: str | None, channel_id: str, message_id: str) -> s
     return f"https://discord.com/channels/{guild_id or '@me'}/{channel_id}/{message_id}"
 
 
-def source_words(client: discord.Client, source: Source) -> str:
+def source_words(client: discord.Client, source: Source, words: str = "where you said it") -> str:
     """Where an item was said, as a link that is a few words."""
     if source.type == "manual":
         return BY_COMMAND
-    return f"[where you said it]({message_link(client, source.channel_id, source.message_id)})"
+    if not source.channel_id.isdigit():
+        return ASIDE
+    return f"[{words}]({message_link(client, source.channel_id, source.message_id)})"
 
 
 def source_link(client: discord.Client, source: Source) -> str:

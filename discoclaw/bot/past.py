@@ -77,7 +77,7 @@ class Past:
             if wire.is_talk(message)
             and message.id not in commands
             and not (message.reference is not None and message.reference.message_id in commands)
-            and not (message.author == self._client.user and message.content.startswith(NOTE))
+            and not (message.author == self._client.user and _is_no_talk(message))
             and not (wire.is_voice(message) and message.id not in spoken and self._waits(message))
         ]
         authors = {wire.author_id(message): message for message in talk}
@@ -103,6 +103,11 @@ async def channel_of(client: discord.Client, channel_id: str) -> "wire.Channel":
     if not isinstance(channel, discord.abc.Messageable):
         raise ChatGone(f"{channel_id} holds no messages")
     return cast("wire.Channel", channel)
+
+
+def _is_no_talk(message: discord.Message) -> bool:
+    """Whether a message of ours is no talk: small print, or a card."""
+    return message.content.startswith(NOTE) or message.flags.components_v2
 
 
 def _with_addressees(talk: Iterable[Said]) -> list[Said]:

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, Page, sentence, told_if_slow
-from discoclaw.bot.cards.card import GREY, Card, Entry
+from discoclaw.bot.cards.card import Card, Entry
 from discoclaw.bot.cards.layout import rendered
+from discoclaw.bot.cards.reading import closed, frame_of
 from discoclaw.bot.commands.spec import Need
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT, send_pieces
@@ -29,6 +30,8 @@ class Pressed:
     """What buttons, menus and modals have in common. `known` is what the custom id says."""
 
     needs: ClassVar[tuple[Need, ...]] = ("memory",)
+    once: ClassVar[bool] = False
+    """Whether a card has nothing left to press once this was refused: it asks for no more than this."""
     known: Mapping[str, str]
 
     @abstractmethod
@@ -70,7 +73,7 @@ class Pressed:
             work = presses.told(press, self.do(presses, press))
             outcome = await told_if_slow(work, lambda: whisper(press, SLOW))
         except Refused as refusal:
-            await _settle_down(press)
+            await _settle_down(press, once=self.once)
             await whisper(press, sentence(refusal))
         except MemoryFault as fault:
             log.warning("a press changed nothing: %s", fault)
@@ -109,7 +112,7 @@ async def become(press: Press, outcome: Outcome) -> None:
 
 async def _become_card(press: Press, outcome: Outcome) -> None:
     """The message becomes a card, once for ever: Discord takes no plain text in its place any more."""
-    card = outcome if isinstance(outcome, Card) else _of_text(outcome)
+    card = outcome if isinstance(outcome, Card) else _of_text(press, outcome)
     made = rendered(card)
     try:
         with discord_errors():
@@ -124,23 +127,24 @@ async def _become_card(press: Press, outcome: Outcome) -> None:
             await send_pieces(partial(press.followup.send, ephemeral=True), rest, name="memory.md")
 
 
-def _of_text(outcome: str | Page) -> Card:
+def _of_text(press: Press, outcome: str | Page) -> Card:
     """What a card becomes where there is no more than a text to say."""
     text = outcome.text if isinstance(outcome, Page) else outcome
-    return Card("", [Entry(text)], colour=GREY)
+    return Card("", [Entry(text)], colour=frame_of(press.message))
 
 
 def _is_card(press: Press) -> bool:
     return press.message is not None and press.message.flags.components_v2
 
 
-async def _settle_down(press: Press) -> None:
-    """Nothing is left to press; a card stays as it is, since it has more to it than its buttons."""
-    if press.message is None or _is_card(press):
+async def _settle_down(press: Press, *, once: bool) -> None:
+    """Nothing is left to press; a card stays as it is, unless it has no more to it than its buttons."""
+    if press.message is None or (_is_card(press) and not once):
         return
+    view = rendered(closed(press.message)).view if _is_card(press) else None
     try:
         with discord_errors():
-            await press.edit_original_response(view=None)
+            await press.edit_original_response(view=view)
     except ChatError as error:
         log.info("the buttons of a message stay: %s", error)
 

@@ -6,14 +6,12 @@ is chosen. Discord takes 25 options in a menu, so the rest comes when these are 
 
 from collections.abc import Sequence
 
-import discord
-
 from discoclaw.bot.answers import Page
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting
 from discoclaw.bot.cards.card import Card, Menu, Turn
 from discoclaw.bot.cards.layout import select
 from discoclaw.bot.cards.pending import waiting
-from discoclaw.bot.pressed import whisper
+from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import pending as texts
 from discoclaw.core.pending import Pending
@@ -28,6 +26,8 @@ class AnswerButton(
 ):
     """Says yes or no to all that one change proposed."""
 
+    once = True
+
     async def do(self, presses: Presses, press: Press) -> str:
         yes = self.known["how"] == "yes"
         return await presses.answer(press, self.known["commit"], self.known["branch"], yes=yes)
@@ -36,14 +36,14 @@ class AnswerButton(
 class ChooseButton(PersonalButton, template=rf"choose:{USER}:{BRANCH}"):
     """Shows its person alone what is pending, with menus. The button stays."""
 
-    async def do(self, presses: Presses, press: Press) -> Page:
+    async def do(self, presses: Presses, press: Press) -> Card:
         branch = self.known["branch"]
         view = await presses.waiting(press, branch)
-        return page(self.known["user"], view, branch, in_private=True, days=presses.pending_days)
+        return card(self.known["user"], view, branch, days=presses.pending_days)
 
     async def show(self, press: Press, outcome: Outcome) -> None:
-        assert not isinstance(outcome, Card)
-        await whisper(press, outcome)
+        assert isinstance(outcome, Card)
+        await send_either(press.followup.send, outcome, ephemeral=True)
 
 
 class AnswerMenu(PersonalMenu, template=rf"choice:{USER}:(?P<how>yes|no):{BRANCH}"):
@@ -63,20 +63,6 @@ class AnswerMenu(PersonalMenu, template=rf"choice:{USER}:(?P<how>yes|no):{BRANCH
 
 ALL = (AnswerButton, ChooseButton, AnswerMenu)
 """The client registers these before it connects."""
-
-
-def answer_view(user_id: str, commit: str, branch: str, *, whole: bool, several: bool) -> discord.ui.View:
-    """What stands below a question: yes and no if the `whole` of it is shown, and a choice of `several`."""
-    green = discord.ButtonStyle.success
-    buttons: list[PersonalButton] = []
-    if whole:
-        buttons += [
-            AnswerButton(f"answer:{user_id}:yes:{commit}:{branch}", "Yes", green),
-            AnswerButton(f"answer:{user_id}:no:{commit}:{branch}", "No"),
-        ]
-    if several or not whole:
-        buttons.append(ChooseButton(f"choose:{user_id}:{branch}", "Choose"))
-    return lasting(*buttons)
 
 
 def page(user_id: str, view: View, branch: str, *, in_private: bool, days: float) -> Page:

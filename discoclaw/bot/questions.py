@@ -15,29 +15,33 @@ from functools import partial
 import discord
 
 from discoclaw.bot.access import Access
-from discoclaw.bot.buttons import settle_view
+from discoclaw.bot.cards.card import GREY, Card, Entry
+from discoclaw.bot.cards.layout import rendered
+from discoclaw.bot.cards.questions import contradiction
+from discoclaw.bot.cards.reading import can_be_pressed, closed, words_of
+from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.links import source_link, source_of_event
-from discoclaw.bot.pages import SILENT
-from discoclaw.bot.texts.markup import NOTE, plain, said
+from discoclaw.bot.links import source_of_event, source_words
+from discoclaw.bot.texts.markup import NOTE, ago, said
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
+from discoclaw.core.item import Source
 from discoclaw.core.patch import Suggestion
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import clip
+from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.show import text as shown
 
 log = logging.getLogger(__name__)
 
 MOST_OPEN = 3
 NOT_SENT = ""
 """Stands in the cursor for the message of a question that could not be asked."""
-MEANWHILE = f"\n{NOTE}settled meanwhile"
+MEANWHILE = f"{NOTE}settled meanwhile"
 TAKEN_BACK = f"{NOTE}a question about something that you took back"
 
 Suggest = Callable[[View, Conflict], Awaitable[Suggestion | None]]
@@ -121,11 +125,11 @@ class Questions:
             return
         history = await self._memory.history(subject)
         for one in new:
-            text = await self._text(one, history)
+            card = await self._card(user_id, one, history)
             if one.conflict.event_id in await self._open(subject):  # a suggestion takes its time
                 if _is_of_a_model(one.conflict):
                     await self._asked_back.note(user_id, one.conflict.event_id)
-                await noted.add(one.conflict.event_id, await self._send(user, user_id, one, text))
+                await noted.add(one.conflict.event_id, await self._send(user, user_id, card))
 
     async def _allowed(self, user_id: str, new: Sequence[_Open]) -> list[_Open]:
         """What may be asked today: what the person stated is in question, and one that a model raised."""
@@ -155,38 +159,36 @@ class Questions:
             return None
         return user if await self._access.may_talk(user) else None
 
-    async def _send(self, user: discord.User, user_id: str, one: _Open, text: str) -> str:
+    async def _send(self, user: discord.User, user_id: str, card: Card) -> str:
         """Ask one question. Returns the message's id, or NOT_SENT when the person takes no DMs."""
         try:
-            with discord_errors():
-                message = await user.send(
-                    clip(text, 2000),
-                    view=settle_view(user_id, one.conflict, one.branch),
-                    allowed_mentions=SILENT,
-                )
+            message = await send_either(user.send, card)
         except ChatForbidden as error:
             log.info("%s takes no questions: %s", user_id, error)
             return NOT_SENT
         return str(message.id)
 
-    async def _text(self, one: _Open, history: History) -> str:
-        conflict = one.conflict
-        lines = [
-            f"{NOTE}a question about what I remember about you",
-            f"{plain(shown.conflict(one.view, conflict))}. Which is right?",
-        ]
-        places = []
-        if (item := one.view.items.get(conflict.item_id)) is not None:
-            places.append(f"the first: {source_link(self._client, item.source)}")
-        event = history.event(conflict.event_id)
-        if event is not None and source_of_event(event.source).type == "discord":
-            places.append(f"the second: {source_link(self._client, source_of_event(event.source))}")
-        if places:
-            lines.append(NOTE + "; ".join(places))
-        hint = await self._suggest(one.view, conflict) if self._suggest is not None else None
-        if hint is not None:
-            lines.append(f"{NOTE}my guess: {_SAYS[hint.how]} ({said(hint.reason, 200)})")
-        return "\n".join(lines)
+    async def _card(self, user_id: str, one: _Open, history: History) -> Card:
+        hint = await self._suggest(one.view, one.conflict) if self._suggest is not None else None
+        guess = f"my guess: {_SAYS[hint.how]} ({said(hint.reason, 200)})" if hint is not None else ""
+        places = self._first(one), self._second(one, history)
+        return contradiction(one.view, one.conflict, user_id, one.branch, said=places, guess=guess)
+
+    def _first(self, one: _Open) -> str:
+        item = one.view.items.get(one.conflict.item_id)
+        return self._where(item.updated_at, item.source) if item is not None else ""
+
+    def _second(self, one: _Open, history: History) -> str:
+        """When and where the other side was said: as an item, or in the talk that an event rests on."""
+        other, event = one.view.items.get(one.conflict.other_id), history.event(one.conflict.event_id)
+        if other is not None:
+            return self._where(other.updated_at, other.source)
+        if event is None or (source := source_of_event(event.source)).type != "discord":
+            return ""
+        return self._where(ms_of_iso(event.timestamp), source)
+
+    def _where(self, time_ms: int, source: Source) -> str:
+        return f"{ago(time_ms)} · {source_words(self._client, source)}"
 
     async def _close(self, user_id: str, message_id: str) -> None:
         """A question was answered: below the message where it was asked nothing is left to press."""
@@ -197,9 +199,15 @@ class Questions:
                 user = self._client.get_user(int(user_id)) or await self._client.fetch_user(int(user_id))
                 dm = user.dm_channel or await user.create_dm()
                 message = await dm.fetch_message(int(message_id))
-                if message.components:  # else a button was pressed, and the message says the outcome
-                    gone = await self._was_taken_back(user_subject(user_id), message.content)
-                    content = (TAKEN_BACK if gone else message.content) + MEANWHILE
+                if not can_be_pressed(message):
+                    return  # a button was pressed, and the message says the outcome
+                gone = await self._was_taken_back(user_subject(user_id), words_of(message))
+                if message.flags.components_v2:
+                    row = [Entry(f"{TAKEN_BACK}\n{MEANWHILE}")]
+                    card = Card("", row, colour=GREY) if gone else closed(message, MEANWHILE)
+                    await message.edit(view=rendered(card).view)
+                else:
+                    content = f"{TAKEN_BACK if gone else message.content}\n{MEANWHILE}"
                     await message.edit(content=clip(content, 2000), view=None)
         except ChatError as error:
             log.info("an answered question could not be closed: %s", error)

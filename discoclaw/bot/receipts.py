@@ -15,11 +15,11 @@ from typing import cast
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.buttons import undo_view
+from discoclaw.bot.cards import offers as cards
+from discoclaw.bot.cards.card import Card
+from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event
-from discoclaw.bot.pages import SILENT
-from discoclaw.bot.proposals import answer_view
 from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.event import Commit, Event
@@ -74,7 +74,8 @@ class Receipts(PersonalData, Listener):
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         for task, (subject, commit) in self._tasks.items():
-            if subject == withdrawal.subject and withdrawal.words.hold(receipt(commit, in_dm=True)):
+            said = "\n".join(card.as_text() for card in self._cards("", commit, in_dm=True, shows=True))
+            if subject == withdrawal.subject and withdrawal.words.hold(said):
                 task.cancel()
         return NOTHING_WITHDRAWN
 
@@ -107,26 +108,23 @@ class Receipts(PersonalData, Listener):
                     raise ChatGone(f"{source.channel_id} takes no messages")
                 in_dm = isinstance(channel, discord.DMChannel)
                 shows = self._shows(wire.place_of(cast("wire.Channel", channel)), user_id)
-                for text, view in self._messages(user_id, commit, in_dm=in_dm, shows=shows):
-                    await channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
+                for card in self._cards(user_id, commit, in_dm=in_dm, shows=shows):
+                    await send_either(channel.send, card, silent=True)
         except ChatError as error:
             log.info("a receipt could not be sent: %s", error)
         except Exception:  # a named edge: nobody awaits this task, and memory goes on
             log.exception("a receipt could not be sent")
 
-    def _messages(
-        self, user_id: str, commit: Commit, *, in_dm: bool, shows: bool
-    ) -> Iterator[tuple[str, discord.ui.View]]:
+    def _cards(self, user_id: str, commit: Commit, *, in_dm: bool, shows: bool) -> Iterator[Card]:
         """What was done, and what is asked, with its buttons."""
         if shows and (done := receipt(commit, in_dm=in_dm)):
-            yield done, undo_view(user_id, commit.id, commit.branch)
+            yield cards.learned(done, user_id, commit.id, commit.branch)
         asked = [event for event in commit.events if _is_asked(event)]
         if asked:
             lines = [f"{_question(event)}: {_quoted(event, in_dm=in_dm)}" for event in asked]
             whole = len(asked) <= MOST_ASKED and all(_is_open(event, in_dm=in_dm) for event in asked)
-            several = len(asked) > 1
-            buttons = answer_view(user_id, commit.id, commit.branch, whole=whole, several=several)
-            yield _small(lines, MOST_ASKED), buttons
+            text, several = _small(lines, MOST_ASKED), len(asked) > 1
+            yield cards.proposed(text, user_id, commit.id, commit.branch, whole=whole, several=several)
 
 
 def receipt(commit: Commit, *, in_dm: bool) -> str:

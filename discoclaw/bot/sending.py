@@ -15,6 +15,8 @@ import discord
 
 from discoclaw.bot.below.controls import view_of
 from discoclaw.bot.below.rows import NO_BUTTONS, Row
+from discoclaw.bot.cards.card import Card
+from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.errors import discord_errors, worth_retrying
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Piece
@@ -47,10 +49,12 @@ class Followups:
     def __init__(self, interaction: discord.Interaction[Any]) -> None:
         self._followup = interaction.followup
 
-    async def send(self, content: str, *, nonce: int = 0, **options: Any) -> discord.Message:
+    async def send(self, content: str | None = None, *, nonce: int = 0, **options: Any) -> discord.Message:
         """Send a message that only that person sees."""
         send: Any = self._followup.send  # none of its overloads takes options from a dict
-        message: discord.Message = await send(content, ephemeral=True, wait=True, **options)
+        if content is not None:  # a card has none
+            options["content"] = content
+        message: discord.Message = await send(ephemeral=True, wait=True, **options)
         return message
 
     async def typing(self) -> None:
@@ -150,13 +154,9 @@ class Sender:
         self._shown(str(message.id))
         return message
 
-    async def send_view(self, text: str, view: discord.ui.View) -> None:
-        """Send a text with buttons, silently and not as a reply."""
-
-        async def call() -> discord.Message:
-            return await self._channel.send(text, view=view, silent=True, allowed_mentions=SILENT)
-
-        await self.repeated(call)
+    async def send_offer(self, card: Card) -> None:
+        """Send a card, silently and not as a reply."""
+        await self.repeated(lambda: send_either(self._channel.send, card, silent=True))
 
     async def edit(self, message: Sent, piece: Piece, row: Row | None = None) -> None:
         """Give a message another text, maybe a file, and unless it is None another row. Tried once."""

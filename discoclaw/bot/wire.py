@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import discord
 
+from discoclaw.bot.cards.reading import words_of
 from discoclaw.core.attached import FileRef
 from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
 from discoclaw.core.own_words import as_mention
@@ -286,7 +287,7 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
 def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redactor = PLAIN) -> Quoted:
     """A message as somebody quotes it who replies to it."""
     name = redactor.clean(scrub(original.author.display_name))
-    text = _cleaned(original.clean_content, redactor)
+    text = _cleaned(original.clean_content or words_of(original), redactor)
     itself = said(
         original, Me(str(me.id), me.display_name), owners=frozenset(), guest=False, redactor=redactor
     )

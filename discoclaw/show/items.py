@@ -87,14 +87,14 @@ def _change(change: ItemChange) -> str:
         return f"{start} {words}{note}"
     if before.text != item.text:
         return f"{start} {_from_to(before, item)}"
-    return f"{start} {quoted(item.text)} ({', '.join(_fields(before, item)) or 'confirmed'})"
+    return f"{start} {quoted(item.text)} ({', '.join(fields(before, item)) or 'confirmed'})"
 
 
 def _from_to(before: Item, after: Item) -> str:
     return f"{quoted(before.text)} → {quoted(after.text)}"
 
 
-def _fields(before: Item, after: Item) -> list[str]:
+def fields(before: Item, after: Item) -> list[str]:
     """The names of the fields that changed, other than the text."""
     one, other = before.facets, after.facets
     fields: list[tuple[str, object, object]] = [
@@ -124,17 +124,26 @@ def conflict(view: View, conflict: Conflict, *, in_private: bool = True) -> str:
     secret = not in_private and conflict.sensitivity != "normal"
     if secret or not all(is_open(one, in_private=in_private) for one in (item, other)):
         return PRIVATE
+    first, second, why_ = sides(view, conflict)
+    if conflict.other_id:
+        return f"{first} {second}; {why_}"
+    return f"{first}; {second}"
+
+
+def sides(view: View, conflict: Conflict) -> tuple[str, str, str]:
+    """Both sides of a question, and why both can't hold if that is known: You told me “tabs”."""
+    item = view.items.get(conflict.item_id)
     stated = item is not None and item.facets.author == "stated"
     reason = line(conflict.reason, 200)
     words = quoted(item.text, _LONGEST_SIDE) if item is not None else short(conflict.item_id)
-    start = f"{'You told me' if stated else 'I remember'} {words}"
+    first = f"{'You told me' if stated else 'I remember'} {words}"
     if conflict.other_id:
         why_ = f" ({quoted(reason)})" if reason else ""
-        return f"{start} and also {quoted(conflict.text, _LONGEST_SIDE)}; both can hardly hold{why_}"
+        return first, f"and also {quoted(conflict.text, _LONGEST_SIDE)}", f"both can hardly hold{why_}"
     against = quoted(conflict.text, _LONGEST_SIDE) if conflict.text else "that it no longer holds"
     if reason.startswith(("the persona ", "another persona ")):
-        return f"{start}; another persona says {against}"
-    return f"{start}; later talk suggests {against}"
+        return first, f"another persona says {against}", ""
+    return first, f"later talk suggests {against}", ""
 
 
 # ---------------------------------------------------------------------- outcomes of merges

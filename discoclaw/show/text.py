@@ -9,7 +9,17 @@ Commits are shown with their full id; commands accept its first 8 digits too.
 
 from discoclaw.show.events import Secrets, hidden, text_of
 from discoclaw.show.figures import branches, stats, stats_json
-from discoclaw.show.items import brought, brought_lines, changes, conflict, is_open, traits, view
+from discoclaw.show.items import (
+    brought,
+    brought_lines,
+    changes,
+    conflict,
+    fields,
+    is_open,
+    sides,
+    traits,
+    view,
+)
 from discoclaw.show.log import log, newest
 from discoclaw.show.provenance import commits_of, why
 from discoclaw.show.taken import TAKEN_BACK, TakenFrom, taken_from
@@ -22,7 +32,9 @@ __all__ = (
     "brought",
     "brought_lines",
     "conflict",
+    "fields",
     "is_open",
+    "sides",
     "traits",
     "branches",
     "stats",

@@ -19,6 +19,7 @@ from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvide
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.settings import Settings
+from tests.app.carding import said
 from tests.servers.messages_api import MessagesServer
 
 GUILD_ID = 100_000_000_000_000_001
@@ -124,11 +125,11 @@ class World:
 
     def answer(self, channel: Any) -> str:
         """The newest message of a channel."""
-        return str(channel.last_message.content)
+        return said(channel.last_message)
 
     def shown(self, channel: Any) -> list[str]:
         """What a channel shows, oldest first."""
-        return [str(message.content) for message in channel.history()]
+        return [said(message) for message in channel.history()]
 
 
 Start = Callable[..., AbstractAsyncContextManager[World]]

@@ -65,10 +65,18 @@ async def text_of(messages: Sequence[Any]) -> str:
 
 
 async def preview(world: World, channel: Any = "", about: str = "", *, person: Any = None) -> str:
-    """What somebody is answered who asks in #general, by a slash command."""
-    values = {"channel": channel if isinstance(channel, str) else str(channel.id), "about": about}
-    given = {name: value for name, value in values.items() if value}
-    return await shown(await (person or world.ann).slash(world.general, "memory preview", **given))
+    """What somebody is answered who asks about #general, or another channel, in their DM.
+
+    There the answer is a text. What a slash command shows is a card of the same.
+    """
+    who = person or world.ann
+    named = channel if isinstance(channel, str) and channel else f"<#{(channel or world.general).id}>"
+    dm = who.user.dm_channel
+    before = {message.id for message in dm.history()}
+    await who.send_dm(f"!memory preview {named} {about}".strip())
+    await world.settle()
+    said = [message for message in dm.history() if message.id not in before]
+    return await text_of(said[1:])
 
 
 def below(text: str, title: str) -> list[str] | None:

@@ -4,13 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from simcord.components import walk_components
 
 from discoclaw.bot.presses import GONE
 from discoclaw.bot.texts.pending import TITLE
 from discoclaw.core.draft_patch import MOST
 from discoclaw.core.pending import MOST_PENDING
-from tests.app.carding import said
+from tests.app.carding import labels, parts, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_receipts import learned, talk
@@ -45,16 +44,6 @@ async def remembered(world: World, branch: str | None = None) -> list[str]:
 async def waiting(world: World, branch: str | None = None) -> list[str]:
     view = await world.memory.view(f"user-{world.ann.id}", branch)
     return [one.text for one in view.pending]
-
-
-def parts(message: Any) -> list[dict[str, Any]]:
-    """The buttons and menus below a message, as Discord has them."""
-    rows = [row if isinstance(row, dict) else row.to_dict() for row in message.components]
-    return [part for part in walk_components(rows) if part["type"] in (2, 3) and not part.get("disabled")]
-
-
-def labels(message: Any) -> list[str]:
-    return [part.get("label", part.get("placeholder")) for part in parts(message)]
 
 
 async def pick(world: World, message: Any, how: str, *wanted: str) -> Any:
@@ -119,7 +108,7 @@ class TestWhatWaits:
             await world.restart(memory_channel=str(world.dev.id))
             await says(world, "remember I live in Oslo")
             question = await talk(world, model, learned(TEA))
-            assert question.content == ASKED
+            assert said(question) == ASKED
             assert question.flags.suppress_notifications
             await world.ann.send(world.general, "what do I like in Oslo?")
             await world.settle()
@@ -158,16 +147,16 @@ class TestWhatWaits:
         async with start(model, asks_first=True) as world:
             secret = "User has diabetes."
             question = await talk(world, model, learned(secret, sensitivity="private"))
-            assert question.content == "-# may I remember: something private"
+            assert said(question) == "-# may I remember: something private"
             assert labels(question) == ["Choose"]
             listed = await says(world, "pending")
             assert listed.splitlines()[1:] == ["(1 private one: use `/memory pending`, or ask me in a DM)"]
             assert "diabetes" not in await says(world, "history log")
             own = (await world.ann.click(question, label="Choose")).followups[0]
             assert own.ephemeral
-            assert secret in own.content
+            assert secret in said(own)
             await pick(world, own, "Yes to …")
-            assert own.content == f"Done: you said yes to 1.\n{NOTHING}"
+            assert said(own) == f"Done: you said yes to 1.\n### {TITLE}\n{NOTHING}"
             assert not any("diabetes" in shown for shown in world.shown(world.general))
             (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
             assert (item.text, item.facets.sensitivity) == (secret, "private")
@@ -176,7 +165,7 @@ class TestWhatWaits:
         model = Scripted()
         async with start(model, asks_first=True) as world:
             question = await talk(world, model, learned("User lives in Oslo."), privately=True)
-            assert question.content == "-# may I remember: User lives in Oslo."
+            assert said(question) == "-# may I remember: User lives in Oslo."
             assert await says(world, "pending") == (
                 "**Waiting for your yes** (1)\n(1 private one: use `/memory pending`, or ask me in a DM)"
             )
@@ -201,7 +190,7 @@ class TestWhatWaits:
             await world.restart(receipts=True)
             assert labels(await talk(world, model, learned("a", "b"))) == ["Yes", "No", "Choose"]
             await says(world, "approve off")
-            assert (await talk(world, model, learned("c"))).content == "-# remembered: c"
+            assert said(await talk(world, model, learned("c"))) == "-# remembered: c"
 
     async def test_is_no_talk_after_a_restart(self, start: Start) -> None:
         model = Scripted()
@@ -222,7 +211,7 @@ class TestTheButtons:
             await world.restart()
             await world.ann.click(question, label="Yes")
             assert world.answer(world.general) == f"-# remembered: {TEA}"
-            assert world.general.last_message.components == []
+            assert labels(world.general.last_message) == []
             (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
             assert (item.text, item.tags, item.facets.author) == (TEA, ("drinks",), "stated")
             assert item.source.channel_id == str(world.general.id)
@@ -247,7 +236,7 @@ class TestTheButtons:
                 "deprecations": [{"id": "User likes cake.", "reason": "no more"}],
             }
             question = await talk(world, model, json.dumps(patch))
-            assert question.content.splitlines() == [
+            assert said(question).splitlines() == [
                 "-# may I correct what I remember to: User likes green tea.",
                 "-# may I forget: User likes cake.",
             ]
@@ -268,8 +257,9 @@ class TestTheButtons:
                 assert result.followups == []
             await says(world, "pending")
             menu = world.general.last_message
+            choice = next(part for part in parts(menu) if part["type"] == 3)
             result = await world.bob.select(
-                menu, [parts(menu)[0]["options"][0]["value"]], custom_id=parts(menu)[0]["custom_id"]
+                menu, [choice["options"][0]["value"]], custom_id=choice["custom_id"]
             )
             assert result.ephemeral
             assert (await remembered(world), await waiting(world)) == ([], ["a", "b"])

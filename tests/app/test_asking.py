@@ -13,9 +13,10 @@ from discoclaw.core.model import Purpose
 from discoclaw.core.patch import AskingPatch, Patch
 from discoclaw.core.ports import Shape
 from discoclaw.loops.facts_prompt import ASK as RULE
+from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_approval import DAY_S, SETTLED, labels, remembered, says, waiting
+from tests.app.test_approval import DAY_S, SETTLED, remembered, says, waiting
 from tests.app.test_receipts import learned
 
 MOVED = "User works from Graz now."
@@ -80,10 +81,10 @@ def questions(world: World, channel: Any = None) -> list[str]:
 class TestTheMoment:
     async def test_is_the_next_answer_and_nothing_comes_out_of_the_blue(self, start: Start) -> None:
         async with start(Asking()) as world:
-            assert (await talk(world, unsure())).content == "ok"
+            assert said(await talk(world, unsure())) == "ok"
             assert (await remembered(world), await waiting(world)) == ([], [MOVED])
             question = await talk(world)
-            assert (question.content, labels(question)) == (ASKED, ["Yes", "No"])
+            assert (said(question), labels(question)) == (ASKED, ["Yes", "No"])
             assert world.shown(world.general)[-3:] == ["something about me", "ok", ASKED]
             assert question.flags.suppress_notifications
 
@@ -91,7 +92,7 @@ class TestTheMoment:
         async with start(Asking()) as world:
             await talk(world, unsure())
             await world.restart()
-            assert (await talk(world)).content == ASKED
+            assert said(await talk(world)) == ASKED
             await talk(world)
             await world.restart()
             await world.env.advance_time(2 * DAY_S)
@@ -105,12 +106,12 @@ class TestTheMoment:
             await world.ann.send(world.dev, "and here?")
             await world.settle()
             assert (questions(world), questions(world, world.dev)) == ([], [])
-            assert (await talk(world)).content == ASKED
+            assert said(await talk(world)) == ASKED
 
     async def test_may_be_a_dm_with_the_person(self, start: Start) -> None:
         async with start(Asking()) as world:
             await talk(world, unsure())
-            assert (await talk(world, privately=True)).content == ASKED
+            assert said(await talk(world, privately=True)) == ASKED
             await talk(world)
             assert questions(world) == []
 
@@ -128,10 +129,10 @@ class TestTheMoment:
             await talk(world, unsure())
             cursor = world.folder / "data" / "memory" / "cursors" / f"asked-{world.ann.id}.json"
             cursor.mkdir()
-            assert (await talk(world)).content == "ok"
+            assert said(await talk(world)) == "ok"
             cursor.rmdir()
             await world.restart()
-            assert (await talk(world)).content == ASKED
+            assert said(await talk(world)) == ASKED
 
 
 class TestPrivacy:
@@ -141,7 +142,7 @@ class TestPrivacy:
             await talk(world)
             assert questions(world) == []
             question = await talk(world, privately=True)
-            assert question.content == ASKED
+            assert said(question) == ASKED
             await world.ann.user.click(question, label="Yes")
             assert await remembered(world) == [MOVED]
             assert not any("Graz" in text for text in world.shown(world.general))
@@ -151,13 +152,13 @@ class TestPrivacy:
             await talk(world, unsure(), privately=True)
             await talk(world)
             assert questions(world) == []
-            assert (await talk(world, privately=True)).content == ASKED
+            assert said(await talk(world, privately=True)) == ASKED
 
     async def test_nobody_can_be_pinged_and_nothing_is_markup(self, start: Start) -> None:
         async with start(Asking()) as world:
             await talk(world, unsure(text="User likes *tea*.", ask="Do you like **tea** and `mate`?"))
             question = await talk(world)
-            assert question.content.splitlines() == [
+            assert said(question).splitlines() == [
                 "-# Do you like \\*\\*tea\\*\\* and \\`mate\\`?",
                 "-# With a yes, I remember “User likes \\*tea\\*.”.",
             ]
@@ -168,7 +169,7 @@ class TestPrivacy:
         key = "sk-ant-" + "a1b2c3d4" * 4
         async with start(Asking()) as world:
             await talk(world, unsure(ask=f"Is {key} yours?"))
-            assert (await talk(world)).content.startswith("-# Is \\[REDACTED Anthropic key] yours?")
+            assert said(await talk(world)).startswith("-# Is \\[REDACTED Anthropic key] yours?")
             ledger = world.folder / "data" / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
             assert key not in ledger.read_text()
 
@@ -179,7 +180,7 @@ class TestTheAnswer:
             await world.restart()
             await world.ann.click(question, label="Yes")
             assert world.answer(world.general) == f"-# remembered: {MOVED}"
-            assert world.general.last_message.components == []
+            assert labels(world.general.last_message) == []
             (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
             assert (item.text, item.facets.author) == (MOVED, "stated")
             assert item.source.channel_id == str(world.general.id)
@@ -336,7 +337,7 @@ class TestOneADay:
             assert await waiting(world) == []
             await world.env.advance_time(DAY_S)
             await talk(world, tea)
-            assert (await talk(world)).content.startswith("-# Do you like tea?")
+            assert said(await talk(world)).startswith("-# Do you like tea?")
 
     async def test_a_second_one_stays_out_as_long_as_the_first_is_open(self, start: Start) -> None:
         async with asking(start) as (world, _):
@@ -358,7 +359,7 @@ class TestOneADay:
             await talk(world)
             assert (questions(world), await waiting(world), await waiting(world, "work")) == ([], [], [MOVED])
             await says(world, "checkout work")
-            assert (await talk(world)).content == ASKED
+            assert said(await talk(world)) == ASKED
 
     async def test_none_comes_beside_a_contradiction(self, start: Start) -> None:
         async with start(Asking()) as world:
@@ -379,4 +380,4 @@ class TestOneADay:
             await talk(world)
             assert questions(world) == []
             await world.ann.user.click(world.ann_dm.last_message, label="Keep the old")
-            assert (await talk(world)).content == ASKED
+            assert said(await talk(world)) == ASKED

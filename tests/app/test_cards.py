@@ -6,7 +6,7 @@ import discord
 import pytest
 
 from discoclaw.bot import modals
-from discoclaw.bot.commands.dispatch import NO_CARD
+from discoclaw.bot.cards.sending import NO_CARD
 from discoclaw.bot.pressed import NOT_YOURS
 from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import TOO_LATE
@@ -337,7 +337,7 @@ class TestInADirectMessage:
 
 
 class TestATextThatIsLongerThanACard:
-    async def test_goes_on_below_it(self, start: Start) -> None:
+    async def test_goes_on_on_the_next_pages(self, start: Start) -> None:
         async with start() as world:
             texts = [f"User likes {letter * 900}." for letter in "abcdefgh"]
             await remember(world, texts[0])
@@ -346,10 +346,8 @@ class TestATextThatIsLongerThanACard:
                 await world.ann.slash(world.general, "memory edit", memory=item.text, text=text)
             card = await shown(world)
             await world.ann.click(card, label="⋯")
-            told = await world.ann.click(card, label="Why")
-            everything = said(card) + "".join(said(one) for one in told.followups)
-            files = [file for one in told.followups for file in one.attachments]
-            known = everything + "".join([(await file.read()).decode() for file in files])
+            await world.ann.click(card, label="Why")
+            known = await every_page(world.ann, card)
             assert all(letter * 300 in known for letter in "abcdefgh")
 
 

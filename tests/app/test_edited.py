@@ -5,6 +5,7 @@ from typing import Any
 
 from simcord.backend import serializers
 
+from tests.app.carding import said as told
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_deleted import Repeating, commits, known, summaries
@@ -184,7 +185,7 @@ class TestAReceipt:
             await world.ann.delete(said)
             await world.settle()
             line = world.general.last_message
-            assert line.content == "-# forgotten, because a message was deleted: 1 memory"
+            assert told(line) == "-# forgotten, because a message was deleted: 1 memory"
             await world.ann.click(line, label="Undo")
             assert await known(world, world.ann) == ["User likes zebras."]
 

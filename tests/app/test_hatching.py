@@ -17,6 +17,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.soul import messages
 from discoclaw.soul.interview import IDLE_MS, MOST_ANSWERS, OPENING
 from discoclaw.soul.soul import MOST_KEPT
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces
@@ -596,7 +597,7 @@ class TestTheOffer:
             assert all("no personality yet" not in text for text in world.shown(world.general))
             await world.ann.send_dm("hello")
             offer = world.ann_dm.last_message
-            assert "no personality yet" in offer.content
+            assert "no personality yet" in said(offer)
             await world.ann.send_dm("hello")
             assert world.answer(world.ann_dm) == "ok"
             await world.restart()

@@ -188,10 +188,16 @@ class TestViewAndDiff:
 
 class TestGraph:
     @pytest.mark.design(302)
-    async def test_is_a_mermaid_block_with_a_picture(self, start: Start) -> None:
+    async def test_is_a_mermaid_block_for_who_asks_for_it(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            assert (await says(world, world.ann, "graph")).startswith("```mermaid\n")
+            assert (await says(world, world.ann, "graph mermaid")).startswith("```mermaid\ngitGraph")
+            assert world.general.last_message.attachments == []
+
+    async def test_is_a_picture_first(self, start: Start) -> None:
+        async with start() as world:
+            await tea_then_coffee(world)
+            assert "mermaid\n" not in await says(world, world.ann, "graph")
             (picture,) = world.general.last_message.attachments
             assert picture.filename == "memory.png"
             assert (await picture.read()).startswith(b"\x89PNG")
@@ -207,9 +213,10 @@ class TestGraph:
             for number in range(60):
                 wish = partial(Draft.upsert, kind="fact", text=f"number {number}", origin=Origin("stated"))
                 await world.memory.change(f"user-{world.ann.id}", f"a message {number}", wish)
-            result = await world.ann.slash(world.general, "memory history graph")
-            names = [file.filename for file in result.response.attachments]
-            assert names == ["memory.png", "memory.mmd"]
+            result = await world.ann.slash(world.general, "memory history graph", form="mermaid")
+            (file,) = result.response.attachments
+            assert file.filename == "memory.mmd"
+            assert (await file.read()).startswith(b"gitGraph")
 
     async def test_there_is_nothing_to_draw_of_somebody_unknown(self, start: Start) -> None:
         async with start() as world:
@@ -255,8 +262,8 @@ class TestWhy:
             told = await says(world, world.ann, "why I live in Oslo")
             assert told == "Only a private memory matches that. Use `/memory why`, or ask me in a DM."
             unseen = await world.ann.slash(world.general, "memory why", memory="I live in Oslo")
-            assert "I live in Oslo" in unseen.response.content
-            assert f"{world.ann_dm.id}/" in unseen.response.content
+            assert "I live in Oslo" in said(unseen.response)
+            assert f"{world.ann_dm.id}/" in said(unseen.response)
 
 
 class TestGoingBack:

@@ -220,8 +220,10 @@ class TestLearningFromTalk:
             assert {one["source"].rpartition("/")[0] for one in commit["events"]} == {
                 f"discord:{world.general.id}"
             }
-            question = "You told me “I use tabs”; later talk suggests “User uses spaces.”. Which is right?"
-            assert question in world.answer(world.ann_dm)
+            question = world.answer(world.ann_dm)
+            assert "Which is right?" in question
+            assert "\nYou told me “I use tabs”\n" in question
+            assert "\nLater talk suggests “User uses spaces.”\n" in question
             assert "I use tabs" in await says(world, "show")
 
 

@@ -9,6 +9,7 @@ from discoclaw.bot.answers import NOT_ALLOWED
 from discoclaw.bot.commands.why import UNKNOWN_ANSWER
 from discoclaw.bot.pressed import NOT_YOURS
 from discoclaw.bot.refused import TOO_LATE
+from tests.app import carding
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -22,7 +23,7 @@ def said(result: Any) -> str:
     """What the one who chose reads, and nobody else."""
     shown = [one for one in (result.response, *result.followups) if one is not None]
     assert shown and all(one.ephemeral for one in shown)
-    return "\n".join(one.content for one in shown)
+    return "\n".join(map(carding.said, shown))
 
 
 async def remembered(world: World, person: Any) -> list[Any]:
@@ -43,8 +44,9 @@ class TestRememberThis:
             (item,) = await remembered(world, world.ann)
             assert (item.facets.author, item.facets.sensitivity) == ("stated", "normal")
             why = await world.ann.slash(world.general, "memory why", memory="I prefer tabs")
-            assert f"you chose it, in <https://discord.com/channels/{world.guild.id}/" in said(why)
-            assert f"/{message.id}>" in said(why)
+            told = said(why)
+            link = f"https://discord.com/channels/{world.guild.id}/{world.general.id}/{message.id}"
+            assert f"you chose it, in [this message]({link})" in told
 
     async def test_a_press_takes_it_back_and_a_second_one_finds_that_done(self, start: Start) -> None:
         async with start(Scripted(), **QUIET) as world:

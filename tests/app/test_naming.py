@@ -6,6 +6,7 @@ import pytest
 
 from discoclaw.bot.buttons import menu_view, one_view
 from discoclaw.core.item import MANUAL, Facets, item_id, new_item
+from tests.app.carding import every_page
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -389,17 +390,16 @@ class TestNoMatch:
             assert "And so on." in "".join(told)
             assert now(world, question).components == []
 
-    async def test_an_explanation_longer_than_some_messages_is_a_file(self, start: Start) -> None:
+    async def test_a_long_explanation_has_pages(self, start: Start) -> None:
         async with start() as world:
             story = "User tells a story about coffee: " + "and then " * 100
             await remember(world, story)
             for version in range(12):
                 await says(world, f"edit {item_id('fact', story)[8:]} {story} Version {version}.")
             await world.ann.send_dm("!memory why cofee")
-            await world.ann.user.click(world.ann_dm.last_message, label="Yes")
-            (file,) = world.ann_dm.last_message.attachments
-            assert file.filename == "memory.md"
-            assert world.ann_dm.last_message.components == []
+            pressed = await world.ann.user.click(world.ann_dm.last_message, label="Yes")
+            told = await every_page(world.ann.user, pressed.response)
+            assert told.count("“User tells a story about coffee") == 13
 
     async def test_the_nearest_is_changed_to_what_the_question_says(self, start: Start) -> None:
         async with start() as world:

@@ -7,6 +7,7 @@ import pytest
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
+from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -121,7 +122,7 @@ class TestBranches:
             switched = await ann.slash(world.general, "memory persona switch", name="coding")
             assert "Your persona is now `coding`" in switched.response.content
             listed = await ann.slash(world.general, "memory persona list")
-            assert "**coding** (current)" in listed.response.content
+            assert "**coding**\n“my code”\n-# 0 memories · current" in said(listed.response)
             assert world.shown(world.general) == []
 
     async def test_what_was_said_of_one_in_private_is_not_shown_or_used_in_the_open(
@@ -207,12 +208,12 @@ class TestTheOffer:
         async with start() as world:
             await says(world, world.ann, "create-branch coding")
             message = await self.offered(world)
-            assert message.content == "-# Switch to your persona **coding**?"
+            assert said(message) == "-# Switch to your persona **coding**?"
             await world.restart()
             result = await world.ann.click(message, label="Switch to coding")
             assert result.acknowledged
             assert world.answer(world.general) == "-# Your persona is now **coding**."
-            assert world.general.last_message.components == []
+            assert labels(world.general.last_message) == []
             assert "**coding** (current)" in await says(world, world.ann, "branches")
 
     async def test_others_are_refused_unseen(self, start: Start) -> None:
@@ -233,4 +234,4 @@ class TestTheOffer:
             (told,) = result.followups
             assert told.ephemeral
             assert told.content.startswith("There is no persona 'coding'")
-            assert world.general.last_message.components == []
+            assert labels(world.general.last_message) == []

@@ -8,6 +8,7 @@ import pytest
 
 from discoclaw.bot.texts.markup import words
 from discoclaw.core.policy import Personas
+from tests.app.carding import every_page, said
 from tests.app.conftest import Start
 from tests.app.models import Scripted
 from tests.app.previewing import (
@@ -22,7 +23,6 @@ from tests.app.previewing import (
     places,
     preview,
     says,
-    shown,
     thread,
 )
 from tests.app.test_groups import Agreeing
@@ -109,8 +109,8 @@ class TestWhatItLists:
         async with start(Scripted()) as world:
             assert (await preview(world)).startswith("**What I could say about you in #general**")
             inside = await thread(world, world.general)
-            text = await shown(await world.ann.slash(inside, "memory preview"))
-            assert text.startswith("**What I could say about you in the thread “a talk”**")
+            card = (await world.ann.slash(inside, "memory preview")).response
+            assert said(card).startswith("### What I could say about you in the thread “a talk”")
             await world.ann.send_dm("!memory preview")
             assert "in our direct messages**" in world.answer(world.ann_dm)
 
@@ -179,8 +179,9 @@ class TestWhatItLeavesOut:
             assert left_out(text)["No room: what I give the model at once is limited"]
             await world.ann.send(world.general, "what colour is my teapot?")
             agrees(text, model)
-            why = await shown(await world.ann.slash(world.general, "memory why"))
-            assert memories(why.splitlines()) == durable(model)
+            why = (await world.ann.slash(world.general, "memory why")).response
+            based_on = await every_page(world.ann, why)
+            assert durable(model) and all(line.partition("] ")[2][:60] in based_on for line in durable(model))
 
     async def test_counts_what_only_other_personas_know(self, start: Start) -> None:
         async with start(Scripted(), personas=Personas({"dev": "work"})) as world:
@@ -207,5 +208,6 @@ class TestFiles:
     async def test_of_the_last_messages_are_named(self, start: Start) -> None:
         async with start(Scripted()) as world:
             await world.ann.send(world.general, "look", attachments=[("*my* cat.png", picture())])
-            text = await shown(await world.ann.slash(world.general, "memory preview"))
+            card = (await world.ann.slash(world.general, "memory preview")).response
+            text = await every_page(world.ann, card)
         assert "**Files** (1)\n- Picture 1: “\\*my\\* cat.png”, from ann, 2 messages ago" in text

@@ -4,6 +4,7 @@ import discord
 
 from discoclaw.core.item import Kind, Sensitivity
 from discoclaw.core.subject import user_subject
+from tests.app.carding import every_page
 from tests.app.conftest import Start
 from tests.app.models import Scripted
 from tests.app.previewing import (
@@ -17,6 +18,7 @@ from tests.app.previewing import (
     memories,
     places,
     preview,
+    shown,
     text_of,
 )
 from tests.app.test_hatching import begun, owned
@@ -80,15 +82,18 @@ class TestWhoSeesIt:
             await world.bob.send_dm("my secret")
             theirs = world.bob.user.dm_channel
             await world.bob.send(secret, "our plan")
-            assert "my secret" in await preview(world, "dm", person=world.bob)
+            asked = await world.bob.slash(world.general, "memory preview", channel="dm")
+            assert "my secret" in await every_page(world.bob, asked.response)
             assert world.env.bot.get_channel(theirs.id) is not None
             places = (world.hidden.id, present.id, forum.id, secret.id, theirs.id, 4_711, 10**17)
             for one in places:
-                assert await preview(world, str(one)) == NO_CHANNEL
+                asked = await world.ann.slash(world.general, "memory preview", channel=str(one))
+                assert await shown(asked) == NO_CHANNEL
                 await world.ann.send_dm(f"!memory preview <#{one}>")
                 assert world.answer(world.ann_dm) == NO_CHANNEL
             for name in ("#hidden", "hidden", "#nowhere", "#now"):
-                assert await preview(world, name) == NO_CHANNEL
+                asked = await world.ann.slash(world.general, "memory preview", channel=name)
+                assert await shown(asked) == NO_CHANNEL
             assert "our plan" in await preview(world, secret, person=world.bob)
 
     async def test_a_channel_off_the_list_is_not_previewed(self, start: Start) -> None:
@@ -107,7 +112,8 @@ class TestWhoSeesIt:
 
     async def test_strangers_are_not_answered(self, start: Start) -> None:
         async with start(Scripted(), allow_roles=frozenset(), allow_users=frozenset({"1"})) as world:
-            assert (await preview(world)).startswith("You aren't on my allowlist.")
+            asked = await world.ann.slash(world.general, "memory preview")
+            assert (await shown(asked)).startswith("You aren't on my allowlist.")
 
     async def test_only_channels_that_one_can_read_are_offered(self, start: Start) -> None:
         async with start(Scripted()) as world:
@@ -172,8 +178,8 @@ class TestWhereThereIsLittleToSay:
                 ("fact", f"User owns teapot number {n}. " + "It is old. " * 20, "normal") for n in range(60)
             ]
             await knows(world, world.ann, *many)  # type: ignore[arg-type]
-            result = await world.ann.slash(world.general, "memory preview")
-            (file,) = result.response.attachments
+            await world.ann.send_dm("!memory preview")
+            (file,) = world.ann_dm.last_message.attachments
             assert file.filename == "memory.md"
             assert len(memories((await file.read()).decode().splitlines())) == 60
 

@@ -1,6 +1,7 @@
 """Contradictions: asked about in a DM with buttons, listed by `!memory settle`, settled by the person."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,7 +13,7 @@ from discoclaw.bot.buttons import settle_view
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source, item_id
 from discoclaw.core.view import Conflict
-from tests.app.carding import said
+from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -51,19 +52,18 @@ async def contradict(world: World, stated: str, said: str) -> None:
     await world.memory.change(f"user-{world.ann.id}", "learned from talk", wish)
 
 
-def labels(message: Any) -> list[str]:
-    return [button.label for row in message.components for button in row.children]
-
-
 class TestAsking:
     async def test_shows_both_sides_where_they_were_said_and_three_buttons(self, start: Start) -> None:
         async with contradicted(start) as world:
             (message,) = world.ann_dm.history()
-            lines = message.content.splitlines()
-            assert lines[1] == QUESTION
-            place = f"https://discord.com/channels/{world.guild.id}/{world.general.id}/"
-            assert lines[2].startswith(f"-# the first: from your command; the second: <{place}")
-            assert len(lines) == 3
+            title, about, *rows = said(message).splitlines()
+            assert title == "### Which is right?"
+            assert about == "-# a question about what I remember about you"
+            first, its_place, second, place = rows
+            assert (first, second) == (f"You told me “{TABS}”", "Later talk suggests “User uses spaces.”")
+            assert re.fullmatch(r"-# <t:\d+:R> · from your command", its_place)
+            link = f"https://discord.com/channels/{world.guild.id}/{world.general.id}/"
+            assert re.fullmatch(rf"-# <t:\d+:R> · \[where you said it\]\({link}\d+\)", place)
             assert labels(message) == ["Keep the old", "Use the new", "Keep both"]
             assert world.shown(world.general)[-1] == "ok"
 
@@ -73,9 +73,9 @@ class TestAsking:
             await says(world, world.ann, f"remember {old}")
             await contradict(world, old, new)
             await world.settle()
-            _, question, places, *_ = world.answer(world.ann_dm).splitlines()
-            assert question.endswith("…”. Which is right?")
-            assert places.startswith("-# the first: from your command; the second: <https://")
+            _, _, first, _, second, place, *_ = world.answer(world.ann_dm).splitlines()
+            assert first.endswith("…”") and second.endswith("…”")
+            assert "[where you said it](https://" in place
             assert (await says(world, world.ann, "settle")).endswith("Which is right?")
 
     @pytest.mark.design(289)
@@ -119,8 +119,8 @@ class TestAsking:
             await world.settle()
             history = world.ann_dm.history()
             assert len(history) == 5
-            assert history[1].content.endswith("-# settled meanwhile")
-            assert history[1].components == []
+            assert said(history[1]).endswith("-# settled meanwhile")
+            assert labels(history[1]) == []
 
     async def test_closed_dms_are_not_tried_again_and_show_has_the_question(self, start: Start) -> None:
         model = Scripted()
@@ -198,7 +198,7 @@ class TestTheButtons:
             await world.ann.user.click(world.ann_dm.last_message, label=label)
             await world.settle()
             assert world.answer(world.ann_dm).startswith(f"-# {outcome}")
-            assert world.ann_dm.last_message.components == []
+            assert labels(world.ann_dm.last_message) == []
             view = await world.memory.view(f"user-{world.ann.id}")
             assert [item.text for item in view.active()] == remembered
             assert view.conflicts == ()
@@ -221,7 +221,7 @@ class TestTheButtons:
             result = await world.ann.click(second, label="Use the new")
             assert [told.content for told in result.followups] == ["That is done already."]
             assert result.followups[0].ephemeral
-            assert world.general.last_message.components == []
+            assert labels(world.general.last_message) == []
             await world.settle()
             assert world.answer(world.ann_dm).endswith("-# settled meanwhile")
             view = await world.memory.view(f"user-{world.ann.id}")
@@ -275,7 +275,8 @@ class TestTheCommand:
             result = await world.ann.slash(world.general, "memory settle")
             assert result.ephemeral
             await world.ann.click(result.response, label="Use the new")
-            assert result.response.content == "-# Settled: from now on I use “User uses spaces.”."
+            assert "Settled: from now on I use “User uses spaces.”." in said(result.response)
+            assert "There is nothing to settle." in said(result.response)
 
     async def test_a_question_that_is_taken_back_is_nothing_to_settle(self, start: Start) -> None:
         async with contradicted(start) as world:

@@ -10,6 +10,7 @@ import pytest
 from discoclaw.bot.presses import GONE
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
+from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -35,7 +36,7 @@ class TestTheLine:
         model = Scripted()
         async with start(model, receipts=True) as world:
             message = await talk(world, model, learned(f"User likes tea with <@{world.bob.id}>."))
-            assert message.content == f"-# remembered: User likes tea with <@{world.bob.id}>."
+            assert said(message) == f"-# remembered: User likes tea with <@{world.bob.id}>."
             assert message.flags.suppress_notifications
             assert message.reference is None
             (sent,) = [
@@ -47,7 +48,7 @@ class TestTheLine:
         model = Scripted()
         async with start(model, receipts=True) as world:
             message = await talk(world, model, learned(*(f"Fact {number}." for number in range(5))))
-            assert message.content.splitlines() == [
+            assert said(message).splitlines() == [
                 "-# remembered: Fact 0.",
                 "-# remembered: Fact 1.",
                 "-# remembered: Fact 2.",
@@ -58,10 +59,10 @@ class TestTheLine:
         model = Scripted()
         async with start(model, receipts=True) as world:
             secret = learned("User has diabetes.", sensitivity="private")
-            assert (await talk(world, model, secret)).content == "-# remembered: something private"
+            assert said(await talk(world, model, secret)) == "-# remembered: something private"
             lives = learned("User lives in Oslo.")
             message = await talk(world, model, lives, privately=True)
-            assert message.content == "-# remembered: User lives in Oslo."
+            assert said(message) == "-# remembered: User lives in Oslo."
 
     async def test_tools_get_one_too_and_commands_none(self, start: Start) -> None:
         async with start(
@@ -79,7 +80,7 @@ class TestTheLine:
         model = Scripted()
         async with start(model) as world:
             message = await talk(world, model, learned("User likes tea."))
-            assert message.content == "ok"
+            assert said(message) == "ok"
 
     async def test_they_are_no_talk_after_a_restart(self, start: Start) -> None:
         model = Scripted()
@@ -111,7 +112,7 @@ class TestUndo:
             await world.restart()
             await world.ann.click(message, label="Undo")
             assert world.answer(world.general) == "-# taken back\n-# It is also gone from 1 recent message."
-            assert world.general.last_message.components == []
+            assert labels(world.general.last_message) == []
             view = await world.memory.view(f"user-{world.ann.id}")
             assert view.active() == []
 

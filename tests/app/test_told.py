@@ -6,6 +6,7 @@ from pathlib import Path
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import item_id
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 
 ZSH = item_id("tool", "User uses zsh.")
@@ -123,8 +124,8 @@ class TestOtherChanges:
             question = world.ann_dm.last_message
             await world.ann.user.click(question, label="Use the new")
             message = next(one for one in world.ann_dm.history() if one.id == question.id)
-            assert "Settled: from now on I use “User uses fish.”." in message.content
-            assert "\n-# It is also gone from the summary of a conversation" in message.content
+            assert "Settled: from now on I use “User uses fish.”." in said(message)
+            assert "\n-# It is also gone from the summary of a conversation" in said(message)
 
     async def test_who_opts_out_reads_what_of_theirs_went(self, start: Start) -> None:
         async with start(summary_every=1) as world:

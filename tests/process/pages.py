@@ -10,6 +10,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 import aiohttp
+from simcord.components import walk_components
 
 PATIENCE = 30.0
 LOOK_S = 0.02
@@ -60,8 +61,7 @@ class Page:
         buttons = [
             button
             for message in self._state["messages"].values()
-            for row in message["components"]
-            for button in row.get("components", ())
+            for button in walk_components(message["components"])
             if button.get("label") == label
         ]
         key = buttons[-1]["control_key"]
@@ -81,7 +81,7 @@ class Page:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     for message in reversed((await self.read())[after:]):
-                        if words in message["content"] and message["author"]["name"] == by:
+                        if words in _shown(message) and message["author"]["name"] == by:
                             return message
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
@@ -129,3 +129,9 @@ class Page:
             value: Json = await answer.json()
             assert answer.status == 200, value
             return value
+
+
+def _shown(message: Json) -> str:
+    """What a message says, as a text or as a card."""
+    texts = [part["content"] for part in walk_components(message["components"]) if part.get("content")]
+    return "\n".join([message["content"], *texts])

@@ -1,12 +1,11 @@
 """What can be pressed on a card, besides what any message has (`bot.buttons`)."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any
-
-import discord
+from collections.abc import Awaitable, Callable, Mapping
 
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton
 from discoclaw.bot.cards.card import Button, Card
+from discoclaw.bot.cards.questions import HOW
+from discoclaw.bot.cards.reading import texts_of
 from discoclaw.bot.cards.turning import ASKED_ID, IN_CARD, read
 from discoclaw.bot.presses import Outcome, Press, Presses
 
@@ -14,18 +13,6 @@ PAGE = r"(?P<page>\d{1,4})"
 COMMIT = r"(?P<commit>[0-9a-f]{16})"
 SHOW = "show"
 _SHOWN = rf"{SHOW}|\d{{1,4}}"
-
-
-def texts_of(message: discord.Message | None) -> Mapping[int, str]:
-    """The texts of a card by the ids of their components."""
-    parts = message.components if message is not None else []
-    return {one.id: one.content for one in _walk(parts) if isinstance(one, discord.TextDisplay) and one.id}
-
-
-def _walk(parts: Sequence[Any]) -> Iterator[Any]:
-    for part in parts:
-        yield part
-        yield from _walk(getattr(part, "children", ()))
 
 
 class TurnButton(PersonalButton, template=rf"turn:{USER}:{PAGE}:(?P<verb>[a-z -]{{1,30}}):(?P<values>.*)"):
@@ -48,6 +35,25 @@ class RevertButton(PersonalButton, template=rf"revert:{USER}:{COMMIT}:{PAGE}:(?P
             return presses.undo(press, self.known["commit"], self.known["branch"])
 
         return await acted(presses, press, self.known, self.known["limit"], undo)
+
+
+class PersonaButton(PersonalButton, template=rf"be:{USER}:{PAGE}:{BRANCH}"):
+    """Switches to a persona, and shows them all again."""
+
+    async def do(self, presses: Presses, press: Press) -> Card:
+        note = await presses.switch(press, self.known["branch"])
+        card = await presses.commands.turn(press, "persona list", "", int(self.known["page"]))
+        return card.said(note)
+
+
+class DecideButton(
+    PersonalButton, template=rf"decide:{USER}:(?P<event>[0-9a-f]{{16}}):(?P<how>[knb]):{PAGE}:{BRANCH}"
+):
+    """Answers a question, and shows the next one."""
+
+    async def do(self, presses: Presses, press: Press) -> Card:
+        note = await presses.settle(press, self.known["event"], HOW[self.known["how"]], self.known["branch"])
+        return (await presses.commands.turn(press, "settle", "", int(self.known["page"]))).said(note)
 
 
 class TakeBackButton(PersonalButton, template=rf"back:{USER}:{COMMIT}:{PAGE}:(?P<shown>{_SHOWN}):{BRANCH}"):
@@ -85,5 +91,5 @@ async def _page(presses: Presses, press: Press, known: Mapping[str, str], shown:
     return await presses.commands.turn(press, verb, values, int(known["page"]))
 
 
-ALL = (TurnButton, RevertButton, TakeBackButton)
+ALL = (TurnButton, RevertButton, PersonaButton, DecideButton, TakeBackButton)
 """The client registers these before it connects."""

@@ -98,6 +98,7 @@ class Card:
     """A card. `note` says what has just been done, `small` what it is about, `foot` what else is to be said.
 
     `most` is how many rows a page has at most, and `page` begins with 1; past the end it is the last one.
+    Without a `colour` the card has no frame: it stands in the chat as quietly as small print.
     """
 
     heading: str
@@ -111,7 +112,7 @@ class Card:
     turn: Turn | None = None
     page: int = 1
     most: int = 5
-    colour: int = field(default=BLURPLE, kw_only=True)
+    colour: int | None = field(default=BLURPLE, kw_only=True)
 
     def __post_init__(self) -> None:
         assert len(self.controls) <= MOST_BUTTONS and len(self.menus) <= MOST_MENUS

@@ -1,8 +1,11 @@
 """The card of what changed in a memory: a row for each change, with a button that takes it back."""
 
-from discoclaw.bot.cards.card import GREY, Button, Card, Entry, Turn
+from collections.abc import Sequence
+
+from discoclaw.bot.cards.card import GREY, Button, Card, Entry, Picture, Turn
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.markup import name
+from discoclaw.core.compare import ItemChange
 from discoclaw.core.event import Commit, Ref
 from discoclaw.core.history import History
 from discoclaw.core.pending import is_proposal
@@ -11,6 +14,23 @@ from discoclaw.show.words import acts, count
 
 TITLE = "What changed in your memory"
 MOST = 1000
+
+
+def difference(found: Sequence[ItemChange], turn: Turn, *, page: int) -> Card:
+    """What differs between two points: a row for each memory, with what happened to it."""
+    entries = [Entry(*texts.changed(change)) for change in found]
+    small = [count(len(found), "memory")] if found else []
+    return Card(
+        "What differs", entries or [Entry(texts.SAME)], small=small, turn=turn, page=page, colour=GREY
+    )
+
+
+def drawn(data: bytes, changes: int, title: str) -> Card:
+    """The history as a picture."""
+    picture = Picture("memory.png", data, f"{title}, as a graph of its changes")
+    return Card(
+        title, small=[count(changes, "change")], pictures=[picture], foot=[texts.AS_TEXT], colour=GREY
+    )
 
 
 def log(

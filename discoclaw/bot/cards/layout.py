@@ -19,7 +19,7 @@ _CHANNELS = (
     discord.ChannelType.voice,
     discord.ChannelType.stage_voice,
 )
-_STYLES: dict[Style, discord.ButtonStyle] = {
+STYLES: dict[Style, discord.ButtonStyle] = {
     "grey": discord.ButtonStyle.secondary,
     "blue": discord.ButtonStyle.primary,
     "green": discord.ButtonStyle.success,
@@ -48,6 +48,8 @@ def rendered(card: Card) -> Rendered:
             box.add_item(discord.ui.Separator(visible=line))
         box.add_item(_part(entry, page))
     if card.pictures:
+        if above and not rows:
+            box.add_item(discord.ui.Separator(visible=False))
         gallery: discord.ui.MediaGallery[Any] = discord.ui.MediaGallery()
         for picture in card.pictures:
             gallery.add_item(media=f"attachment://{picture.name}", description=picture.description or None)
@@ -64,7 +66,8 @@ def rendered(card: Card) -> Rendered:
     for some in _rows(card.controls):
         box.add_item(_row(some))
     view = discord.ui.LayoutView(timeout=None)
-    view.add_item(box)
+    for part in [box] if card.colour is not None else list(box.children):
+        view.add_item(part)
     # All buttons are registered by the patterns of their ids; a view that is stopped is not kept in RAM.
     view.stop()
     return Rendered(view, [discord.File(BytesIO(one.data), filename=one.name) for one in card.pictures])
@@ -88,7 +91,7 @@ def _row(buttons: Sequence[Button]) -> discord.ui.ActionRow[Any]:
 def _button(one: Button, page: int = 0) -> discord.ui.Button[Any]:
     if one.url:
         return discord.ui.Button(label=one.label, url=one.url)
-    style, custom_id = _STYLES[one.style], one.custom_id.replace("{page}", str(page))
+    style, custom_id = STYLES[one.style], one.custom_id.replace("{page}", str(page))
     return discord.ui.Button(label=one.label[:80], style=style, custom_id=custom_id, disabled=one.disabled)
 
 
@@ -98,6 +101,15 @@ def _menu(one: Menu) -> discord.ui.Select[Any] | discord.ui.ChannelSelect[Any]:
             custom_id=one.custom_id, placeholder=one.hint, channel_types=list(_CHANNELS)
         )
     return select(one)
+
+
+def below(controls: Sequence[Button], menus: Sequence[Menu] = ()) -> discord.ui.View:
+    """Buttons and menus below a plain text."""
+    view = discord.ui.View(timeout=None)
+    for one in [*map(_menu, menus), *map(_button, controls)]:
+        view.add_item(one)
+    view.stop()  # as the view of a card is
+    return view
 
 
 def select(one: Menu) -> discord.ui.Select[Any]:

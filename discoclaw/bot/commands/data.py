@@ -8,8 +8,10 @@ import asyncio
 import logging
 import re
 
-from discoclaw.bot.answers import Answer, Page
+from discoclaw.bot.answers import Answer, Carded, Page
 from discoclaw.bot.buttons import erase_view
+from discoclaw.bot.cards import personas as cards
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import personas
@@ -40,10 +42,14 @@ STILL_ARCHIVED = "What you said is still in my archive, unused; I remove it when
 _USER = re.compile(r"(?:<@!?)?(\d{1,20})>?")
 
 
-async def stats(call: Call) -> str:
+async def stats(call: Call) -> Answer:
     history = await call.history()
-    text = await asyncio.to_thread(personas.stats, history, in_private=call.in_private)
-    return text if call.client.settings.tools_enabled else f"{text}\n{TOOLS_OFF}"
+    notes = [] if call.client.settings.tools_enabled else [TOOLS_OFF]
+    text = "\n".join([await asyncio.to_thread(personas.stats, history, in_private=call.in_private), *notes])
+    if not call.in_private:
+        return text
+    turn = Turn(call.user_id, "data stats")
+    return Carded(await asyncio.to_thread(cards.figures, history, turn, notes, page=call.page), text)
 
 
 async def reset_summary(call: Call) -> str:

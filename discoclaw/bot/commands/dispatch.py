@@ -30,7 +30,7 @@ from discoclaw.bot.answers import (
 )
 from discoclaw.bot.asked import Asked
 from discoclaw.bot.cards.card import Card, Entry
-from discoclaw.bot.cards.layout import rendered
+from discoclaw.bot.cards.sending import NO_CARD, NotAsCard, send_card
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.choosing import as_shown
@@ -48,7 +48,7 @@ from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.withdrawn import Telling
-from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatUnavailable, Refused
+from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.text import clip
 
@@ -56,7 +56,6 @@ log = logging.getLogger(__name__)
 
 Context = ext.Context[DiscoClaw]
 NO_FORM = "I no longer know this form. Please choose the command in the message's menu once more."
-NO_CARD = "-# (Discord didn't take this as a card, so here it is as text.)"
 
 
 class Commands:
@@ -275,9 +274,17 @@ class Commands:
 async def _send(send: Callable[..., Awaitable[object]], answer: Answer, *, cards: bool = False) -> None:
     """Send an answer as messages, with `cards` as a card if it has one. Raises ChatError."""
     if isinstance(answer, Carded):
-        if cards and await _sent_as_card(send, answer.card):
-            return
-        answer = below(answer.text, NO_CARD) if cards else answer.text
+        if cards:
+            try:
+                await send_card(send, answer.card)
+            except NotAsCard:
+                answer = below(answer.text, NO_CARD)
+            else:
+                if rest := answer.card.rest():
+                    await send_pieces(send, rest, name="memory.md")
+                return
+        else:
+            answer = answer.text
     assert not isinstance(answer, Carded)
     if isinstance(answer, str):
         await send_pieces(send, answer, name="memory.md")
@@ -290,23 +297,6 @@ async def _send(send: Callable[..., Awaitable[object]], answer: Answer, *, cards
             more["files"] = list(page.files)
         with discord_errors():
             await send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
-
-
-async def _sent_as_card(send: Callable[..., Awaitable[object]], card: Card) -> bool:
-    """Send a card; False if Discord takes the message but not as a card, which its text form is for."""
-    made = rendered(card)
-    more: dict[str, Any] = {"files": made.files} if made.files else {}
-    try:
-        with discord_errors():
-            await send(view=made.view, allowed_mentions=SILENT, **more)
-    except (ChatGone, ChatUnavailable, ChatBlocked):
-        raise
-    except ChatError as error:
-        log.warning("a card was not taken, so it is sent as a text: %s", error)
-        return False
-    if rest := card.rest():
-        await send_pieces(send, rest, name="memory.md")
-    return True
 
 
 def _explained(catalogue: Catalogue, found: Group | Missing) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from discoclaw.bot.answers import Answer, Carded, Page
 from discoclaw.bot.buttons import settle_view
-from discoclaw.bot.cards import memories
+from discoclaw.bot.cards import memories, questions
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import still, the_one
@@ -216,6 +216,9 @@ async def settle(call: Call) -> Answer:
         pages.append(Page(f"({count(more, 'more question')}: answer these first)"))
     if hidden:
         pages.append(Page(f"({count(hidden, 'private question')}: use `/memory settle`, or ask me in a DM)"))
+    if call.in_private and asked:
+        turn = Turn(call.user_id, "settle")
+        return Carded(questions.to_settle(asked, turn, branch, page=call.page), pages)
     return pages or "There is nothing to settle."
 
 

@@ -4,7 +4,7 @@ What they read is made by `texts.history` and `show`; what is done is in `memory
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -16,7 +16,7 @@ from discoclaw.bot.cards import memories
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts import history as texts
-from discoclaw.bot.texts.markup import block
+from discoclaw.bot.texts.markup import block, words
 from discoclaw.core.compare import ItemChange, diff
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import History
@@ -70,13 +70,17 @@ async def view(call: Call, at: str | None, persona: str | None) -> Answer:
     return Carded(memories.at_a_point(found, turn, call.where, at=at, page=call.page), text)
 
 
-async def difference(call: Call, start: str | None, end: str | None) -> str:
+async def difference(call: Call, start: str | None, end: str | None) -> Answer:
     history = await call.history()
     branch, here = call.persona(history.branches), call.persona_here
     found, hidden = await asyncio.to_thread(_difference, history, branch, here, start, end)
     if not call.in_private:
         found = (await asyncio.to_thread(shown.taken_from, history, None)).changes(found)
-    return texts.changes(found, in_private=call.in_private, hidden=hidden)
+    text = texts.changes(found, in_private=call.in_private, hidden=hidden)
+    if not call.in_private:
+        return text
+    turn = Turn(call.user_id, "history diff", (start, end))
+    return Carded(cards.difference(found, turn, page=call.page), text)
 
 
 async def draw(call: Call, form: str) -> Answer:
@@ -85,15 +89,24 @@ async def draw(call: Call, form: str) -> Answer:
         raise Refused("there is nothing to draw yet, because I remember nothing about you")
     if form == "timeline":
         return block(await asyncio.to_thread(graph.timeline, history, words=PEOPLE))
+    if form == "mermaid":
+        return await _as_mermaid(history)
     title = f"Memory of {call.author.display_name}"
     drawn = await asyncio.to_thread(picture.png, history, title=title)
-    files = [discord.File(BytesIO(drawn), filename="memory.png")]
+    number = len(history.commits)
+    text = f"{count(number, 'change')}. `!memory graph mermaid` gives the diagram as text."
+    page = Page(text, files=(discord.File(BytesIO(drawn), filename="memory.png"),))
+    return Carded(cards.drawn(drawn, number, words(title)), [page]) if call.in_private else [page]
+
+
+async def _as_mermaid(history: History) -> Sequence[Page]:
+    """The diagram as text, for programs that draw it; a long one as a file."""
     mermaid = await asyncio.to_thread(graph.mermaid, history)
     text = block(mermaid, "mermaid")
-    if utf16_length(text) > WHOLE_AS_TEXT:
-        files.append(discord.File(BytesIO(mermaid.encode()), filename="memory.mmd"))
-        text = f"{count(len(history.commits), 'change')}. The diagram as text is in `memory.mmd`."
-    return [Page(text, files=tuple(files))]
+    if utf16_length(text) <= WHOLE_AS_TEXT:
+        return [Page(text)]
+    file = discord.File(BytesIO(mermaid.encode()), filename="memory.mmd")
+    return [Page(f"{count(len(history.commits), 'change')}: the diagram is in `memory.mmd`.", files=(file,))]
 
 
 async def verify(call: Call) -> str:

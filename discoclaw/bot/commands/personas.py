@@ -4,6 +4,9 @@ In the history a persona is a branch. A channel may have a persona of its own; w
 whichever persona is the current one.
 """
 
+from discoclaw.bot.answers import Answer, Carded
+from discoclaw.bot.cards import personas as cards
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts import personas as texts
 from discoclaw.bot.texts.history import brought
@@ -15,10 +18,14 @@ from discoclaw.memory.subjects import verbs
 ONLY_IN_DMS = "\n(I show and use its description in our DMs only. Its name is shown everywhere.)"
 
 
-async def overview(call: Call) -> str:
+async def overview(call: Call) -> Answer:
     branches = await call.memory.branches(call.subject)
     counts = {name: len((await call.memory.view(call.subject, name)).active()) for name in branches.all}
-    return texts.personas(branches, counts, in_private=call.in_private) + _here(call)
+    text = texts.personas(branches, counts, in_private=call.in_private) + _here(call)
+    if not call.in_private:
+        return text
+    turn = Turn(call.user_id, "persona list")
+    return Carded(cards.overview(branches, counts, turn, always=call.persona_here, page=call.page), text)
 
 
 async def switch(call: Call, name: str) -> str:

@@ -7,7 +7,9 @@ import asyncio
 import re
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import NOT_ALLOWED
+from discoclaw.bot.answers import NOT_ALLOWED, Answer, Carded
+from discoclaw.bot.cards import reasons as cards
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands import reading
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Values
@@ -27,7 +29,7 @@ def asked(text: str) -> Values:
     return {"channel": channel, "about": about or None}
 
 
-async def preview(call: Call, channel: str | None, about: str | None) -> str:
+async def preview(call: Call, channel: str | None, about: str | None) -> Answer:
     if not call.in_private and channel not in (None, f"<#{call.channel.id}>"):
         raise Refused(ONLY_FOR_YOU)
     there = await reading.named(call, channel)
@@ -49,7 +51,9 @@ async def preview(call: Call, channel: str | None, about: str | None) -> str:
     facts = await _facts(call, made)
     if not call.in_private:
         return texts.counted(made, facts)
-    return await asyncio.to_thread(texts.page, made, facts)
+    turn = Turn(call.user_id, "preview", (channel, about))
+    card = await asyncio.to_thread(cards.of_preview, made, facts, turn, page=call.page)
+    return Carded(card, await asyncio.to_thread(texts.page, made, facts))
 
 
 async def _facts(call: Call, made: Preview) -> texts.Facts:

@@ -199,7 +199,15 @@ HISTORY = (
         "memory history graph",
         history.draw,
         "Your history as a picture, or as text",
-        (Param("form", "How to draw it", "choice", default="picture", choices=("picture", "timeline")),),
+        (
+            Param(
+                "form",
+                "How to draw it",
+                "choice",
+                default="picture",
+                choices=("picture", "timeline", "mermaid"),
+            ),
+        ),
         aliases=("graph",),
     ),
     Command(

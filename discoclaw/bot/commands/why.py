@@ -1,10 +1,14 @@
 """`why`: what the last answer was based on, or where one memory comes from."""
 
 import asyncio
+from functools import partial
 
+from discoclaw.bot.answers import Answer, Carded
+from discoclaw.bot.cards import reasons as cards
+from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import the_one
-from discoclaw.bot.links import message_link, source_link
+from discoclaw.bot.links import message_link, source_link, source_words
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.view import EMPTY, View
@@ -18,7 +22,7 @@ UNKNOWN_ANSWER = (
 )
 
 
-async def why(call: Call, memory: str | None) -> str:
+async def why(call: Call, memory: str | None) -> Answer:
     if not memory or not memory.strip():
         return await _last_answer(call)
     history = await call.history()
@@ -26,7 +30,7 @@ async def why(call: Call, memory: str | None) -> str:
     view = history.view(history.branch(branch).head) if branch is not None else EMPTY
     items = view.items.values() if call.in_private else shown.TakenFrom([view]).items(view.items.values())
     item = await the_one(call, items, memory, "why", gone=True)
-    return await asyncio.to_thread(
+    text = await asyncio.to_thread(
         texts.why,
         history,
         item,
@@ -34,11 +38,25 @@ async def why(call: Call, memory: str | None) -> str:
         branch=branch,
         in_private=call.in_private,
     )
+    if not call.in_private:
+        return text
+    turn, page = Turn(call.user_id, "why", (item.id,)), call.page
+    where = partial(source_words, call.client, words="this message")
+    made = partial(cards.of_memory, history, item, turn, where=where, branch=branch, page=page)
+    return Carded(await asyncio.to_thread(made), text)
 
 
-async def _last_answer(call: Call) -> str:
+async def _last_answer(call: Call) -> Answer:
     last = _last(call)
-    return UNKNOWN_ANSWER if last is None else await explained(call, last, "my last answer to you here")
+    if last is None:
+        return UNKNOWN_ANSWER
+    text = await explained(call, last, "my last answer to you here")
+    if not call.in_private:
+        return text
+    view = await call.memory.view(call.subject, last.branch)
+    used = [(view.items.get(item_id), chosen) for item_id, chosen in last.items]
+    link, turn = message_link(call.client, call.place.channel_id, last.answer_id), Turn(call.user_id, "why")
+    return Carded(cards.of_answer(used, f"Also {_also(last)}", link, call.where, turn, page=call.page), text)
 
 
 def _last(call: Call) -> Shown | None:
@@ -56,10 +74,14 @@ async def explained(call: Call, last: Shown, which: str) -> str:
     lines += [_used(call, view, item_id, chosen) for item_id, chosen in last.items] or [
         "- nothing I remember about you"
     ]
+    return "\n".join([*lines, f"and {_also(last)}"])
+
+
+def _also(last: Shown) -> str:
+    """What an answer had besides memories."""
     besides = ["this conversation's summary" if last.summary else "no summary"]
     besides += [count(last.window, "recent message"), *(count(number, kind) for kind, number in last.files)]
-    lines.append(f"and {', '.join(besides)}, and your message.")
-    return "\n".join(lines)
+    return f"{', '.join(besides)}, and your message."
 
 
 def _used(call: Call, view: View, item_id: str, chosen: str) -> str:

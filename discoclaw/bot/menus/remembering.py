@@ -10,7 +10,8 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.answers import Answer, Page
-from discoclaw.bot.buttons import undo_view
+from discoclaw.bot.cards.layout import below
+from discoclaw.bot.cards.offers import undo
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.everyday import keep
 from discoclaw.bot.texts import menus as texts
@@ -38,7 +39,7 @@ async def remember(call: Call, message: discord.Message) -> Answer:
     secret: Sensitivity = "private" if call.place.private and not own else "normal"
     answer = await keep(call, said, origin, WHY, marked=secret, by="menu")
     commit = await _commit(call)
-    return answer if commit is None else [Page(answer, view=undo_view(call.user_id, *commit))]
+    return answer if commit is None else [Page(answer, view=below([undo(call.user_id, *commit)]))]
 
 
 def _text(call: Call, message: discord.Message) -> str:

@@ -7,7 +7,7 @@ know and with times that Discord renders. `in_private` means what it means there
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from discoclaw.bot.links import source_of_event
-from discoclaw.bot.texts.markup import ago, block, name, plain, said
+from discoclaw.bot.texts.markup import ago, block, name, opening, plain, said
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.compare import ItemChange
 from discoclaw.core.event import Commit, Event, Ref
@@ -22,6 +22,9 @@ from discoclaw.show.graph import digits
 from discoclaw.show.words import PRIVATE, acts, count, line, short, word
 
 NOTHING = "I remember nothing yet."
+SAME = "There is no difference."
+AS_TEXT = "`/memory history graph form:mermaid` gives the diagram as text."
+NO_REASON = "Your history doesn't say where it came from."
 NOTHING_THEN = "I remembered nothing then."
 Link = Callable[[Source], str]
 """The address of a message, or what stands instead of one."""
@@ -60,6 +63,13 @@ _SETTLED = {
     "both_valid": "you kept both, also",
 }
 
+_CHANGED = {
+    "added": "new",
+    "changed": "changed",
+    "deprecated": "forgotten",
+    "restored": "restored",
+    "removed": "removed",
+}
 _ANSWERED = {
     "kept": "you agreed to",
     "dropped": "you declined",
@@ -196,10 +206,21 @@ def view(view: View, *, in_private: bool, hidden: Collection[str] = ()) -> str:
     return "\n".join(lines) or NOTHING
 
 
+def changed(change: ItemChange) -> tuple[str, str]:
+    """A difference for the person's eyes only: what it says, and what happened to it."""
+    before, item = change.before, change.item
+    text = opening(item.text)
+    if before is not None and before.text != item.text:
+        text = f"~~{plain(line(before.text))}~~\n{text}"
+        return text, "changed" if change.kind == "changed" else _CHANGED[change.kind]
+    fields = ", ".join(shown.fields(before, item)) if before is not None and change.kind == "changed" else ""
+    return text, f"{_CHANGED[change.kind]}: {fields}" if fields else _CHANGED[change.kind]
+
+
 def changes(found: Sequence[ItemChange], *, in_private: bool, hidden: Collection[str]) -> str:
     """A difference: `+` came, `-` went, `~` says something else now."""
     if not found:
-        return "There is no difference."
+        return SAME
     return block(shown.changes(found, in_private=in_private, hidden=hidden), "diff")
 
 
@@ -251,17 +272,36 @@ def why(history: History, item: Item, *, link: Link, branch: str | None, in_priv
     visible = shown.is_open(item, in_private=in_private)
     traits = ", ".join(shown.traits(item))
     lines = [f"[{traits}] {plain(line(item.text)) if visible else PRIVATE} (id {short(item.id)})"]
+    for commit, event in _events_of(history, item, secrets, branch):
+        lines.append(f"- {when(commit)} {_event(event, secrets)} – {_origin(commit, event, link)}")
+        if because := _because(event, secrets):
+            lines.append(f"  - {because}")
+    return "\n".join(lines if len(lines) > 1 else [*lines, NO_REASON])
+
+
+def reasons(
+    history: History, item: Item, *, link: Link, branch: str | None
+) -> Iterator[tuple[str, list[str]]]:
+    """The same for the person's eyes only: each event in words, and when, where and why it happened."""
+    secrets = shown.Secrets(history, in_private=True, branch=branch)
+    for commit, event in _events_of(history, secrets.item(item), secrets, branch):
+        about = [when(commit), _origin(commit, event, link), _because(event, secrets)]
+        yield told(event, secrets), [part for part in about if part]
+
+
+def _events_of(
+    history: History, item: Item, secrets: shown.Secrets, branch: str | None
+) -> Iterator[tuple[Commit, Event]]:
     for commit in shown.commits_of(history, branch):
         for event in commit.events:
             if secrets.target(event) == item.id:
-                lines += _reason(commit, event, secrets, link)
-    return "\n".join(lines if len(lines) > 1 else [*lines, "Your history doesn't say where it came from."])
+                yield commit, event
 
 
-def _reason(commit: Commit, event: Event, secrets: shown.Secrets, link: Link) -> Iterator[str]:
-    yield f"- {when(commit)} {_event(event, secrets)} – {_origin(commit, event, link)}"
-    if event.evidence and not _is_place(event.evidence):
-        yield f"  - because: {secrets.instead_of_evidence(event) or said(event.evidence)}"
+def _because(event: Event, secrets: shown.Secrets) -> str:
+    if not event.evidence or _is_place(event.evidence):
+        return ""
+    return f"because: {secrets.instead_of_evidence(event) or said(event.evidence)}"
 
 
 def _origin(commit: Commit, event: Event, link: Link) -> str:

@@ -24,10 +24,21 @@ def personas(branches: Branches, counts: Mapping[str, int], *, in_private: bool)
     return "\n".join(lines)
 
 
+def always(name_: str) -> str:
+    """What is said where the place decides about the persona."""
+    return f"This channel always uses the persona {name(name_)}."
+
+
 def stats(history: History, *, in_private: bool) -> str:
+    """How much I remember, as a text."""
+    rows = figures(history, in_private=in_private)
+    return "\n".join(f"**{title}**: {text}" for title, text in rows) or NOTHING
+
+
+def figures(history: History, *, in_private: bool) -> list[tuple[str, str]]:
     """How much I remember, of what kind and since when; memories are those of all personas, each once."""
     if not history.commits:
-        return NOTHING
+        return []
     branches = history.branches
     view = history.view(branches.all[branches.current].head)
     items = list(history.items().values())
@@ -46,7 +57,7 @@ def stats(history: History, *, in_private: bool) -> str:
         ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
         ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**{here}"),
     ]
-    return "\n".join(f"**{title}**: {text}" for title, text in rows if text)
+    return [(title, text) for title, text in rows if text]
 
 
 def _counted(counted: Counter[str], most: int | None = None) -> str:

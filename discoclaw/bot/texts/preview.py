@@ -1,6 +1,6 @@
 """What people read of a preview: what the model would read about them in a place, and what it would not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from discoclaw.bot.commands.context import OFF
@@ -21,6 +21,8 @@ INTERVIEW = (
     "You are in the interview about my personality there. Until it ends, what you write there belongs to it, "
     "and nothing I remember about you is used."
 )
+Line = Callable[[Item], str]
+"""A memory as a line."""
 SILENT = "(I don't answer you there as I am set up now. This is what I would use if I did.)"
 LONGEST_LINE = 160
 """UTF-16 units of a recent message that are shown."""
@@ -60,20 +62,25 @@ class Facts:
 
 def page(made: Preview, facts: Facts) -> str:
     """Everything, for the eyes of the person alone."""
+    head = f"**{title(made)}**{_under(made, facts)}"
+    return "\n\n".join(["\n".join([head, *warnings(made, facts)]), *parts(made, facts, line_of)])
+
+
+def parts(made: Preview, facts: Facts, line: Line) -> list[str]:
+    """Everything, a text for each part; `line` is how a memory is shown."""
     left_out = dict(facts.left_out)
     fitting = left_out.pop(preview.FITS, [])
-    parts = [
-        _head(made, facts),
-        _memories(made),
-        *([_group(WHY[preview.FITS], [*map(line_of, fitting)], len(fitting))] if fitting else []),
+    found = [
+        _memories(made, line),
+        _group(WHY[preview.FITS], [*map(line, fitting)], len(fitting)) if fitting else "",
         _summary(made, facts),
         _recent(made),
         _files(made),
         _notes(made),
         _person(made),
-        _left_out(left_out, facts),
+        _left_out(left_out, facts, line),
     ]
-    return "\n\n".join(filter(None, parts))
+    return [one for one in found if one]
 
 
 def counted(made: Preview, facts: Facts) -> str:
@@ -91,13 +98,32 @@ def counted(made: Preview, facts: Facts) -> str:
     return "\n".join([*lines, "Only you may see which: use `/memory preview` here, or ask me in a DM."])
 
 
-def _head(made: Preview, facts: Facts) -> str:
+def title(made: Preview) -> str:
+    """What it is about."""
+    return f"What I could say about you in {_place(made.arrival.place)}"
+
+
+def _under(made: Preview, facts: Facts) -> str:
     persona = f", as your persona {name(facts.persona)}" if facts.persona else ""
     about = f" if you wrote {said(made.arrival.message.text, 200)}" if made.asked else ""
-    lines = [f"**What I could say about you in {_place(made.arrival.place)}**{persona}{about}"]
-    if made.arrival.permission.opted_out:
-        lines.append(NOT_USED)
-    return "\n".join([*lines, *_warnings(facts)])
+    return persona + about
+
+
+def warnings(made: Preview, facts: Facts) -> list[str]:
+    """What is to be known before all of it."""
+    return [*([NOT_USED] if made.arrival.permission.opted_out else []), *_warnings(facts)]
+
+
+def small(made: Preview, facts: Facts) -> list[str]:
+    """What stands below the title of a card."""
+    under = _under(made, facts).lstrip(", ")
+    return [*([under] if under else []), *warnings(made, facts)]
+
+
+def row(item: Item) -> str:
+    """A memory in a card: without its id."""
+    secret = "" if item.facets.sensitivity == "normal" else "🔒 "
+    return f"- {secret}{words(item.text)} ({item.kind})"
 
 
 def _warnings(facts: Facts) -> list[str]:
@@ -113,9 +139,9 @@ def _place(place: Place) -> str:
     return f"the thread {said(place.name)}" if place.kind == "thread" else f"#{words(place.name)}"
 
 
-def _memories(made: Preview) -> str:
+def _memories(made: Preview, line: Line) -> str:
     title = "From your memory" if made.asked else "Always"
-    lines = [f"{line_of(one.item)}{_why(made, one)}" for one in made.used]
+    lines = [f"{line(one.item)}{_why(made, one)}" for one in made.used]
     if made.crowded:
         lines.append("(Some of these leave if what fits your message needs the room.)")
     return _group(title, lines, len(made.used))
@@ -174,13 +200,12 @@ def _person(made: Preview) -> str:
     besides += ["who my owners are"] if made.ready.gathered.owners else []
     files = len(base) + len(own)
     besides += [f"{count(files, 'text')} by whoever runs me"] if files else []
-    return "\n".join([*lines, f"Everybody also gets there: {', '.join(besides)}."])
+    # The empty line ends the list: without it the next line would be a part of the last row.
+    return "\n".join([*lines, "", f"Everybody also gets there: {', '.join(besides)}."])
 
 
-def _left_out(left_out: Mapping[str, Sequence[Item]], facts: Facts) -> str:
-    groups = [
-        f"{WHY[why]} ({len(those)})\n" + "\n".join(map(line_of, those)) for why, those in left_out.items()
-    ]
+def _left_out(left_out: Mapping[str, Sequence[Item]], facts: Facts, line: Line) -> str:
+    groups = [f"{WHY[why]} ({len(those)})\n" + "\n".join(map(line, those)) for why, those in left_out.items()]
     lines = [
         f"- {count(number, 'memory')} that only your persona {name(one)} has"
         for one, number in facts.elsewhere.items()

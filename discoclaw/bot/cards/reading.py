@@ -1,0 +1,51 @@
+"""Reads a card of ours back from the message that shows it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import discord
+
+from discoclaw.bot.cards.card import GREY, MOST_PARTS, Card, Entry
+from discoclaw.bot.texts.markup import NOTE, unmarked
+
+
+def texts_of(message: discord.Message | None) -> Mapping[int, str]:
+    """The texts of a card by the ids of their components."""
+    return {one.id: one.content for one in _texts(message) if one.id}
+
+
+def words_of(message: discord.Message) -> str:
+    """All that a message says, as a text or as a card, with nothing escaped."""
+    return unmarked("\n".join([message.content, *(one.content for one in _texts(message))]))
+
+
+def can_be_pressed(message: discord.Message) -> bool:
+    """Whether a message has buttons or menus."""
+    return any(isinstance(one, discord.Button | discord.SelectMenu) for one in _parts(message))
+
+
+def frame_of(message: discord.Message | None) -> int | None:
+    """The colour of what a card says next: None for one without a frame."""
+    return GREY if any(isinstance(one, discord.Container) for one in _parts(message)) else None
+
+
+def closed(message: discord.Message, *foot: str) -> Card:
+    """What a card says, with nothing left to press, and more small print below it."""
+    lines = [part.removeprefix(NOTE) for part in foot]
+    rows = [Entry(one.content) for one in _texts(message)]
+    return Card("", rows, foot=lines, most=MOST_PARTS, colour=frame_of(message))
+
+
+def _texts(message: discord.Message | None) -> list[discord.TextDisplay]:
+    return [one for one in _parts(message) if isinstance(one, discord.TextDisplay)]
+
+
+def _parts(message: discord.Message | None) -> Iterator[Any]:
+    return _walk(message.components if message is not None else [])
+
+
+def _walk(parts: Sequence[Any]) -> Iterator[Any]:
+    for part in parts:
+        yield part
+        yield from _walk(getattr(part, "children", ()))
+        yield from _walk([one for one in [getattr(part, "accessory", None)] if one is not None])
