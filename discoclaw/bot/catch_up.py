@@ -24,6 +24,7 @@ from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavai
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.session.catch_up import CatchUp, Missed
 from discoclaw.session.turn import tell
@@ -206,6 +207,8 @@ class Absence:
         if gone := [str(one) for one in handled if one not in there]:
             self._client.retractions.deleted(gone, channel_id, key)
             await self._client.voices.withdraw(int(channel_id), list(map(int, gone)))
+            if person_of(key) is None:
+                await self._client.threads.deleted([int(one) for one in gone])
         for one in handled:
             if one in there and there[one].edited_at is not None:
                 self._client.amend(there[one])

@@ -2,6 +2,7 @@
 
 import re
 
+from discoclaw.core.taken_back import terms_of
 from discoclaw.core.text import clip, collapse, scrub
 
 FIRST_MAX = 60
@@ -20,6 +21,12 @@ def first_name(question: str, author: str) -> str:
     """
     words = collapse(_MARKUP.sub(" ", _MENTION.sub(" ", _LINK.sub(" ", scrub(question)))))
     return _at_word(words, FIRST_MAX) or f"Question by {clip(collapse(scrub(author)), 40)}"
+
+
+def renamed(name: str, before: str, now: str, author: str) -> str | None:
+    """Another name for a thread whose question was edited; None if its name tells nothing that is gone."""
+    lost = terms_of(before) - terms_of(now)
+    return None if lost.isdisjoint(terms_of(name)) else first_name(now, author)
 
 
 def tidy_title(title: str) -> str:
