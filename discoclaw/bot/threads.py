@@ -82,7 +82,8 @@ class OpenThreads:
 
     async def deleted(self, message_ids: Collection[int], known: Collection[discord.Message] = ()) -> None:
         """Questions were deleted: the threads that we opened below them no longer tell what they were."""
-        bare = {one.id for one in known if not one.flags.has_thread}
+        # The flags of a malformed message are no number.
+        bare = {one.id for one in known if isinstance(one.flags.value, int) and not one.flags.has_thread}
         for message_id in message_ids:
             ask = len(message_ids) <= MOST_ASKED and message_id not in bare
             try:
