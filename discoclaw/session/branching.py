@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from discoclaw.core.branching import first_name, tidy_title
+from discoclaw.core.branching import first_name, tidy_title, unspoiled
 from discoclaw.core.message import Said
 from discoclaw.core.ports import Model, Reply, Threads
 from discoclaw.core.redact import PLAIN, Redactor
@@ -102,8 +102,10 @@ class Branching:
         opened = self._opened.pop(thread)
         if not _may_tell(opened.arrival):
             return
-        question = quote(clip(opened.arrival.message.text, MOST_READ))
-        prompt = f"Question:\n{question}\n\nAnswer:\n{quote(clip(opened.answer, MOST_READ))}"
+        question, answer = (
+            quote(clip(unspoiled(text), MOST_READ)) for text in (opened.arrival.message.text, opened.answer)
+        )
+        prompt = f"Question:\n{question}\n\nAnswer:\n{answer}"
         made = await self._model.structured(
             purpose="title", system=SYSTEM, prompt=prompt, shape=Title, max_tokens=MAX_TOKENS
         )

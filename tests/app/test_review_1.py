@@ -80,6 +80,26 @@ class TestAQuestionThatIsTakenBack:
 
 
 class TestTheName:
+    async def test_tells_nothing_that_is_hidden_as_a_spoiler(self, start: Start) -> None:
+        model = Namer("||The butler||, again.")
+        async with start(model, threads=True) as world:
+            await world.ann.send(world.general, "Is ||the butler|| the murderer?")
+            await world.settle()
+            (named,) = model.named
+            assert "Is … the murderer?" in named and "butler" not in named
+
+    async def test_is_not_made_for_somebody_who_was_erased_meanwhile(self, start: Start) -> None:
+        model = Namer()
+        model.wait.clear()
+        async with start(model, threads=True) as world:
+            sending = asyncio.ensure_future(world.ann.send(world.general, QUESTION))
+            await model.asked_for_name.wait()
+            await world.memory.erase(f"user-{world.ann.id}")
+            model.wait.set()
+            await sending
+            await world.settle()
+            assert thread_of(world, world.general).name == QUESTION
+
     async def test_no_longer_tells_what_was_deleted_while_the_bot_was_away(self, start: Start) -> None:
         async with start(Namer(), threads=True) as world:
             await world.ann.send(world.general, "Hello!")
