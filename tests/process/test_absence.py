@@ -395,6 +395,22 @@ class TestALimitOfDiscord:
         assert await replied(house, question) == "ok"
 
 
+class TestAThreadThatCannotBeRead:
+    async def test_keeps_no_question_of_its_channel_from_being_answered(self, house: House) -> None:
+        await house.running()
+        loft = in_threads(house, house.discord.add_channel("loft"))
+        for one in range(2):
+            await in_its_thread(house, await house.ask(house.ann, loft, f"is loft {one} dry?"), "ok")
+        first = await house.ask(house.ann, loft, "is loft 2 dry?")
+        await in_its_thread(house, first, "ok")
+        await gone(house)
+        missed = await house.ask(house.ann, loft, "is loft 3 dry?")
+        assert first.thread is not None
+        house.discord.fail_next("GET", f"/channels/{first.thread.id}/messages", 403, times=100)
+        await house.running()
+        assert any("ok" in one for one in await in_its_thread(house, missed, "ok"))
+
+
 class TestAnArchivedThread:
     async def test_no_longer_tells_by_its_name_what_was_deleted(self, house: House) -> None:
         await house.running()
