@@ -37,8 +37,6 @@ AT_ONCE: Final = 3
 MOST_CHANNELS: Final = 500
 """The most channels that are read after one gap: those with the newest messages."""
 HOUR_MS: Final = 3_600_000
-MOST_LOOKED_AT: Final = 10
-"""The first messages of a thread among which is our answer to the message that it grew out of."""
 DM_DAYS: Final = 30
 """Discord does not list direct messages: those are asked for whose person has talked with us since."""
 COMMAND_STOPPED: Final = (
@@ -316,22 +314,9 @@ class Absence:
                 continue
             if self._is_ours(message) and message.reference is not None and message.reference.message_id:
                 found.setdefault(message.reference.message_id, []).append(str(message.id))
-            elif message.flags.has_thread and (ours := await self._in_thread(message)):
+            elif message.flags.has_thread and (ours := await self._client.threads.answer_below(message)):
                 found.setdefault(message.id, []).extend(ours)
         return found
-
-    async def _in_thread(self, message: discord.Message) -> list[str]:
-        """Our answer in the thread that we opened below a message. Raises ChatUnavailable."""
-        try:
-            thread = await self._client.threads.below(message)
-            if thread is None or self._client.user is None or thread.owner_id != self._client.user.id:
-                return []
-            with discord_errors():
-                said = [one async for one in thread.history(limit=MOST_LOOKED_AT, oldest_first=True)]
-        except (ChatForbidden, ChatGone) as error:
-            log.info("the thread below %s cannot be read: %s", message.id, error)
-            return []
-        return [str(one.id) for one in said if wire.is_talk(one) and self._is_ours(one)]
 
     def _is_ours(self, message: discord.Message) -> bool:
         return self._client.user is not None and message.author.id == self._client.user.id

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import discord
 
+from discoclaw.bot import wire
 from discoclaw.bot.errors import discord_errors
 from discoclaw.core.branching import renamed
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
@@ -22,6 +23,8 @@ DELETED = "Deleted question"
 """The name of a thread whose question was deleted: its first name, or its title, would still tell it."""
 WITHIN_S: Final = 5.0
 """The longest an answer waits for its thread. discord.py itself waits for as long as Discord limits it."""
+MOST_LOOKED_AT: Final = 10
+"""The first messages of a thread among which is our answer to the message that it grew out of."""
 MOST_ASKED: Final = 10
 """Of so many deleted messages Discord is asked whether an archived thread is below. A purge has more."""
 
@@ -62,6 +65,19 @@ class OpenThreads:
             return None
         return found if isinstance(found, discord.Thread) else None
 
+    async def answer_below(self, message: discord.Message) -> list[str]:
+        """Our messages at the beginning of the thread that we opened below one. Raises ChatUnavailable."""
+        try:
+            thread, user = await self.below(message), self.client.user
+            if thread is None or user is None or thread.owner_id != user.id:
+                return []
+            with discord_errors():
+                said = [one async for one in thread.history(limit=MOST_LOOKED_AT, oldest_first=True)]
+        except (ChatForbidden, ChatGone) as error:
+            log.info("the thread below %s cannot be read: %s", message.id, error)
+            return []
+        return [str(one.id) for one in said if wire.is_talk(one) and one.author.id == user.id]
+
     async def rename(self, thread_id: str, before: str, after: str) -> None:
         """Rename a thread unless somebody has renamed it. Raises ChatError."""
         with discord_errors():
@@ -82,8 +98,7 @@ class OpenThreads:
 
     async def deleted(self, message_ids: Collection[int], known: Collection[discord.Message] = ()) -> None:
         """Questions were deleted: the threads that we opened below them no longer tell what they were."""
-        # The flags of a malformed message are no number.
-        bare = {one.id for one in known if isinstance(one.flags.value, int) and not one.flags.has_thread}
+        bare = {one.id for one in known if _is_bare(one)}
         for message_id in message_ids:
             ask = len(message_ids) <= MOST_ASKED and message_id not in bare
             try:
@@ -116,6 +131,12 @@ class OpenThreads:
         user = self.client.user
         ours = isinstance(found, discord.Thread) and user is not None and found.owner_id == user.id
         return found if ours else None
+
+
+def _is_bare(message: discord.Message) -> bool:
+    """Whether no thread is below a message, as its flags tell. Those of a malformed one tell nothing."""
+    told = isinstance(message.flags.value, int)
+    return told and not message.flags.has_thread
 
 
 async def _name(thread: discord.Thread, name: str) -> None:
