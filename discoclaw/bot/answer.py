@@ -59,7 +59,8 @@ class Answer(DiscordReply):
             thread = await self._threads.open(self._asked, name)
         except ChatError as error:
             log.info("no thread for the answer to %s: %s", self._asked.id, error)
-            if self._asked.channel.id not in self._threads.told and not isinstance(error, ChatUnavailable):
+            passing = isinstance(error, ChatUnavailable | ChatGone)  # or the question was deleted
+            if self._asked.channel.id not in self._threads.told and not passing:
                 self._threads.told.add(self._asked.channel.id)
                 self._last += NO_THREADS
             return None

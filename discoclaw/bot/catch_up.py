@@ -24,6 +24,7 @@ from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavai
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.session.catch_up import CatchUp, Missed
 from discoclaw.session.turn import tell
@@ -36,8 +37,6 @@ AT_ONCE: Final = 3
 MOST_CHANNELS: Final = 500
 """The most channels that are read after one gap: those with the newest messages."""
 HOUR_MS: Final = 3_600_000
-MOST_LOOKED_AT: Final = 10
-"""The first messages of a thread among which is our answer to the message that it grew out of."""
 DM_DAYS: Final = 30
 """Discord does not list direct messages: those are asked for whose person has talked with us since."""
 COMMAND_STOPPED: Final = (
@@ -206,6 +205,8 @@ class Absence:
         if gone := [str(one) for one in handled if one not in there]:
             self._client.retractions.deleted(gone, channel_id, key)
             await self._client.voices.withdraw(int(channel_id), list(map(int, gone)))
+            if person_of(key) is None:
+                await self._client.threads.deleted([int(one) for one in gone])
         for one in handled:
             if one in there and there[one].edited_at is not None:
                 self._client.amend(there[one])
@@ -313,13 +314,8 @@ class Absence:
                 continue
             if self._is_ours(message) and message.reference is not None and message.reference.message_id:
                 found.setdefault(message.reference.message_id, []).append(str(message.id))
-            elif message.flags.has_thread and (thread := await self._client.threads.below(message)):
-                if self._client.user is None or thread.owner_id != self._client.user.id:
-                    continue
-                with discord_errors():
-                    said = [one async for one in thread.history(limit=MOST_LOOKED_AT, oldest_first=True)]
-                if ours := [str(one.id) for one in said if wire.is_talk(one) and self._is_ours(one)]:
-                    found.setdefault(message.id, []).extend(ours)
+            elif message.flags.has_thread and (ours := await self._client.threads.answer_below(message)):
+                found.setdefault(message.id, []).extend(ours)
         return found
 
     def _is_ours(self, message: discord.Message) -> bool:

@@ -67,6 +67,7 @@ class DiscoClaw(commands.Bot):
         )
         self.threads = OpenThreads(self)
         self.add_listener(self.threads.on_raw_message_delete)
+        self.add_listener(self.threads.on_raw_bulk_message_delete)
         self._faults = gateway.Faults()
         gateway.guard(self._connection.parsers, self._faults)
         self.settings = settings
@@ -198,11 +199,16 @@ class DiscoClaw(commands.Bot):
         message = payload.message
         if self.user is None or message.author.id == self.user.id or not wire.is_talk(message):
             return
-        if self.listens(message.channel):
-            self.amend(message, payload.cached_message)
+        before = payload.cached_message
+        self.amend(message, before)
+        if before is not None and wire.is_talk(before) and before.content != message.content:
+            await self.threads.edited(message, self._said(before).text, self._said(message).text)
 
     def amend(self, message: discord.Message, before: discord.Message | None = None) -> None:
-        """Take over an edit; `before` is the message as it was, if that is known."""
+        """Take over an edit; `before` is the message as it was, if that is known.
+
+        Also where we don't listen: somebody may have chosen that the message is remembered.
+        """
         if wire.is_voice(message):
             return  # nobody can edit a recording, and its words are not in the message
         if wire.is_webhook(message):
@@ -212,8 +218,11 @@ class DiscoClaw(commands.Bot):
         if message.edited_at is None and (before is None or old == self._said(message).text):
             return  # Discord added a preview
         place = wire.place_of(message.channel, self.redactor)
-        allowed = partial(self.access.may_say, message)
+        allowed = partial(self._hears, message)
         self.retractions.edited(Edited(self._said(message), place, wire.session_key(message), allowed), old)
+
+    async def _hears(self, message: discord.Message) -> bool:
+        return self.listens(message.channel) and await self.access.may_say(message)
 
     def _said(self, message: discord.Message) -> Said:
         owners, clean = self.settings.owners, self.redactor
@@ -227,18 +236,18 @@ class DiscoClaw(commands.Bot):
         await self._gone(payload.channel_id, payload.message_ids, payload.cached_messages)
 
     async def _gone(self, channel_id: int, message_ids: set[int], known: Sequence[discord.Message]) -> None:
-        """Messages were deleted: what was learned from them alone is taken back."""
+        """Messages were deleted, maybe where we don't listen: what rests on them alone is taken back."""
         channel = self.get_channel(channel_id)
-        key = None  # a DM is known by its person, and Discord names only the channel
+        key, heard = None, True  # a DM is known by its person, and Discord names only the channel
         if isinstance(channel, discord.Thread | discord.abc.GuildChannel):
-            if not self.listens(cast("wire.Channel", channel)):
-                return
-            key = wire.place_of(cast("wire.Channel", channel)).session_key("")
+            place = wire.place_of(cast("wire.Channel", channel))
+            key, heard = place.session_key(""), self.access.listens(place)
         said = [self._said(one) for one in known if wire.is_talk(one) and not wire.is_voice(one)]
         commands = {one.id for one in said if wire.is_command(one.text)}
         talk = [one for one in map(str, message_ids) if one not in commands]
         self.retractions.deleted(talk, str(channel_id), key, said)
-        await self.voices.withdraw(channel_id, message_ids, known)
+        if heard:
+            await self.voices.withdraw(channel_id, message_ids, known)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Join threads of channels we listen to: without that, Discord tells us little of private ones."""

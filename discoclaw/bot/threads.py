@@ -4,19 +4,29 @@ Discord gives a thread that grows out of a message that message's id.
 Knows nothing about what is said in them.
 """
 
+import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import discord
 
+from discoclaw.bot import wire
 from discoclaw.bot.errors import discord_errors
-from discoclaw.core.errors import ChatError, ChatGone
+from discoclaw.core.branching import renamed
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
 
 log = logging.getLogger(__name__)
 
 DELETED = "Deleted question"
 """The name of a thread whose question was deleted: its first name, or its title, would still tell it."""
+WITHIN_S: Final = 5.0
+"""The longest an answer waits for its thread. discord.py itself waits for as long as Discord limits it."""
+MOST_LOOKED_AT: Final = 10
+"""The first messages of a thread among which is our answer to the message that it grew out of."""
+MOST_ASKED: Final = 10
+"""Of so many deleted messages Discord is asked whether an archived thread is below. A purge has more."""
 
 
 @dataclass(slots=True)
@@ -29,12 +39,16 @@ class OpenThreads:
 
     async def open(self, message: discord.Message, name: str) -> discord.Thread:
         """The thread below a message; a new one unless there is one. Raises ChatError."""
-        if (thread := await self.below(message)) is not None:
-            return thread
-        if not isinstance(message.channel, discord.TextChannel):
-            raise ChatGone("there are no threads in a channel of this kind")
-        with discord_errors():
-            return await message.create_thread(name=name)
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                if (thread := await self.below(message)) is not None:
+                    return thread
+                if not isinstance(message.channel, discord.TextChannel):
+                    raise ChatForbidden("there are no threads in a channel of this kind")
+                with discord_errors():
+                    return await message.create_thread(name=name)
+        except TimeoutError:
+            raise ChatUnavailable(f"Discord opened no thread within {WITHIN_S:g} s") from None
 
     async def below(self, message: discord.Message) -> discord.Thread | None:
         """The thread that grew out of a message, if one did. Raises ChatError."""
@@ -51,6 +65,19 @@ class OpenThreads:
             return None
         return found if isinstance(found, discord.Thread) else None
 
+    async def answer_below(self, message: discord.Message) -> list[str]:
+        """Our messages at the beginning of the thread that we opened below one. Raises ChatUnavailable."""
+        try:
+            thread, user = await self.below(message), self.client.user
+            if thread is None or user is None or thread.owner_id != user.id:
+                return []
+            with discord_errors():
+                said = [one async for one in thread.history(limit=MOST_LOOKED_AT, oldest_first=True)]
+        except (ChatForbidden, ChatGone) as error:
+            log.info("the thread below %s cannot be read: %s", message.id, error)
+            return []
+        return [str(one.id) for one in said if wire.is_talk(one) and one.author.id == user.id]
+
     async def rename(self, thread_id: str, before: str, after: str) -> None:
         """Rename a thread unless somebody has renamed it. Raises ChatError."""
         with discord_errors():
@@ -59,12 +86,64 @@ class OpenThreads:
                 await thread.edit(name=after)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
-        """A question was deleted: the thread that we opened below it no longer tells what it was."""
-        thread = self.client.get_channel(payload.message_id)
-        user = self.client.user
-        if isinstance(thread, discord.Thread) and user is not None and thread.owner_id == user.id:
+        """A question was deleted, unless it was said in a direct message."""
+        if payload.guild_id is not None:
+            await self.deleted(
+                [payload.message_id], [payload.cached_message] if payload.cached_message else []
+            )
+
+    async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
+        """Questions were deleted at once."""
+        await self.deleted(payload.message_ids, payload.cached_messages)
+
+    async def deleted(self, message_ids: Collection[int], known: Collection[discord.Message] = ()) -> None:
+        """Questions were deleted: the threads that we opened below them no longer tell what they were."""
+        bare = {one.id for one in known if _is_bare(one)}
+        for message_id in message_ids:
+            ask = len(message_ids) <= MOST_ASKED and message_id not in bare
+            try:
+                if (thread := await self._ours(message_id, ask=ask)) is not None and thread.name != DELETED:
+                    await _name(thread, DELETED)
+            except ChatError as error:
+                log.info("the thread %s of a deleted question keeps its name: %s", message_id, error)
+
+    async def edited(self, message: discord.Message, before: str, now: str) -> None:
+        """A question was edited: the thread that we opened below it doesn't tell what it no longer says."""
+        try:
+            thread = await self._ours(message.id, ask=message.flags.has_thread)
+            if thread is None:
+                return
+            name = renamed(thread.name, before, now, message.author.display_name)
+            if name is not None:
+                await _name(thread, name)
+        except ChatError as error:
+            log.info("the thread %s of an edited question keeps its name: %s", message.id, error)
+
+    async def _ours(self, message_id: int, *, ask: bool) -> discord.Thread | None:
+        """The thread that we opened below a message; `ask` about an archived one. Raises ChatError."""
+        found: Any = self.client.get_channel(message_id)
+        if found is None and ask:
             try:
                 with discord_errors():
-                    await thread.edit(name=DELETED)
-            except ChatError as error:
-                log.info("the thread %s of a deleted question keeps its name: %s", thread.id, error)
+                    found = await self.client.fetch_channel(message_id)
+            except (ChatGone, discord.InvalidData):
+                return None
+        user = self.client.user
+        ours = isinstance(found, discord.Thread) and user is not None and found.owner_id == user.id
+        return found if ours else None
+
+
+def _is_bare(message: discord.Message) -> bool:
+    """Whether no thread is below a message, as its flags tell. Those of a malformed one tell nothing."""
+    told = isinstance(message.flags.value, int)
+    return told and not message.flags.has_thread
+
+
+async def _name(thread: discord.Thread, name: str) -> None:
+    """Name a thread; an archived one has to be opened for that. Raises ChatError."""
+    with discord_errors():
+        if not thread.archived:
+            await thread.edit(name=name)
+            return
+        await thread.edit(name=name, archived=False)
+        await thread.edit(archived=True)

@@ -81,7 +81,8 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
             group_id=str(channel.id),
             name=named(channel.name),
             private=_hidden(channel),
-            group_name=named(channel.name),
+            # By its name a channel has its context file, and others choose the names on their servers.
+            group_name=named(channel.name) if _is_ours(channel.guild) else "",
             topic=named(getattr(channel, "topic", None)),
             guild_id=str(channel.guild.id),
         )
@@ -301,5 +302,20 @@ def _answered(message: discord.Message) -> str:
 
 
 def _hidden(channel: discord.abc.GuildChannel) -> bool:
-    everybody: discord.Role | None = channel.guild.default_role  # of a server that we aren't in, it is None
-    return everybody is None or not channel.permissions_for(everybody).view_channel
+    return not _is_ours(channel.guild) or not sees(channel, channel.guild.default_role)
+
+
+def _is_ours(guild: discord.Guild) -> bool:
+    """Whether we are in a server. Of another one Discord tells no roles, whatever types say."""
+    everybody: discord.Role | None = guild.default_role
+    return everybody is not None
+
+
+def sees(channel: "discord.abc.GuildChannel | discord.Thread", who: discord.Member | discord.Role) -> bool:
+    """Whether somebody can read what is being said in a server's channel.
+
+    The talk of a voice channel is for those who may connect to it, though others see that it is there.
+    """
+    rights = channel.permissions_for(who)
+    connects = rights.connect or not isinstance(channel, discord.VoiceChannel | discord.StageChannel)
+    return rights.view_channel and connects

@@ -2,7 +2,8 @@
 
 import re
 
-from discoclaw.core.text import clip, collapse, scrub
+from discoclaw.core.taken_back import terms_of
+from discoclaw.core.text import clip, collapse, scrub, shows_nothing
 
 FIRST_MAX = 60
 TITLE_MAX = 80
@@ -10,7 +11,13 @@ TITLE_MAX = 80
 
 _MENTION = re.compile(r"(?<!\w)[@#][\w.-]+")
 _MARKUP = re.compile(r"[*_`~|<>\[\]\\]+|^(?:#+|-#|>>>?|[-*])\s+", re.MULTILINE)
+_SPOILER = re.compile(r"\|\|.*?\|\|", re.DOTALL)
 _LINK = re.compile(r"https?://\S+")
+
+
+def unspoiled(text: str) -> str:
+    """A text without what its author hid as a spoiler: names are read by everybody."""
+    return _SPOILER.sub("…", text)
 
 
 def first_name(question: str, author: str) -> str:
@@ -18,8 +25,16 @@ def first_name(question: str, author: str) -> str:
 
     Where there are none, it names who asked.
     """
-    words = collapse(_MARKUP.sub(" ", _MENTION.sub(" ", _LINK.sub(" ", scrub(question)))))
-    return _at_word(words, FIRST_MAX) or f"Question by {clip(collapse(scrub(author)), 40)}"
+    words = collapse(_MARKUP.sub(" ", _MENTION.sub(" ", _LINK.sub(" ", scrub(unspoiled(question))))))
+    if not shows_nothing(words):
+        return _at_word(words, FIRST_MAX)
+    return f"Question by {clip(collapse(scrub(author)), 40)}"
+
+
+def renamed(name: str, before: str, now: str, author: str) -> str | None:
+    """Another name for a thread whose question was edited; None if its name tells nothing that is gone."""
+    lost = terms_of(before) - terms_of(now)
+    return None if lost.isdisjoint(terms_of(name)) else first_name(now, author)
 
 
 def tidy_title(title: str) -> str:

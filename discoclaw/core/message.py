@@ -76,6 +76,14 @@ class Place:
         return replace(self, kind="aside", channel_id=f"aside-{self.channel_id}", private=True)
 
 
+def sessions_with(message_id: str, session_key: str) -> tuple[str, str]:
+    """The conversations (keys) that a message of one may be in: that one, and a thread that grew out of it.
+
+    Such a thread begins with the message, and has its id.
+    """
+    return session_key, f"discord:thread:{message_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class Quoted:
     """The message that somebody replies to, with its author's name. `by_us`: the bot wrote it.

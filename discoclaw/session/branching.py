@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from discoclaw.core.branching import first_name, tidy_title
+from discoclaw.core.branching import first_name, tidy_title, unspoiled
+from discoclaw.core.message import Said
 from discoclaw.core.ports import Model, Reply, Threads
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import clip
@@ -73,15 +74,20 @@ class Branching:
         """Where the answer to a message is given: in a thread, or where it was asked if there can be none."""
         if not arrival.policy.threads or arrival.place.kind != "channel":
             return arrival
-        message = arrival.message
+        # As it is by now: it may have been edited while it waited for its turn, or deleted.
+        message, heard = arrival.message, _heard(arrival)
+        if heard is not None and heard.edited_at:
+            message = replace(message, text=heard.text)
         place = await reply.branch_off(first_name(message.text, message.author.name))
         if place is None:
             return arrival
-        key = place.session_key(message.author.id)
+        heard, key = _heard(arrival), place.session_key(message.author.id)
         there = self._arrivals.under(replace(message, place=place, session_key=key), arrival.policy)
-        there.enter()
-        if there.permission.holds:
-            self._loops.hear(there.said(), place, key, window=there.window.capacity)
+        there.fit()
+        if heard is not None:
+            there.window.remember(heard, shown=there.policy.context_history)
+            if there.permission.holds:
+                self._loops.hear(heard, place, key, window=there.window.capacity)
         return there
 
     def answered(self, arrival: Arrival, answer: str) -> None:
@@ -94,11 +100,26 @@ class Branching:
     async def _name(self, thread: str) -> None:
         """Name a thread. Raises ModelError and ChatError; then it keeps its first name."""
         opened = self._opened.pop(thread)
-        question = quote(clip(opened.arrival.message.text, MOST_READ))
-        prompt = f"Question:\n{question}\n\nAnswer:\n{quote(clip(opened.answer, MOST_READ))}"
+        if not _may_tell(opened.arrival):
+            return
+        question, answer = (
+            quote(clip(unspoiled(text), MOST_READ)) for text in (opened.arrival.message.text, opened.answer)
+        )
+        prompt = f"Question:\n{question}\n\nAnswer:\n{answer}"
         made = await self._model.structured(
             purpose="title", system=SYSTEM, prompt=prompt, shape=Title, max_tokens=MAX_TOKENS
         )
         title = tidy_title(self._redactor.clean(made.title))
-        if title and opened.arrival.permission.holds:
+        if title and _may_tell(opened.arrival):
             await self._threads.rename(thread, opened.name, title)
+
+
+def _may_tell(arrival: Arrival) -> bool:
+    """Whether a title may tell what a question said: not if it was edited, deleted or erased since."""
+    now = _heard(arrival)
+    return arrival.permission.holds and now is not None and not now.edited_at
+
+
+def _heard(arrival: Arrival) -> Said | None:
+    """A message as its conversation's window has it now; None if it is no longer there."""
+    return next((one for one in arrival.window.recent() if one.id == arrival.message.id), None)

@@ -42,8 +42,9 @@ class Chosen(PersonalData):
                 del self._kept[chooser, message_id]
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Drop the messages that somebody took back."""
+        """Drop the messages that somebody took back, or edited: they are read again as they are now."""
         for key, quoted in list(self._kept.items()):
-            if quoted.said is None or withdrawal.covers(quoted.said):
+            said = quoted.said
+            if said is None or withdrawal.covers(said) or said.id in withdrawal.changed:
                 del self._kept[key]
         return NOTHING_WITHDRAWN

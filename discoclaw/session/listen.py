@@ -6,7 +6,7 @@ and deletions reach every part that got the message.
 
 from collections.abc import Collection
 
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
@@ -67,9 +67,10 @@ class Listener:
 
     def amend(self, now: Said, session_key: str) -> None:
         """Take over an edit of a message in the chat, which says this now."""
-        self._windows.amend(now, session_key)
+        for key in sessions_with(now.id, session_key):
+            self._windows.amend(now, key)
+            self._loops.amend(key, now.author_id, now.id, now.text, now.edited_at)
         self._shelf.keep_only(now.id, {file.id for file in now.files})
-        self._loops.amend(session_key, now.author_id, now.id, now.text, now.edited_at)
         self._archive.amend(now.id, now.author_id, now.text)
         self._hatchery.amend(now.id, now.text)
 

@@ -23,7 +23,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Source
-from discoclaw.core.message import Said
+from discoclaw.core.message import Said, sessions_with
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
@@ -92,7 +92,7 @@ class Retractions(PersonalData, Listener):
         for message_id, value in _pairs(cursor.get("deleted")):
             if isinstance(value, str):
                 what = Unsaid(message_id, value, self._clock())
-                self._waiting[message_id] = Gone(what, frozenset(self._sessions_of(value)))
+                self._waiting[message_id] = Gone(what, _with_threads(message_id, self._sessions_of(value)))
         if self._waiting:
             self._worker.note(_PASS)
             try:
@@ -142,7 +142,7 @@ class Retractions(PersonalData, Listener):
             self._note(
                 Gone(
                     Unsaid(message_id, channel_id, self._clock(), text),
-                    sessions,
+                    _with_threads(message_id, sessions),
                     (one.to_id if one.by_us else one.author_id) if one else "",
                 )
             )
@@ -166,7 +166,7 @@ class Retractions(PersonalData, Listener):
                 return
             before = waiting.what.before
         what = Unsaid(said.id, now.place.channel_id, said.edited_at, before, said.text)
-        self._note(Gone(what, frozenset({session_key}), said.author_id, now))
+        self._note(Gone(what, frozenset(sessions_with(said.id, session_key)), said.author_id, now))
 
     def committed(self, subject: str, commit: Commit) -> None:
         """What was being learned from a message while it was deleted is taken back as well. Never blocks."""
@@ -179,7 +179,7 @@ class Retractions(PersonalData, Listener):
                 self._note(replace(waiting))  # another one, for which a pass under way doesn't count
             elif self._done.get(message_id) == 0:
                 what = Unsaid(message_id, channel_id, self._clock())
-                self._note(Gone(what, frozenset(self._sessions_of(channel_id))))
+                self._note(Gone(what, _with_threads(message_id, self._sessions_of(channel_id))))
 
     def _note(self, gone: Gone) -> None:
         self._waiting[gone.what.message_id] = gone
@@ -295,6 +295,11 @@ class Retractions(PersonalData, Listener):
         await self._cursors.update(CURSOR, lambda known: {"done": done})
         if self._waiting:
             self._worker.note(_PASS)
+
+
+def _with_threads(message_id: str, sessions: Collection[str]) -> frozenset[str]:
+    """The conversations (keys) that a message may be in, if it was said in one of these."""
+    return frozenset(key for one in sessions for key in sessions_with(message_id, one))
 
 
 def _unsaid(draft: Draft, *, messages: Mapping[str, Unsaid], now: int, why: str) -> int:

@@ -6,11 +6,11 @@ Independent of what is done with the messages.
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock
 from discoclaw.core.taken_back import Withdrawal
 
@@ -129,10 +129,13 @@ class Windows:
     def forget(self, message_ids: Collection[str], session_key: str | None) -> dict[str, Said]:
         """Remove messages that were deleted in the chat. Returns those that were here.
 
-        Without a session, all windows are searched.
+        Without a session, all windows are searched; with one, also those of threads that grew out of them.
         """
         gone, found = set(message_ids), dict[str, Said]()
-        for key in self._windows if session_key is None else [session_key]:
+        keys: Iterable[str] = self._windows
+        if session_key is not None:
+            keys = {key for one in gone for key in sessions_with(one, session_key)}
+        for key in keys:
             if (window := self._windows.peek(key)) is not None:
                 for said in [one for one in window.recent() if one.id in gone]:
                     window.forget(said.id)

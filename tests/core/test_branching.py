@@ -16,6 +16,8 @@ from discoclaw.core.text import utf16_length
         ("see https://example.org/a?b=c please", "see please"),
         ("# Title\n- one\n- two", "Title one two"),
         ("", "Question by Ann"),
+        ("Is ||the butler|| the murderer?", "Is … the murderer?"),
+        ("\u3164\u2800", "Question by Ann"),
         ("https://example.org", "Question by Ann"),
         ("word " * 40, "word word word word word word word word word word word…"),
     ],

@@ -14,6 +14,7 @@ import pytest
 
 from discoclaw.bot.answer import AGAIN
 from discoclaw.bot.catch_up import COMMAND_STOPPED
+from discoclaw.bot.threads import DELETED
 from discoclaw.session.catch_up import LATE
 from tests.citing import own_of
 from tests.process.forks import Forks
@@ -325,6 +326,60 @@ class TestWhatWasUnderWay:
         await quiet(house)
         assert replies(house, question) == ["ok"] == replies(house, after)
         assert asked_of_the_model(house, "is the boat there?") == 1
+
+
+class TestALimitOfDiscord:
+    async def test_on_threads_holds_up_no_answer(self, house: House) -> None:
+        await house.running()
+        attic = in_threads(house, house.discord.add_channel("attic"))
+        wait = {"retry_after": 600.0, "global": False}
+        house.discord.fail_next("POST", "/channels/*/messages/*/threads", 429, json=wait)
+        question = await house.ask(house.ann, attic, "what is in the attic?")
+        assert await replied(house, question) == "ok"
+
+
+class TestAThreadThatCannotBeRead:
+    async def test_keeps_no_question_of_its_channel_from_being_answered(self, house: House) -> None:
+        await house.running()
+        loft = in_threads(house, house.discord.add_channel("loft"))
+        for one in range(2):
+            await in_its_thread(house, await house.ask(house.ann, loft, f"is loft {one} dry?"), "ok")
+        first = await house.ask(house.ann, loft, "is loft 2 dry?")
+        await in_its_thread(house, first, "ok")
+        await gone(house)
+        missed = await house.ask(house.ann, loft, "is loft 3 dry?")
+        assert first.thread is not None
+        house.discord.fail_next("GET", f"/channels/{first.thread.id}/messages", 403, times=100)
+        await house.running()
+        assert any("ok" in one for one in await in_its_thread(house, missed, "ok"))
+
+
+class TestAnArchivedThread:
+    async def test_no_longer_tells_by_its_name_what_was_deleted(self, house: House) -> None:
+        await house.running()
+        cave = in_threads(house, house.discord.add_channel("cave"))
+        asked = [await house.ask(house.ann, cave, f"how deep is cave number {one}?") for one in range(3)]
+        for one in asked:
+            await in_its_thread(house, one, "ok")
+        await gone(house)
+        for one in asked:
+            assert one.thread is not None
+            one.thread.archived = True
+        await house.discord.delete(asked[1])
+        await house.running()
+        await named(asked[1], DELETED)
+        await house.discord.delete(asked[2])
+        await named(asked[2], DELETED)
+        assert asked[0].thread is not None and asked[0].thread.name != DELETED
+
+
+async def named(question: Message, name: str) -> None:
+    """Wait until the thread below a question has a name, and is archived as before."""
+    thread = question.thread
+    assert thread is not None
+    async with asyncio.timeout(30):
+        while not (thread.name == name and thread.archived):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 class TestKilledAtAnyPoint:

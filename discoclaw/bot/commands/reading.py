@@ -35,9 +35,7 @@ class Somewhere:
 
 def may_read(channel: discord.abc.GuildChannel, person: discord.Member) -> bool:
     """Whether somebody can see a channel and read its past."""
-    may = channel.permissions_for(person)
-    spoken = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
-    return may.view_channel and may.read_message_history and (may.connect or not spoken)
+    return wire.sees(channel, person) and channel.permissions_for(person).read_message_history
 
 
 async def is_in(thread: discord.Thread, person: discord.Member) -> bool:

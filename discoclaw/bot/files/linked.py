@@ -128,15 +128,15 @@ async def _may_read(channel: "wire.Channel", guild: discord.Guild, person_id: in
 
 
 def _sees(channel: "wire.Channel", who: discord.Member | discord.Role) -> bool:
-    rights = channel.permissions_for(who)
-    return rights.view_channel and rights.read_message_history
+    assert isinstance(channel, discord.Thread | discord.abc.GuildChannel)  # it is a server's
+    return wire.sees(channel, who) and channel.permissions_for(who).read_message_history
 
 
 def _all_may_read(channel: "wire.Channel", message: Inbound) -> bool:
     """Whether all who read where a link was posted may read the channel that it leads to."""
     here: Place = message.place
     there = wire.place_of(channel)
-    if here.kind == "dm" or here.channel_id == there.channel_id:
+    if here.kind in ("dm", "aside") or here.channel_id == there.channel_id:
         return True
     # As the archive has it: a channel's talk may be shown in the channel and its threads.
     whole = there.channel_id if there.closed else there.group_id

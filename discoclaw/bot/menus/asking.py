@@ -13,7 +13,11 @@ from discoclaw.core.message import Quoted
 
 
 async def ask_about(call: Call, message: str, question: str) -> Answer:
-    return await put(call, question, quoted=await _quoted(call, message))
+    quoted = await _quoted(call, message)
+    said = quoted.said
+    if said is not None and not said.by_us and call.context.choices.opted_out(said.author_id):
+        raise Refused(texts.NOT_READ)  # it would be left out, and the answer be about nothing
+    return await put(call, question, quoted=quoted)
 
 
 async def _quoted(call: Call, message_id: str) -> Quoted:

@@ -29,7 +29,8 @@ EVIDENCE = 200
 
 async def remember(call: Call, message: discord.Message) -> Answer:
     text = _text(call, message)
-    own = wire.author_id(message) == call.user_id
+    # What one forwards are somebody else's words.
+    own = wire.author_id(message) == call.user_id and not message.message_snapshots
     if not own:
         _check_consent(call, message)
     said = text if own else _reported(call, message, text)

@@ -11,6 +11,7 @@ NO_TALK = "Discord wrote that message itself, so there is nothing to remember"
 NO_TEXT = "there is no text in that message that I could remember"
 A_COMMAND = "that is a command to me, and nothing to remember"
 NOT_THEIRS = "I can't keep what they wrote: its author wants me to remember nothing"
+NOT_READ = "I can't read what they wrote: its author wants no memory. Please copy what your question is about"
 
 NOT_AN_ANSWER = "that isn't one of my answers; choose one that I gave you"
 NOT_FOR_YOU = "I answered somebody else there, so only they can see what it was based on"
