@@ -7,7 +7,8 @@ import pytest
 
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_voice import PORTO, SHOWN, notes, speak
+from tests.app.test_live_config import edit
+from tests.app.test_voice import PORTO, SHOWN, known, notes, speak
 from tests.servers.transcription_api import TranscriptionServer, failure
 
 QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}
@@ -65,3 +66,63 @@ class TestAVoiceMessageThatIsAnsweredAgain:
             ears.script(failure(401))
             await again(world)
             assert "One." in world.shown(world.general) and len(notes(world, world.general)) == 1
+
+
+def listens(world: World, on: bool) -> None:
+    edit(world, {f"group:{world.general.id}": {"listen": on}})
+
+
+class TestWhatIsSaidWhereTheBotIsNotToListen:
+    async def test_is_never_read_nor_answered(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, auto_save="all", **QUIET) as world:
+            await world.ann.send(world.general, "before")
+            listens(world, False)
+            await world.ann.send(world.general, "the walrus is secret")
+            await world.bob.send(world.general, "the walrus is mine")
+            listens(world, True)
+            await world.ann.send(world.general, "after")
+            await world.restart()
+            await world.settle()
+            assert len(model.requests) == 2
+            await world.ann.send(world.general, "later")
+            assert "before" in model.prompt and "after" in model.prompt
+            assert "walrus" not in model.prompt
+            found = await world.ann.slash(world.general, "search", query="walrus")
+            assert "secret" not in found.response.content
+
+    async def test_is_never_read_when_the_bot_was_away(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, **QUIET) as world:
+            await world.ann.send(world.general, "before")
+            listens(world, False)
+
+            def meanwhile() -> None:
+                world.env.backend.create_message(world.general.id, world.ann.id, "the walrus is secret")
+
+            await world.restart(meanwhile=meanwhile)
+            await world.settle()
+            listens(world, True)
+            await world.restart()
+            await world.ann.send(world.general, "later")
+            await world.settle()
+            assert len(model.requests) == 2
+            assert "before" in model.prompt and "walrus" not in model.prompt
+
+    async def test_is_no_talk_for_a_channel_that_was_never_heard(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model, **QUIET) as world:
+            listens(world, False)
+            await world.ann.send(world.general, "the walrus is secret")
+            listens(world, True)
+            await world.ann.send(world.general, "hello")
+            assert "walrus" not in model.prompt
+
+    async def test_can_still_take_back_what_was_learned_there_before(self, start: Start) -> None:
+        async with start() as world:
+            message = await world.ann.send(world.general, "I use vim.")
+            assert await known(world, world.ann) == ["User uses vim."]
+            listens(world, False)
+            await world.bob.send(world.general, "hello")
+            await world.ann.delete(message)
+            assert await known(world, world.ann) == []

@@ -77,8 +77,8 @@ class Anew:
 
     async def _again(self, press: Press, asked_id: str, answer: Sequence[int]) -> bool:
         client = self._client
-        channel, asked, heard = await self._question(press, asked_id)
-        if (heard := await self._spoken(asked, heard)) is None:
+        channel, asked, read = await self._question(press, asked_id)
+        if (heard := await self._spoken(asked, read)) is None:
             return False
         ids, key = [str(one) for one in answer], wire.place_of(channel).session_key(heard.author.id)
         forget = partial(client.retractions.deleted, ids, str(channel.id), key)
