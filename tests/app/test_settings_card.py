@@ -225,6 +225,8 @@ class TestWhoMay:
             assert shown.response.content.startswith("You aren't on my allowlist.")
             done = await rule.picks(card, value="model")
             assert said(done).startswith("You aren't on my allowlist.")
+            done = await FakeMenu(card, rule.of("setting-type", "prompt")).pressed_by(rule.cleo)
+            assert done.response.content.startswith("You aren't on my allowlist.")
 
     async def test_somebody_who_lost_the_right_since_is_told(self, start: Start) -> None:
         async with ruled(start) as rule:
