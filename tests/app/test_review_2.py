@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_live_config import edit
@@ -126,3 +127,14 @@ class TestWhatIsSaidWhereTheBotIsNotToListen:
             await world.bob.send(world.general, "hello")
             await world.ann.delete(message)
             assert await known(world, world.ann) == []
+
+
+class TestAPersonaThatAChannelGets:
+    async def test_leaves_what_was_said_before_it_came_to_the_one_it_was_said_to(self, start: Start) -> None:
+        async with start(summary_enabled=False, durable_every=2) as world:
+            await world.ann.send(world.general, "I use vim.")
+            edit(world, {f"group:{world.general.id}": {"persona": "work"}})
+            await world.ann.send(world.general, "I use emacs.")
+            assert await known(world, world.ann) == ["User uses vim."]
+            work = await world.memory.view(user_subject(str(world.ann.id)), "work")
+            assert "User uses emacs." in [item.text for item in work.active()]
