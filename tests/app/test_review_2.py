@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
+from discoclaw.bot.answers import sentence
+from discoclaw.bot.below.controls import view_of
+from discoclaw.core.errors import Refused
 from discoclaw.core.subject import user_subject
+from discoclaw.session.talk import NOT_HERE
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.app.test_answer_buttons import answer_as_seen, press
 from tests.app.test_live_config import edit
 from tests.app.test_voice import PORTO, SHOWN, known, notes, speak
 from tests.servers.transcription_api import TranscriptionServer, failure
@@ -138,3 +143,22 @@ class TestAPersonaThatAChannelGets:
             assert await known(world, world.ann) == ["User uses vim."]
             work = await world.memory.view(user_subject(str(world.ann.id)), "work")
             assert "User uses emacs." in [item.text for item in work.active()]
+
+
+class TestAForgedButton:
+    @pytest.mark.parametrize("kind", ["again", "more"])
+    async def test_asks_nothing_in_somebody_elses_name(self, start: Start, kind: str) -> None:
+        model = Scripted("One.")
+        async with start(model, **QUIET) as world:
+            asked = await world.ann.send(world.general, "What do I like?")
+            custom_id = f"{kind}:{world.bob.id}:{asked.id}{':' if kind == 'again' else ''}"
+            world.env.backend.create_message(
+                world.general.id,
+                world.app.client.user.id,
+                "One.",
+                components=view_of((custom_id,)).to_components(),
+            )
+            pressed = press(world, world.bob, answer_as_seen(world, world.general.last_message))
+            await world.settle()
+            assert [one.content for one in pressed.followups] == [sentence(Refused(NOT_HERE))]
+            assert len(model.requests) == 1

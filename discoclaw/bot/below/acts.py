@@ -144,8 +144,9 @@ class Anew:
                     else channel
                 )
                 asked: discord.Message = await above.fetch_message(int(asked_id))
-            if asked.author.id == press.user.id:
-                asked.author = press.user  # a message that was fetched lacks the name and the roles here
+            if asked.author.id != press.user.id:
+                raise Refused(NOT_HERE)  # only a forged button says so
+            asked.author = press.user  # a message that was fetched lacks the name and the roles here
             heard = await self._client.heard(asked, strict=True)
         except ChatGone as error:
             raise Refused(QUESTION_GONE) from error
