@@ -68,7 +68,9 @@ def build(
     finding = Finding(basics, disk)
     learning = Learning(basics, disk, models, archive)
     files = Files(basics, disk, client)
-    past = history or Past(client, client.access, client.me, settings.owners, redactor, client.waits)
+    past = history or Past(
+        client, client.access, client.me, settings.owners, redactor, client.waits, client.passed
+    )
     hearing = Hearing(basics, disk, models, archive, finding, learning, files, past)
     talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox, client.threads)
     client.talk = talk.talk

@@ -50,6 +50,10 @@ class Access:
         listen = self.live.policy(place).listen if self.live is not None else None
         return self.allowlist.channel(place.group_id, place.channel_id) if listen is None else listen
 
+    def deaf(self, place: Place) -> bool:
+        """Whether live configuration says not to listen there."""
+        return self.live is not None and self.live.policy(place).listen is False
+
     async def may_say(self, message: discord.Message, *, strict: bool = False) -> bool:
         """Whether a message is by a person who may talk. A webhook is no person, whatever author it names."""
         return not wire.is_webhook(message) and await self.may_talk(

@@ -160,7 +160,7 @@ class Absence:
             await self._follow_changes(key, channel_id, [one for one in handled if one > oldest], messages)
             await self._take(key, inbox, open_now, messages)
         else:
-            inboxes.end(key, map(str, open_now), True)
+            inboxes.pass_over(wire.place_of(channel), key, (m.id for m in messages if not self._is_ours(m)))
         self._client.talk.caught_up(key)
 
     async def _since(

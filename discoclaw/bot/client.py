@@ -122,7 +122,10 @@ class DiscoClaw(commands.Bot):
         """Hear a message of a channel we listen to; a text command goes to the commands instead."""
         assert self.user is not None
         heard = await self.heard(message)
-        if heard is None or not self.talk.first_time(heard):
+        if heard is None:
+            self._pass_over(message)
+            return
+        if not self.talk.first_time(heard):
             return
         # A recording takes its time. If we end meanwhile, the message was not handled, and is read again.
         spoken = await self.voices.listen(message, heard)
@@ -135,6 +138,13 @@ class DiscoClaw(commands.Bot):
                 await self.talk.receive(spoken.message, partial(self.answer, message))
         finally:
             self.talk.inboxes.heard(heard.session_key, heard.id)
+
+    def _pass_over(self, message: discord.Message) -> None:
+        """Note what is said where we are not to listen: else it would be read once we listen again."""
+        assert self.user is not None
+        place = wire.place_of(message.channel)
+        if message.author.id != self.user.id and self.access.deaf(place):
+            self.talk.inboxes.pass_over(place, wire.session_key(message), [message.id])
 
     async def heard(self, message: discord.Message, *, strict: bool = False) -> Inbound | None:
         """A message as the parts inside know it. None if it is ours, or no talk that we listen to.
@@ -261,6 +271,10 @@ class DiscoClaw(commands.Bot):
     def waits(self, message: discord.Message) -> bool:
         """Whether a message is still to be handled, or is being handled."""
         return self.talk.inboxes.waits(wire.session_key(message), message.id)
+
+    def passed(self, message: discord.Message) -> bool:
+        """Whether a message was said where we were not to listen."""
+        return self.talk.inboxes.passed(wire.session_key(message), message.id)
 
     def listens(self, channel: "wire.Channel | discord.Thread") -> bool:
         """Whether we hear what is said in a channel."""

@@ -23,7 +23,8 @@ PAGE: Final = 100
 class Past:
     """Reads history with `client`; `owners` and `access` mark the lines' authors.
 
-    `waits`: whether a message is still to be handled.
+    `waits`: whether a message is still to be handled; `passed`: whether it was said where we were not to
+    listen.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Past:
         owners: frozenset[str],
         redactor: Redactor = PLAIN,
         waits: Callable[[discord.Message], bool] = lambda message: False,
+        passed: Callable[[discord.Message], bool] = lambda message: False,
     ) -> None:
         self._waits = waits
+        self._passed = passed
         self._client = client
         self._me = me
         self._owners = owners
@@ -75,6 +78,7 @@ class Past:
             message
             for message in messages
             if wire.is_talk(message)
+            and not self._passed(message)
             and message.id not in commands
             and not (message.reference is not None and message.reference.message_id in commands)
             and not (message.author == self._client.user and _is_no_talk(message))

@@ -13,6 +13,8 @@ from typing import Any, Final, Self
 
 KEPT: Final = 20
 """How many handled messages are remembered one by one. They are read again after a gap, for edits."""
+MOST_UNHEARD: Final = 20
+"""How many stretches of unheard talk are told apart; beyond that the two oldest become one."""
 MOST_BEHIND: Final = 1_000
 """The same while the messages of a gap are still to be read."""
 SEPARATE: Final = 3
@@ -38,7 +40,8 @@ class Inbox:
     """One conversation. Every message up to `floor` is handled, and those in `handled`, which is sorted.
 
     `behind`: messages of a gap are still to be read, so `floor` stays below them. `hearing`: messages that
-    are being handled; on disk they are not handled yet, so that a crash loses none.
+    are being handled; on disk they are not handled yet, so that a crash loses none. `unheard`: stretches of
+    talk, first and last message, that was not for our ears, and is not to be read later either.
     """
 
     channel_id: str
@@ -47,18 +50,45 @@ class Inbox:
     open: dict[int, Open] = field(default_factory=dict)
     behind: bool = False
     hearing: set[int] = field(default_factory=set)
+    unheard: list[tuple[int, int]] = field(default_factory=list)
     changes: int = 0
     """Grows with each change of what is written down."""
 
     @property
     def newest(self) -> int:
-        """The newest message that was handled."""
+        """The newest message that was handled, or was not for our ears."""
+        return max(self._newest_heard, self.unheard[-1][1] if self.unheard else 0)
+
+    @property
+    def _newest_heard(self) -> int:
         return self.handled[-1] if self.handled else self.floor
 
     def has(self, message_id: int) -> bool:
         """Whether a message was handled."""
         at = bisect_left(self.handled, message_id)
-        return message_id <= self.floor or self.handled[at : at + 1] == [message_id]
+        return (
+            message_id <= self.floor or self.handled[at : at + 1] == [message_id] or self.passed(message_id)
+        )
+
+    def passed(self, message_id: int) -> bool:
+        """Whether a message was not for our ears."""
+        return any(first <= message_id <= last for first, last in self.unheard)
+
+    def pass_over(self, message_id: int) -> bool:
+        """A message is not for our ears. Returns whether it is the first after what was heard."""
+        if self.has(message_id):
+            return False
+        goes_on = bool(self.unheard) and self._newest_heard <= self.unheard[-1][1]
+        if goes_on:
+            first, last = self.unheard.pop()
+            self.unheard.append((min(first, message_id), max(last, message_id)))
+        else:
+            self.unheard.append((message_id, message_id))
+        if len(self.unheard) > MOST_UNHEARD:
+            (first, _), (_, last), *others = self.unheard
+            self.unheard = [(first, last), *others]
+        self.changes += 1
+        return not goes_on
 
     def take(self, message_id: int) -> bool:
         """Begin to handle a message. Returns False if that was done before."""
@@ -97,7 +127,9 @@ class Inbox:
 
     def as_json(self) -> dict[str, Any]:
         """What is written down."""
+        unheard = {"unheard": [[str(one) for one in pair] for pair in self.unheard]} if self.unheard else {}
         return {
+            **unheard,
             "channel": self.channel_id,
             "floor": str(min([self.floor, *(one - 1 for one in self.hearing)])),
             "handled": [str(one) for one in self.handled if one not in self.hearing],
@@ -117,6 +149,10 @@ class Inbox:
             return None
         handled = sorted({one for one in map(_number, _list(value.get("handled"))) if one and one > floor})
         inbox = cls(channel, floor, handled)
+        for pair in _list(value.get("unheard")):
+            first, last = (*map(_number, _list(pair)), None, None)[:2]
+            if first and last and first <= last:
+                inbox.unheard.append((first, last))
         for one in _list(value.get("open")):
             if isinstance(one, Mapping) and (number := _number(one.get("id"))):
                 shown = [text for text in _list(one.get("shown")) if _number(text)]

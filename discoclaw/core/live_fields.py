@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
+import regex
+
 from discoclaw.core.branches import MAIN, branch_name
 from discoclaw.core.errors import Refused
 from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES
@@ -26,6 +28,12 @@ QUIET = ("silent", "listen")
 MOST_PROMPT = 2000
 """Characters of a channel's text: it is in every prompt there, so it must not crowd out the conversation."""
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,119}")
+_BLANKS = regex.compile(r"\p{Zs}")
+"""Blanks that keep words together, or have another width: they come with what is pasted."""
+_UNSEEN = regex.compile(r"[\u00ad\u200b\u200e\u200f\u2060\ufeff\U000e0000-\U000e007f]")
+"""Hints about breaks and directions, and tags. Nobody sees them, so the model need not read them either."""
+_WRITTEN = "\n\t\u200c\u200d"
+"""Not printable by themselves: line breaks, tabs, and what Persian words and many emoji are written with."""
 _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 
 
@@ -121,8 +129,9 @@ def _model(text: str) -> str | None:
 
 
 def _prompt(text: str) -> str | None:
-    plain = "\n".join(line.rstrip() for line in text.splitlines()).strip()
-    readable = all(char == "\n" or char == "\t" or char.isprintable() for char in plain)
+    seen = _BLANKS.sub(" ", _UNSEEN.sub("", text))
+    plain = "\n".join(line.rstrip() for line in seen.splitlines()).strip()
+    readable = all(char.isprintable() or char in _WRITTEN for char in plain)
     return plain if plain and readable and len(plain) <= MOST_PROMPT else None
 
 

@@ -247,7 +247,11 @@ class FactsLoop:
 
     def _persona(self, branches: Branches, heard: Heard) -> str:
         """The persona a message was addressed to: the place's, or else the person's at that time."""
-        return self._rules.personas.of(heard.place) or branches.head_at(heard.said.sent_at)
+        return heard.persona or branches.head_at(heard.said.sent_at)
+
+    def prescribed(self, place: Place) -> str:
+        """The persona that everybody has in a place right now; "" if there is none."""
+        return self._rules.personas.of(place) or ""
 
     def _origin(self, heard: Heard, *, asks: bool = False) -> Origin:
         return Origin(
@@ -270,6 +274,9 @@ class NoFacts(FactsLoop):
 
     def hears(self, said: Said) -> bool:
         return False
+
+    def prescribed(self, place: Place) -> str:
+        return ""
 
     async def seen_up_to(self, user_id: str) -> dict[str, int]:
         return {}

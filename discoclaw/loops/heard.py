@@ -44,11 +44,12 @@ LEFT = "left"
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One message and where it was said."""
+    """One message and where it was said. `persona` is what the place prescribed then, "" for nothing."""
 
     said: Said
     place: Place
     session_key: str
+    persona: str = ""
 
 
 def ids_in(value: Mapping[str, object], key: str) -> list[str]:

@@ -89,7 +89,7 @@ class Loops:
         `late`: it comes for the first time, though the loops may have seen newer ones. An aside is not
         summarised: it is short, and the chat's history has none of it to begin again from.
         """
-        heard = Heard(said, place, session_key)
+        heard = Heard(said, place, session_key, self._facts.prescribed(place))
         track = self._sessions.use(session_key, self._clock())
         if place.kind != "aside" and self._summary.hears(said):
             track.backlog.hear(heard, again=late)
@@ -225,7 +225,8 @@ class Loops:
         if not self._facts.hears(said) or not self._may_hear(said):
             return
         track = self._people.use(said.author_id, self._clock())
-        track.backlog.hear(Heard(said, place, session_key), again=True)
+        heard = Heard(said, place, session_key, self._facts.prescribed(place))
+        track.backlog.hear(heard, again=True)
         track.takes_part = track.takes_part or soon
         if soon:
             self.force(said.author_id)

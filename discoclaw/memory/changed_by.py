@@ -3,17 +3,20 @@
 Kept apart from `config.json`, whose format people and other programs write. It names people, so an erasing
 removes them from it; the settings they chose stay. A record holds only as long as the file still says what
 it is about: after an edit by hand it is not known any more who it was. If the file cannot be read or written,
-only this is missing: each change is in the log too.
+only this is missing: each change is in the log too. One that makes no sense counts as empty; one of a newer
+version, or that the disk doesn't give, is left as it is.
 """
 
 import hashlib
 import json
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from discoclaw.core.audit import Readable
+from discoclaw.core.errors import NewerSchema
 from discoclaw.core.live import Scope
 from discoclaw.core.live_fields import Value
 from discoclaw.core.personal import Erasure, PersonalData, Removed
@@ -26,6 +29,8 @@ log = logging.getLogger(__name__)
 
 FILE = "changed.json"
 VERSION = 1
+_NOT_OURS = (OSError, NewerSchema)
+"""Why the file stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,14 @@ class ChangedBy(PersonalData):
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._known: dict[str, Changed] = {}
+        self._one = threading.Lock()  # a change read before an erasing must not be written behind it
 
     def load(self) -> None:
-        """Read the file; a damaged one counts as empty. Blocking."""
-        self._known = _read(self._documents)
+        """Read the file. Blocking."""
+        try:
+            self._known = _read(self._documents)
+        except _NOT_OURS as error:
+            log.warning("it isn't known who changed which setting: %s", error)
 
     def of(self, scope: Scope, name: str, value: Value) -> Changed | None:
         """Who gave a field its value, if that is known."""
@@ -57,15 +66,16 @@ class ChangedBy(PersonalData):
 
     def note(self, scope: Scope, name: str, value: Value | None, by: str, at: int) -> None:
         """Record a change; without a value there is nothing left to record. Blocking."""
-        known = _read(self._documents)
-        if value is None:
-            known.pop(_key(scope, name), None)
-        else:
-            known[_key(scope, name)] = Changed(by, at, _digest(value))
         try:
-            self._write(known)
-        except OSError as error:
-            log.warning("%s could not be written, so it won't show who made a change: %s", FILE, error)
+            with self._one:
+                known = _read(self._documents)
+                if value is None:
+                    known.pop(_key(scope, name), None)
+                else:
+                    known[_key(scope, name)] = Changed(by, at, _digest(value))
+                self._write(known)
+        except _NOT_OURS as error:
+            log.warning("%s could not be changed, so it won't show who made a change: %s", FILE, error)
 
     def readable(self) -> Iterator[Readable]:
         for key, one in _read(self._documents).items():
@@ -75,13 +85,17 @@ class ChangedBy(PersonalData):
         self._known = _without(self._known, user_of(erasure.subject))
 
     def erase(self, erasure: Erasure) -> Removed:
-        known = _read(self._documents)
-        left = _without(known, user_of(erasure.subject))
-        if len(left) == len(known):
+        user_id = user_of(erasure.subject)
+        if user_id is None:
             return Removed()
         try:
-            self._write(left)
-        except OSError as error:
+            with self._one:
+                if not _names(self._documents, user_id):
+                    return Removed()
+                known = _read(self._documents)
+                left = _without(known, user_id)
+                self._write(left)
+        except _NOT_OURS as error:
             return Removed(left=(f"{self._documents.folder / FILE}: {error}",))
         return Removed(len(known) - len(left))
 
@@ -103,16 +117,25 @@ def _without(known: Mapping[str, Changed], user_id: str | None) -> dict[str, Cha
     return {key: one for key, one in known.items() if one.by != user_id}
 
 
+def _names(documents: Documents, user_id: str) -> bool:
+    """Whether the file has this person's id anywhere, damaged or not. Raises OSError."""
+    try:
+        return user_id.encode() in documents.read(FILE)
+    except FileNotFoundError:
+        return False
+
+
 def _read(documents: Documents) -> dict[str, Changed]:
+    """What the file says; nothing if it makes no sense. Raises OSError and NewerSchema."""
     try:
         value = json.loads(documents.read(FILE))
-        if value["version"] != VERSION:
-            raise ValueError(f"version {value['version']!r} is not known here")
+        if (version := value["version"]) != VERSION:
+            raise NewerSchema(f"version {version!r} is not known here")
         return {str(key): _parsed(one) for key, one in value["changes"].items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        log.warning("%s cannot be read, so it isn't known who changed what: %s", FILE, error)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        log.warning("%s makes no sense, so it isn't known who changed what: %s", FILE, error)
         return {}
 
 

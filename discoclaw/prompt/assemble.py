@@ -14,15 +14,16 @@ All lengths are UTF-16 units. Pure: the current time is an argument.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from textwrap import indent
 from typing import NamedTuple
 
 from discoclaw.core import titles, zones
 from discoclaw.core.message import Inbound, Me, Place, Quoted, Said, with_attachments
 from discoclaw.core.model import SystemBlock
-from discoclaw.core.text import clip, collapse, speaker, utf16_length
+from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
 from discoclaw.prompt import behaviour
 from discoclaw.prompt.files import Entry, fitted, section, shorter
-from discoclaw.prompt.quote import as_seen, one_line, quote, quote_entry
+from discoclaw.prompt.quote import INDENT, as_seen, one_line, quote, quote_entry
 from discoclaw.prompt.recent import ROLES, Line, apart, dated, display_names, recent_lines, without_oldest
 
 QUOTED_MAX = 1000
@@ -149,8 +150,11 @@ def system_blocks(materials: Materials) -> tuple[SystemBlock, ...]:
 
 
 def instructions(text: str) -> str:
-    """What a server's admins want the model to do in a place. It cannot be taken for our own structure."""
-    return f"{titles.INSTRUCTIONS}\n{quote(text)}"
+    """What a server's admins want the model to do in a place.
+
+    It stands among our own rules, which `quote` does not know: none of its lines begins in the first column.
+    """
+    return f"{titles.INSTRUCTIONS}\n{indent(scrub(text), INDENT)}"
 
 
 def notes_about(place: Place, group: str) -> str:

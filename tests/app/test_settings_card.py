@@ -225,6 +225,8 @@ class TestWhoMay:
             assert shown.response.content.startswith("You aren't on my allowlist.")
             done = await rule.picks(card, value="model")
             assert said(done).startswith("You aren't on my allowlist.")
+            done = await FakeMenu(card, rule.of("setting-type", "prompt")).pressed_by(rule.cleo)
+            assert done.response.content.startswith("You aren't on my allowlist.")
 
     async def test_somebody_who_lost_the_right_since_is_told(self, start: Start) -> None:
         async with ruled(start) as rule:
@@ -426,6 +428,30 @@ class TestWhoChangedIt:
             await rule.sets("receipts", "on")
             await rule.world.restart()
             assert f"set by <@{rule.cleo.id}>" in text(await rule.opens())
+
+    @pytest.mark.parametrize("whole", [True, False])
+    async def test_is_forgotten_in_a_damaged_record_too(self, start: Start, whole: bool) -> None:
+        async with ruled(start) as rule:
+            await rule.sets("receipts", "on")
+            record = rule.world.folder / "data" / "memory" / "changed.json"
+            record.write_bytes(record.read_bytes()[: None if whole else -3])
+            await rule.world.restart()
+            await rule.cleo.send(rule.world.general, "!memory erase --yes")
+            await rule.world.settle()
+            assert str(rule.cleo.id) not in record.read_text(encoding="utf-8")
+
+    async def test_stays_as_a_newer_version_has_written_it_and_an_erasing_says_so(self, start: Start) -> None:
+        async with ruled(start) as rule:
+            record = rule.world.folder / "data" / "memory" / "changed.json"
+            newer = json.dumps({"version": 2, "who": [str(rule.cleo.id)]})
+            record.write_text(newer, encoding="utf-8")
+            await rule.sets("receipts", "on")
+            assert rule.written()[rule.here] == {"receipts": True}
+            assert record.read_text(encoding="utf-8") == newer
+            await rule.cleo.send(rule.world.general, "!memory erase --yes")
+            await rule.world.settle()
+            assert "couldn't be removed yet" in rule.world.answer(rule.world.general)
+            assert record.read_text(encoding="utf-8") == newer
 
 
 class TestTheModelCommand:

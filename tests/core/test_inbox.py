@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.inbox import KEPT, LATE_MS, MOST_BEHIND, SEPARATE, Due, Inbox, Question, due
+from discoclaw.core.inbox import KEPT, LATE_MS, MOST_BEHIND, MOST_UNHEARD, SEPARATE, Due, Inbox, Question, due
 
 NOW = 10 * LATE_MS
 IDS = st.lists(st.integers(1, 300), max_size=200)
@@ -110,3 +110,30 @@ class TestMissedQuestions:
         author = {str(number): who for number, who, _ in questions}
         assert all(len({author[one] for one in part.ids}) == 1 for part in found)
         assert len(questions) > SEPARATE or all(part.late or len(part.ids) == 1 for part in found)
+
+
+class TestWhatIsNotForOurEars:
+    def test_is_not_taken_and_ends_with_what_is_heard_next(self) -> None:
+        inbox = Inbox("1", 10)
+        assert inbox.take(11) and inbox.pass_over(12) and not inbox.pass_over(15)
+        assert inbox.take(20) and inbox.pass_over(30)
+        assert inbox.unheard == [(12, 15), (30, 30)] and inbox.newest == 30
+        assert not inbox.take(13) and not inbox.pass_over(11) and inbox.take(31)
+
+    def test_is_known_after_it_was_written_down_and_read(self) -> None:
+        inbox = Inbox("1", 10)
+        inbox.pass_over(12)
+        inbox.pass_over(15)
+        after = Inbox.of_json(inbox.as_json())
+        assert after is not None and after.unheard == [(12, 15)]
+        damaged = {**inbox.as_json(), "unheard": [["9", "7"], ["x", "8"], 3, ["1"]]}
+        other = Inbox.of_json(damaged)
+        assert other is not None and other.unheard == []
+
+    def test_is_bounded_and_none_of_it_is_heard_for_that(self) -> None:
+        inbox = Inbox("1", 0)
+        for one in range(1, 4 * MOST_UNHEARD, 2):
+            inbox.pass_over(one)
+            inbox.take(one + 1)
+        assert len(inbox.unheard) == MOST_UNHEARD
+        assert all(inbox.passed(one) for one in range(1, 4 * MOST_UNHEARD, 2))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
@@ -131,7 +132,7 @@ class TestWhatStandsBeside:
     async def test_is_only_from_conversations_of_the_batch(self, tmp_path: Path) -> None:
         home = house(tmp_path)
         backlog = Backlog()
-        backlog.hear(heard(said(5, ANN, "I use vim"), DEV))
+        backlog.hear(replace(heard(said(5, ANN, "I use vim"), DEV), persona="coding"))
         context = {
             DEV.session_key(ANN.id): [said(4, BOB, "which editor?")],
             GENERAL.session_key(ANN.id): [said(3, ANN, "I am sad")],

@@ -16,6 +16,7 @@ from discoclaw.bot.below.rows import Below
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.presses import DONE_ALREADY, Press
+from discoclaw.bot.voice.shown import notes_behind, words_in
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
 from discoclaw.core.message import Inbound
 from discoclaw.session.talk import NOT_HERE
@@ -76,7 +77,9 @@ class Anew:
 
     async def _again(self, press: Press, asked_id: str, answer: Sequence[int]) -> bool:
         client = self._client
-        channel, asked, heard = await self._question(press, asked_id)
+        channel, asked, read = await self._question(press, asked_id)
+        if (heard := await self._spoken(asked, read)) is None:
+            return False
         ids, key = [str(one) for one in answer], wire.place_of(channel).session_key(heard.author.id)
         forget = partial(client.retractions.deleted, ids, str(channel.id), key)
         if not await client.talk.again(heard, partial(client.answer, asked), ids[0], forget):
@@ -88,6 +91,19 @@ class Anew:
             except ChatError as error:
                 log.info("a part of an answer that is given again stays: %s", error)
         return True
+
+    async def _spoken(self, asked: discord.Message, heard: Inbound) -> Inbound | None:
+        """A voice message with its words, any other message as it is. None if its author was told why not.
+
+        The words stand below the recording, which is then not listened to once more. Raises ChatError.
+        """
+        if not wire.is_voice(asked):
+            return heard
+        client = self._client
+        shown = words_in(await notes_behind(asked.channel, {asked.id}, client.user), client.user)
+        known = shown.get(asked.id, "")
+        spoken = await client.voices.listen(asked, heard, known=known, show=not known)
+        return None if spoken.told else spoken.message
 
     async def _more(self, press: Press, asked_id: str) -> bool:
         client, answer = self._client, press.message
@@ -128,8 +144,9 @@ class Anew:
                     else channel
                 )
                 asked: discord.Message = await above.fetch_message(int(asked_id))
-            if asked.author.id == press.user.id:
-                asked.author = press.user  # a message that was fetched lacks the name and the roles here
+            if asked.author.id != press.user.id:
+                raise Refused(NOT_HERE)  # only a forged button says so
+            asked.author = press.user  # a message that was fetched lacks the name and the roles here
             heard = await self._client.heard(asked, strict=True)
         except ChatGone as error:
             raise Refused(QUESTION_GONE) from error

@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 
 import discord
 
-from discoclaw.bot.answers import sentence
+from discoclaw.bot.answers import NOT_ALLOWED, sentence
 from discoclaw.bot.buttons import USER, Control, PersonalButton, PersonalMenu
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.errors import discord_errors
@@ -91,8 +91,11 @@ class TypeButton(PersonalButton, template=rf"setting-type:{USER}:{SCOPE}:{FIELD}
             if not await self.theirs(press):
                 return
             scope, name = shown_scope(self.known["scope"]), self.known["field"]
-            admin = Admin(press, cast(Presses, press.client.presses).settings)
+            presses = cast(Presses, press.client.presses)
+            admin = Admin(press, presses.settings)
             try:
+                if not await presses.may_talk(press.user, press.guild):
+                    raise Refused(NOT_ALLOWED)
                 admin.check(scope)
                 row = admin.settings.row(scope, name)
             except Refused as refusal:

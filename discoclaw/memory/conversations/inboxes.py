@@ -147,6 +147,23 @@ class Inboxes(PersonalData):
             return True
         return inbox.take(number)
 
+    def pass_over(self, place: Place, session_key: str, message_ids: Iterable[int]) -> None:
+        """Messages are not for our ears: nobody hears them, not even later, and nothing there is answered."""
+        for number in message_ids:
+            known = session_key in self._inboxes
+            inbox = self.reach(session_key, place.channel_id)
+            if not known and not inbox.behind:
+                inbox.floor = number - 1
+            self._unwritten += 1
+            if inbox.pass_over(number) or self._unwritten >= MOST_UNWRITTEN:
+                self._worker.note(NAME)
+        self.end(session_key, map(str, self.interrupted(session_key)), True)
+
+    def passed(self, session_key: str, message_id: int) -> bool:
+        """Whether a message was not for our ears."""
+        inbox = self._inboxes.get(session_key)
+        return inbox is not None and inbox.passed(message_id)
+
     def delay(self, session_key: str, message_id: str) -> None:
         """Handling a message takes a while: have it on disk that this is not done, in case we are killed."""
         inbox = self._inboxes.get(session_key)
