@@ -16,6 +16,7 @@ from discoclaw.bot.below.rows import Below
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.presses import DONE_ALREADY, Press
+from discoclaw.bot.voice.meant import words_below
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
 from discoclaw.core.message import Inbound
 from discoclaw.session.talk import NOT_HERE
@@ -131,13 +132,14 @@ class Anew:
             if asked.author.id == press.user.id:
                 asked.author = press.user  # a message that was fetched lacks the name and the roles here
             heard = await self._client.heard(asked, strict=True)
+            words = await words_below(asked, self._client.user)
         except ChatGone as error:
             raise Refused(QUESTION_GONE) from error
         except ChatForbidden as error:
             raise Refused(NOT_HERE) from error
         if heard is None:
             raise Refused(NOT_HERE)
-        return channel, asked, heard
+        return channel, asked, replace(heard, text=words) if words else heard
 
 
 def _buttons(message: discord.Message) -> list[discord.Button]:
