@@ -17,7 +17,7 @@ from discoclaw.bot.commands.everyday import keep
 from discoclaw.bot.texts import menus as texts
 from discoclaw.bot.voice import meant
 from discoclaw.core.draft import Origin
-from discoclaw.core.errors import Refused
+from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.item import MAX_TEXT, Sensitivity, Source
 from discoclaw.core.message import Place
 from discoclaw.core.subject import user_subject
@@ -51,7 +51,10 @@ async def _text(call: Call, message: discord.Message) -> str:
         raise Refused(texts.MY_OWN)
     if not wire.is_talk(message):
         raise Refused(texts.NO_TALK)
-    spoken = await meant.words_below(message, client.user)
+    try:
+        spoken = await meant.words_below(message, client.user)
+    except ChatError:
+        spoken = ""  # where we aren't, we have not listened either
     text = collapse(spoken or wire.text_of(message, client.me(), client.redactor))
     if not text:
         raise Refused(texts.NO_TEXT)
