@@ -29,9 +29,10 @@ from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
 from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
+from discoclaw.bot.voice import meant
 from discoclaw.bot.voice.voices import Voices
 from discoclaw.core.errors import ChatError
-from discoclaw.core.message import Inbound, Me, Said
+from discoclaw.core.message import Inbound, Me, Quoted, Said
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.session.gone import Edited
 from discoclaw.session.retracted import Retractions
@@ -164,16 +165,26 @@ class DiscoClaw(commands.Bot):
         if may_talk:
             for hook in self.heard_hooks:
                 hook(heard)
-        return self._with_spoken_quote(heard)
+        return await self._with_spoken_quote(message, heard)
 
-    def _with_spoken_quote(self, heard: Inbound) -> Inbound:
-        """A message with the words of the voice message that it replies to, if the talk still has them."""
-        quoted = heard.quoted
-        if quoted is None or quoted.said is None or quoted.text:
+    async def _with_spoken_quote(self, message: discord.Message, heard: Inbound) -> Inbound:
+        """A message with the voice message that it replies to, if it replies to one or to our note below it.
+
+        Its words are looked for in the talk, and then in the channel. Without them, nothing is quoted.
+        """
+        original = message.reference.resolved if message.reference is not None else None
+        if heard.quoted is None or not isinstance(original, discord.Message):
+            return heard
+        if (voice_id := meant.voice_id(original, self.user)) is None:
             return heard
         recent = self.talk.listener.recent(heard.session_key)
-        said = next((one for one in recent if one.id == quoted.said.id), quoted.said)
-        return replace(heard, quoted=replace(quoted, text=said.text, said=said))
+        said = next((one for one in recent if one.id == str(voice_id)), None)
+        try:
+            said = said or await meant.said(self, original)
+        except ChatError as error:
+            log.info("a voice message that somebody replies to is not quoted: %s", error)
+            return replace(heard, quoted=None)
+        return replace(heard, quoted=Quoted(said.name, said.text, said=said))
 
     def is_command(self, heard: Inbound) -> bool:
         """Whether a message is a text command."""

@@ -11,7 +11,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts.markup import NOTE
-from discoclaw.bot.voice.shown import notes_behind, words_in
+from discoclaw.bot.voice.shown import notes_behind, shows_words, words_in
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
@@ -51,7 +51,7 @@ class Past:
         Our receipts and questions are no talk either. What a voice message says is taken from our note below
         it. A thread that grew out of a message begins with that message. Raises ChatError.
         """
-        spoken: dict[int, str] = {}
+        noted: list[discord.Message] = []
         channel = await channel_of(self._client, place.channel_id)
         before = discord.Object(int(message_id))
         while True:
@@ -62,8 +62,8 @@ class Past:
             if last and isinstance(channel, discord.Thread):
                 with discord_errors():
                     messages = [*await _starter(channel, self._client.user), *messages]
-            spoken |= words_in(messages, self._client.user)
-            yield await self._talk(messages, spoken)
+            noted += filter(shows_words, messages)  # those of one voice message may be on two pages
+            yield await self._talk(messages, words_in(noted, self._client.user))
             if last:
                 return
 

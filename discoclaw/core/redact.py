@@ -25,14 +25,16 @@ _PEM = r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIV
 # user id in base64 . timestamp . HMAC, the form in Discord's developer documentation
 _DISCORD = r"(?<![\w-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"
 _OWN, _SECRET, _HEX = "key", "nsec", "hex"
+# A real key contains digits; a long kebab-case word that starts with "sk-" is not a key. They are not looked
+# for very far, or a text of many "sk-" would take a time that grows with its square.
+_DIGIT = r"(?=[A-Za-z_-]{0,200}\d)"
 _Rule = tuple[str, re.Pattern[str]]
 _RULES: tuple[_Rule, ...] = (
     ("ncryptsec", _NCRYPTSEC),
     (_SECRET, _NSEC),
     ("private key", re.compile(_PEM, re.S)),
     ("Anthropic key", re.compile(r"sk-ant-[A-Za-z0-9_-]{16,}")),
-    # A real key contains digits; a long kebab-case word that starts with "sk-" is not a key.
-    ("API key", re.compile(r"(?<![A-Za-z0-9])sk-(?:proj-|svcacct-)?(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{32,}")),
+    ("API key", re.compile(rf"(?<![A-Za-z0-9])sk-(?:proj-|svcacct-)?{_DIGIT}[A-Za-z0-9_-]{{32,}}")),
     ("Stripe key", re.compile(r"(?<![A-Za-z0-9])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}")),
     ("GitHub token", re.compile(r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})")),
     ("GitLab token", re.compile(r"glpat-[A-Za-z0-9_-]{20,}")),
@@ -40,7 +42,7 @@ _RULES: tuple[_Rule, ...] = (
     ("npm token", re.compile(r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36,}")),
     ("Slack token", re.compile(r"(?:xox[abposr]|xapp)-[A-Za-z0-9-]{10,}")),
     ("webhook", re.compile(r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[\w-]{40,}")),
-    ("JSON web token", re.compile(r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}")),
+    ("JSON web token", re.compile(r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}")),
     ("AWS key", re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])")),
     ("Google key", re.compile(r"AIza[A-Za-z0-9_-]{35}")),
     ("Discord token", re.compile(_DISCORD)),

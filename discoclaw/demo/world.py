@@ -1,4 +1,4 @@
-"""The demo's Discord: a server with two channels, you who own the bot, Sam, and your direct messages.
+"""The demo's Discord: your server with two channels, you who own the bot, Sam, and your direct messages.
 
 A page of the browser can't upload a file. A command of the demo's own, `/attach`, can: it takes a file and
 sends it as the person who used it.
@@ -26,7 +26,8 @@ class World:
         self.env = LiveEnv()
         self.you = self.env.create_user("you")
         self.sam = self.env.create_user("sam", global_name="Sam")
-        guild = self.env.create_guild("DiscoClaw demo", id=GUILD_ID)
+        # Discord offers the commands for admins only to people who may manage the server.
+        guild = self.env.create_guild("DiscoClaw demo", id=GUILD_ID, owner=self.you)
         other, topic = next(one for one in OTHER_CHANNELS.items() if one[0] != channel)
         self.general = guild.create_text_channel(channel, topic="Trying out a bot that remembers")
         self.other = guild.create_text_channel(other, topic=topic)

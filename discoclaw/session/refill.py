@@ -82,7 +82,13 @@ class Refill:
         return replace(arrival, message=replace(arrival.message, quoted=None))
 
     async def usable(self, said: Said, arrival: Arrival) -> bool:
-        """Whether a message may be used in an answer: it was not taken back, as far as is known in time."""
+        """Whether a message may be used in an answer: it was not taken back, as far as is known in time.
+
+        Nor was its person erased since.
+        """
+        asker = person_of(arrival.session_key) if said.by_us else None
+        if self._consent.ask(said.to_id or asker or said.author_id, said.sent_at).erased:
+            return False
         left = asyncio.create_task(
             self._withdrawals.left([said], arrival.session_key, private=arrival.place.private)
         )

@@ -64,7 +64,10 @@ class HttpTranscriber:
         if self._session is None:
             # Recordings are rare, so no connection is kept for the next one.
             connector = aiohttp.TCPConnector(force_close=True)
-            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+            # Its own limit of five minutes is off: `words` is told how long to wait.
+            self._session = aiohttp.ClientSession(
+                connector=connector, auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None)
+            )
         form = aiohttp.FormData()
         form.add_field("model", self._model)
         form.add_field("response_format", "json")

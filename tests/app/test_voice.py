@@ -8,6 +8,7 @@ import discord
 import pytest
 
 from discoclaw.bot.voice.shown import MARK
+from discoclaw.bot.voice.shown import notes as written
 from discoclaw.bot.voice.voices import NO_WORDS, OFF, OFF_AGAIN
 from discoclaw.core import titles
 from discoclaw.core.subject import user_subject
@@ -264,6 +265,39 @@ class TestARestart:
             await world.settle()
             assert world.shown(world.general)[2:] == ["", SHOWN, "How do you like it there?"]
             assert ears.requests == []
+
+    async def test_in_the_middle_of_its_notes_shows_all_of_them_again(
+        self, start: Start, ears: TranscriptionServer
+    ) -> None:
+        model = Scripted()
+        ears.says[b"porto"] = long = " ".join(f"word{number}" for number in range(400))
+        shown = list(written(long))
+        async with start(model, transcribe_url=ears.url, history_budget=20_000) as world:
+            await world.ann.send(world.general, "hello")
+            await world.restart(meanwhile=lambda: killed_behind(world, shown[0]))
+            await world.settle()
+            assert len(shown) == 2 and notes(world, world.general) == [shown[0], *shown]
+            assert long in model.prompt
+            await world.restart()
+            await world.bob.send(world.general, "and?")
+            assert long in model.prompt
+
+    @pytest.mark.parametrize("between", [98, 99, 100])
+    async def test_finds_the_words_of_notes_on_two_pages_of_the_history(
+        self, start: Start, ears: TranscriptionServer, between: int
+    ) -> None:
+        model = Scripted()
+        ears.says[b"porto"] = long = " ".join(f"word{number}" for number in range(400))
+        async with start(
+            model, transcribe_url=ears.url, history_budget=99_000, context_history=200, respond_mode="mention"
+        ) as world:
+            await speak(world, world.ann, world.general)
+            for number in range(between):
+                world.env.backend.create_message(world.general.id, world.bob.id, f"number {number}")
+            await world.settle()
+            await world.restart()
+            await world.bob.send(world.general, f"<@{world.env.bot.user.id}> and?")
+            assert long in model.prompt
 
     async def test_behind_a_word_of_regret_repeats_nothing(
         self, start: Start, ears: TranscriptionServer

@@ -55,6 +55,10 @@ class Page:
         receipt = await self._act(body, files)
         assert (receipt["settlement"], receipt["diagnostics"]) == ("settled", [])
 
+    async def commands(self) -> list[str]:
+        """The slash commands that are offered to this person here."""
+        return [one["invocation"] for one in (await self._ask("GET", "/api/commands"))["entries"]]
+
     async def press(self, label: str) -> None:
         """Press the newest button of that name."""
         await self.read()

@@ -124,6 +124,10 @@ class TestTheDemo:
         await demo["#general"].command("hatch show")
         await demo["#general"].shows("I have no personality yet")
 
+    async def test_offers_its_settings_to_you_and_not_to_sam(self, demo: Demo) -> None:
+        assert "settings" in await demo["#general"].commands()
+        assert "settings" not in await demo["#general, as Sam"].commands()
+
     @pytest.mark.parametrize("page", ["#cooking", "direct messages"])
     async def test_sends_a_file_as_a_message_of_yours(self, demo: Demo, page: str) -> None:
         await demo[page].command("attach", {"text": "Look at this"}, file=("notes.txt", b"flour, eggs"))

@@ -1,13 +1,15 @@
 """Transcription over HTTP: what is sent, what is believed, and how each fault is named."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
 
 from discoclaw.core.errors import TranscriptionError, TranscriptionRefused, TranscriptionUnavailable
 from discoclaw.voice.http import MAX_RESPONSE, HttpTranscriber
-from tests.servers.transcription_api import Behaviour, Cut, Raw, TranscriptionServer, failure, stall
+from tests.servers.transcription_api import Behaviour, Cut, Held, Raw, TranscriptionServer, failure, stall
 
 KEY = "sk-secret"
 AUDIO = b"OggS\x00 and so on"
@@ -105,6 +107,18 @@ class TestFaults:
         server.script(behaviour)
         with pytest.raises(TranscriptionUnavailable):
             await words(transcriber, timeout_s=0.5)
+
+    async def test_one_that_is_slow_has_all_the_time_it_is_given(
+        self, server: TranscriptionServer, transcriber: HttpTranscriber, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(aiohttp.client, "DEFAULT_TIMEOUT", aiohttp.ClientTimeout(total=0.05))
+        ready = asyncio.Event()
+        server.script(Held(ready))
+        asking = asyncio.create_task(words(transcriber, timeout_s=30))
+        await server.wait_for_requests(1)
+        await asyncio.wait([asking], timeout=0.2)  # more than aiohttp would wait by itself
+        ready.set()
+        assert await asking == "I moved to Porto."
 
     async def test_one_that_is_not_there_is_unavailable(self) -> None:
         transcriber = HttpTranscriber(base_url="http://127.0.0.1:9", model="m", key=KEY)

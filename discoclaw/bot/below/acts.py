@@ -16,7 +16,7 @@ from discoclaw.bot.below.rows import Below
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.presses import DONE_ALREADY, Press
-from discoclaw.bot.voice.shown import notes_behind, words_in
+from discoclaw.bot.voice.meant import words_below
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
 from discoclaw.core.message import Inbound
 from discoclaw.session.talk import NOT_HERE
@@ -100,8 +100,7 @@ class Anew:
         if not wire.is_voice(asked):
             return heard
         client = self._client
-        shown = words_in(await notes_behind(asked.channel, {asked.id}, client.user), client.user)
-        known = shown.get(asked.id, "")
+        known = await words_below(asked, client.user)
         spoken = await client.voices.listen(asked, heard, known=known, show=not known)
         return None if spoken.told else spoken.message
 

@@ -47,6 +47,7 @@ from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
+from discoclaw.bot.voice.meant import voice_id
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.item import Item
@@ -115,7 +116,8 @@ class Commands:
             await self._slash(command, interaction, {"message": message})
             return
         call = Call(interaction, self._client, self._context)
-        self._client.talk.chosen.keep(call.user_id, str(message.id), quote(call, message))
+        if voice_id(message, self._client.user) is None:  # its words are asked for when the form is sent
+            self._client.talk.chosen.keep(call.user_id, str(message.id), quote(call, message))
         await self._begun(call, asked_for(interaction, command, message.id))
 
     async def filled(self, press: Interaction, name: str, message: str, values: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
+from discoclaw.bot.voice import meant
 from discoclaw.core.attached import Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Inbound, Place, Quoted
@@ -89,11 +90,7 @@ class Links:
             found = await channel.fetch_message(int(message_id))
         if not wire.is_talk(found):
             raise _Refused(_GONE)
-        client = self._client
-        guest = not await client.access.may_say(found)
-        said = wire.said(
-            found, client.me(), owners=client.settings.owners, guest=guest, redactor=client.redactor
-        )
+        said = await meant.said(self._client, found)
         return Quoted(said.name, said.text, by_us=said.by_us, said=said)
 
     async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:

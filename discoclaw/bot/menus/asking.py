@@ -8,6 +8,7 @@ from discoclaw.bot.commands.ask import put
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts import menus as texts
+from discoclaw.bot.voice import meant
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.message import Quoted
 
@@ -21,13 +22,16 @@ async def ask_about(call: Call, message: str, question: str) -> Answer:
 
 
 async def _quoted(call: Call, message_id: str) -> Quoted:
-    """The message that was chosen; asked for again if the program was started since. Raises Refused."""
+    """The message that was chosen; asked for again if that is not enough. Raises Refused."""
     kept = call.client.talk.chosen.take(call.user_id, message_id)
     if kept is not None:
         return kept
     try:
         with discord_errors():
             message = await call.channel.fetch_message(int(message_id))
+        if meant.voice_id(message, call.client.user) is not None:
+            said = await meant.said(call.client, message)
+            return Quoted(said.name, said.text, said=said)
     except ChatError as error:
         raise Refused(texts.GONE) from error
     return quote(call, message)

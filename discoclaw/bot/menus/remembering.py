@@ -15,8 +15,9 @@ from discoclaw.bot.cards.offers import undo
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.everyday import keep
 from discoclaw.bot.texts import menus as texts
+from discoclaw.bot.voice import meant
 from discoclaw.core.draft import Origin
-from discoclaw.core.errors import Refused
+from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.item import MAX_TEXT, Sensitivity, Source
 from discoclaw.core.message import Place
 from discoclaw.core.subject import user_subject
@@ -28,7 +29,7 @@ EVIDENCE = 200
 
 
 async def remember(call: Call, message: discord.Message) -> Answer:
-    text = _text(call, message)
+    text = await _text(call, message)
     # What one forwards are somebody else's words.
     own = wire.author_id(message) == call.user_id and not message.message_snapshots
     if not own:
@@ -43,17 +44,21 @@ async def remember(call: Call, message: discord.Message) -> Answer:
     return answer if commit is None else [Page(answer, view=below([undo(call.user_id, *commit)]))]
 
 
-def _text(call: Call, message: discord.Message) -> str:
+async def _text(call: Call, message: discord.Message) -> str:
     """What a message says, as one line. Raises Refused if there is nothing to remember."""
     client = call.client
     if client.user is not None and message.author.id == client.user.id:
         raise Refused(texts.MY_OWN)
     if not wire.is_talk(message):
         raise Refused(texts.NO_TALK)
-    text = collapse(wire.text_of(message, client.me(), client.redactor))
+    try:
+        spoken = await meant.words_below(message, client.user)
+    except ChatError:
+        spoken = ""  # where we aren't, we have not listened either
+    text = collapse(spoken or wire.text_of(message, client.me(), client.redactor))
     if not text:
         raise Refused(texts.NO_TEXT)
-    if wire.is_command(text):
+    if wire.is_command(text) and not spoken:
         raise Refused(texts.A_COMMAND)
     return text
 

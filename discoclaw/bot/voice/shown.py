@@ -1,6 +1,8 @@
 """The messages that show the words of a voice message: how they are written, and found again in the history.
 
     -# 🎤 “I moved to Porto.”
+    -# 🎤 “Long ones go on ” …
+    -# 🎤 … “in the next message.”
 
 Such a message is ours, a silent reply to the voice message, and in small print; so it is no talk. Answers of
 the model are never silent, so none of them can pass for the words of a person.
@@ -25,6 +27,7 @@ PIECE: Final = 1_800
 BEHIND: Final = 100
 """How many messages behind a voice message are searched for our notes about it."""
 _OPEN, _CLOSE = "“", "”"
+_GOES_ON, _FROM_ABOVE = " …", "… "
 _PLAIN_QUOTES = str.maketrans(_OPEN + _CLOSE, '""')
 
 
@@ -35,10 +38,12 @@ def tidied(words: str) -> str:
 
 def notes(words: str) -> Iterator[str]:
     """The messages that show tidied words, one after the other. Nothing in them is markup."""
+    before = ""
     while words:
         part = _beginning(words)
-        yield f"{MARK}{_OPEN}{_escaped(part)}{_CLOSE}"
         words = words[len(part) :]
+        yield f"{MARK}{before}{_OPEN}{_escaped(part)}{_CLOSE}{_GOES_ON if words else ''}"
+        before = _FROM_ABOVE
 
 
 def note_on(message: discord.Message) -> int | None:
@@ -51,7 +56,7 @@ def note_on(message: discord.Message) -> int | None:
 
 def shows_words(message: discord.Message) -> bool:
     """Whether a message of ours shows words of a voice message."""
-    return note_on(message) is not None and message.content.startswith(MARK + _OPEN)
+    return note_on(message) is not None and message.content.startswith((MARK + _OPEN, MARK + _FROM_ABOVE))
 
 
 async def notes_behind(
@@ -65,15 +70,23 @@ async def notes_behind(
 
 
 def words_in(messages: Iterable[discord.Message], me: discord.abc.Snowflake | None) -> dict[int, str]:
-    """The words of voice messages, by their ids, as notes among these messages show them that `me` wrote."""
+    """The words of voice messages, by their ids, as notes among these messages show them that `me` wrote.
+
+    Not if the last notes are missing: we were killed between two of them, and will begin again.
+    """
     found: dict[int, str] = {}
+    unfinished = set[int]()
     for message in sorted(messages, key=lambda one: one.id):
-        if me is None or message.author.id != me.id or not shows_words(message):
+        voice_id = note_on(message)
+        if voice_id is None or me is None or message.author.id != me.id or not shows_words(message):
             continue
-        text = message.content.removeprefix(MARK + _OPEN).removesuffix(_CLOSE)
-        if (voice_id := note_on(message)) is not None:
-            found[voice_id] = found.get(voice_id, "") + _unescaped(text)
-    return found
+        text = message.content.removeprefix(MARK)
+        before = found.get(voice_id, "") if text.startswith(_FROM_ABOVE) else ""
+        goes_on = text.endswith(_CLOSE + _GOES_ON)
+        (unfinished.add if goes_on else unfinished.discard)(voice_id)
+        text = text.removeprefix(_FROM_ABOVE).removesuffix(_GOES_ON if goes_on else "")
+        found[voice_id] = before + _unescaped(text.removeprefix(_OPEN).removesuffix(_CLOSE))
+    return {one: words for one, words in found.items() if one not in unfinished}
 
 
 def _beginning(words: str) -> str:

@@ -8,9 +8,11 @@ transcribed is told to the person if the message was for us, and is talk without
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import AsyncGenerator, Collection, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakValueDictionary
 
 import discord
 
@@ -19,9 +21,14 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.sending import Typing
-from discoclaw.bot.voice.shown import MARK, notes, notes_behind, tidied
+from discoclaw.bot.voice.shown import MARK, MOST, notes, notes_behind, tidied
 from discoclaw.core.attached import FileRef
-from discoclaw.core.errors import ChatError, TranscriptionError, TranscriptionRefused
+from discoclaw.core.errors import (
+    ChatError,
+    TranscriptionError,
+    TranscriptionRefused,
+    TranscriptionUnavailable,
+)
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock, Files, Transcriber
 from discoclaw.core.redact import Redactor
@@ -34,7 +41,9 @@ log = logging.getLogger(__name__)
 AT_ONCE: Final = 2
 """The most recordings that are transcribed at the same time: a server at home does one after another."""
 MAX_BYTES: Final = 25_000_000
-"""The largest recording, as OpenAI takes it. Its sender chose the length it claims, but not its size."""
+"""The largest recording, as OpenAI takes it."""
+BYTES_PER_S: Final = 16_000
+"""The most bytes of a second, four times what phones record. Senders choose the length that is claimed."""
 DAY_MS: Final = 86_400_000
 NAME, TYPE = "voice-message.ogg", "audio/ogg"
 OFF: Final = (
@@ -91,6 +100,10 @@ class Voices:
         self._redactor = redactor
         self._clock = clock
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By user id: one recording of each person at a time, so that nobody takes all slots."""
+        self._failed = 0
+        """How many recordings in a row the server did not answer."""
         self._tasks: set[asyncio.Task[object]] = set()
         self._under_way: set[int] = set()
         self._deleted: set[int] = set()
@@ -151,10 +164,12 @@ class Voices:
             return Spoken(heard, told=for_us)
         self._talk.inboxes.delay(heard.session_key, heard.id)
         typing = Typing(message.channel)
-        if for_us:
-            typing.start()
         try:
-            words = await self._words(self._transcriber, message.attachments[0], heard.files[0])
+            self._check_length(message.attachments[0])
+            async with self._turn(heard.author.id):
+                if for_us:
+                    typing.start()
+                words = await self._words(self._transcriber, heard.files[0])
         except TranscriptionError as error:
             log.warning("a voice message was not transcribed: %s", error)
             if for_us:
@@ -162,21 +177,43 @@ class Voices:
             return Spoken(heard, told=for_us)
         finally:
             await typing.stop()
-        if arrival.permission.erased:
-            return Spoken(heard, told=True)  # what they said before is gone, and gets no answer
+        if arrival.permission.erased or not (for_us or arrival.permission.holds):
+            return Spoken(heard, told=True)  # they were erased meanwhile, or opted out, and get no answer
         if show:
             await self._show(message, words)
         return Spoken(replace(heard, text=words, late=True), told=message.id in self._deleted)
 
-    async def _words(self, transcriber: Transcriber, recording: discord.Attachment, file: FileRef) -> str:
-        """What is said in a recording, without secrets. Raises TranscriptionError."""
+    def _check_length(self, recording: discord.Attachment) -> None:
+        """Raise TranscriptionRefused if a recording is too long."""
         longest = self._limits.longest_s
-        if (recording.duration or 0) > longest or recording.size > MAX_BYTES:
+        most_bytes = min(MAX_BYTES, (longest + 4) * BYTES_PER_S)
+        if (recording.duration or 0) > longest or recording.size > most_bytes:
             raise TranscriptionRefused("it is too long", user_message=TOO_LONG.format(_at_most(longest)))
-        async with self._slots:
-            audio = await self._loaded(file)
-            said = await transcriber.words(audio, NAME, TYPE, timeout_s=self._limits.timeout_s)
-        words = tidied(self._redactor.clean(scrub(said)))
+
+    @asynccontextmanager
+    async def _turn(self, user_id: str) -> AsyncGenerator[None, None]:
+        """Wait for one's turn. Raises TranscriptionUnavailable if the server is gone by then.
+
+        Whoever has waited behind recordings that it did not answer need not wait for it too.
+        """
+        own = self._turns.setdefault(user_id, asyncio.Lock())
+        waits = own.locked() or self._slots.locked()
+        async with own, self._slots:
+            if waits and self._failed >= AT_ONCE:
+                raise TranscriptionUnavailable("the server did not answer those before it")
+            try:
+                yield
+            except TranscriptionUnavailable:
+                self._failed += 1
+                raise
+            self._failed = 0
+
+    async def _words(self, transcriber: Transcriber, file: FileRef) -> str:
+        """What is said in a recording, without secrets. Raises TranscriptionError."""
+        audio = await self._loaded(file)
+        said = await transcriber.words(audio, NAME, TYPE, timeout_s=self._limits.timeout_s)
+        # What is cut off here may begin in the middle of a secret, so it is far behind what is taken.
+        words = tidied(self._redactor.clean(scrub(said[: 4 * MOST])))
         if not any(map(str.isalnum, _NOISE.sub("", words))):
             raise TranscriptionRefused("it has no words", user_message=NO_WORDS)
         return words
