@@ -62,7 +62,16 @@ class Withdrawals(PersonalData, Listener):
 
     name = "withdrawals under way"
 
-    def __init__(self, memory: Memory, personal: Registry, cursors: Cursors, consent: Consent) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        personal: Registry,
+        cursors: Cursors,
+        consent: Consent,
+        *,
+        start_s: float = START_S,
+    ) -> None:
+        self._start_s = start_s
         self._memory = memory
         self._personal = personal
         self._cursors = cursors
@@ -79,7 +88,7 @@ class Withdrawals(PersonalData, Listener):
         """Finish what a killed run left, as far as that is done soon."""
         await self._follower.catch_up()
         try:
-            async with asyncio.timeout(START_S):
+            async with asyncio.timeout(self._start_s):
                 await self._follower.settle()
         except TimeoutError:
             log.warning("what people took back is still being removed; the talk begins all the same")

@@ -24,6 +24,10 @@ from tests.servers.messages_api import MessagesServer
 
 GUILD_ID = 100_000_000_000_000_001
 
+simcord.Env._settle_internal.__kwdefaults__["idle"] = 0.005
+"""How often the simulated Discord looks whether the bot is quiet. It looks once too early after nearly every
+message, and would then sleep for 50 ms; a test has many messages."""
+
 
 @pytest.fixture
 async def server() -> AsyncIterator[MessagesServer]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.group_notes import Learned
 from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.subjects import verbs
+from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.nostr.incoming import recovery
 from discoclaw.search.archive_rows import Put
 from discoclaw.search.item_file import ItemFile
@@ -310,3 +313,24 @@ def test_after_any_history_only_what_is_remembered_is_derived(
         house.close()
 
     asyncio.run(live())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes as this one exist on POSIX only")
+class TestAStart:
+    async def test_waits_for_a_ledger_that_hangs_and_then_begins_all_the_same(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        storage = storage_in(tmp_path, Clock())
+        ledger = tmp_path / "data" / "memory" / "ledger" / f"{ANN}.jsonl"
+        ledger.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(ledger)  # whoever opens it waits for somebody to write
+        withdrawals = Withdrawals(
+            storage.memory, storage.memory.personal, storage.cursors, storage.consent, start_s=0.1
+        )
+        await withdrawals.start()
+        assert "the talk begins all the same" in caplog.text
+        handle = os.open(ledger, os.O_RDWR | os.O_NONBLOCK)
+        ledger.unlink()
+        os.close(handle)
+        await withdrawals.close()
+        storage.close()

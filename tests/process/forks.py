@@ -1,11 +1,14 @@
 """Lives of the bot that begin in milliseconds: forks of one process that has imported the whole program.
 
-Importing it takes seconds, more than most of these tests. A fork is a process of its own like any other, and
-runs the same `discoclaw run`; test_run has processes that begin from nothing.
+Importing it takes seconds, more than most of these tests, so one process forks for all houses of a test run.
+A fork is a process of its own like any other, and runs the same `discoclaw run`; test_run has processes that
+begin from nothing. In a fork discord.py is told what is so on this Discord: all servers come at once, so that
+it need not wait two seconds for more of them, and who connects again need not wait five seconds for it.
 
-Run as `python -m tests.process.forks <a socket's descriptor>`, it reads lines of JSON [folder, environment],
-each with the descriptors of a stdout and a stderr. It answers [process id] for a life that has begun, and
-[process id, exit code] for one that has ended.
+Run as `python -m tests.process.forks <a socket's descriptor>`, it is sent the descriptor of a socket for each
+house. From these it reads lines of JSON [folder, environment], each with the descriptors of a stdout and a
+stderr. There it answers [process id] for a life that has begun, and [process id, exit code] for one that has
+ended.
 """
 
 from __future__ import annotations
@@ -17,14 +20,17 @@ import os
 import selectors
 import signal
 import socket
+import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, Process
 from collections import deque
 from collections.abc import Mapping
+from functools import partialmethod
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 MOST_BYTES = 1 << 20
+SOON_S = 0.1  # guild_ready_timeout: how long discord.py waits for more servers before on_ready
 
 
 class Life:
@@ -57,46 +63,70 @@ class Life:
         self._ended.set()
 
 
-class Forks:
-    """The process that forks, and the lives that came of it."""
+class Source:
+    """The process that forks. It begins when it is first needed."""
 
     def __init__(self) -> None:
-        self._process: Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._main: socket.socket | None = None
+
+    def connect(self) -> socket.socket:
+        """A line of one's own to that process."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            if self._main is None:
+                self._main = self._begin()
+            socket.send_fds(self._main, [b"."], [theirs.fileno()])
+        return ours
+
+    def _begin(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.process.forks", str(theirs.fileno())],
+                stdin=DEVNULL,
+                pass_fds=[theirs.fileno()],
+                cwd=Path(__file__).parent.parent.parent,
+            )
+        return ours
+
+    def close(self) -> None:
+        """End it. Its forks have ended."""
+        if self._main is not None and self._process is not None:
+            self._main.close()
+            self._process.wait()
+
+
+class Forks:
+    """The lives that came of a process that forks, for one house."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._control: socket.socket | None = None
         self._lives: dict[int, Life] = {}
         self._waiting: deque[Life] = deque()
 
     async def start(self, folder: Path, environment: Mapping[str, str]) -> Life:
         """Begin `discoclaw run` in a folder."""
-        if self._process is None:
-            await self._open()
+        if self._control is None:
+            self._control = self._source.connect()
+            reader = socket.socket(fileno=os.dup(self._control.fileno()))
+            self._listener = asyncio.create_task(self._listen(reader), name="forks")
         (out, stdout), (err, stderr) = await _pipe(), await _pipe()
         life = Life(stdout, stderr)
         self._waiting.append(life)
         order = json.dumps([str(folder), dict(environment)]).encode() + b"\n"
-        socket.send_fds(self._ours, [order], [out, err])
+        socket.send_fds(self._control, [order], [out, err])
         os.close(out)
         os.close(err)
         await life.begun.wait()
         return life
 
     async def close(self) -> None:
-        """End the process that forks. Its forks have ended."""
-        if self._process is not None:
+        """All lives have ended."""
+        if self._control is not None:
             self._listener.cancel()
-            self._ours.close()
-            await self._process.wait()
-
-    async def _open(self) -> None:
-        self._ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.process.forks", str(theirs.fileno())),
-                stdin=DEVNULL,
-                pass_fds=[theirs.fileno()],
-                cwd=Path(__file__).parent.parent.parent,
-            )
-        reader = socket.socket(fileno=os.dup(self._ours.fileno()))
-        self._listener = asyncio.create_task(self._listen(reader), name="forks")
+            self._control.close()
 
     async def _listen(self, reader: socket.socket) -> None:
         incoming, writer = await asyncio.open_connection(sock=reader)
@@ -125,38 +155,58 @@ async def _pipe() -> tuple[int, asyncio.StreamReader]:
 # ---------------------------------------------------------------------- the process that forks
 
 
-def serve(control: socket.socket) -> None:
+def serve(main: socket.socket) -> None:
+    import discord
+
     import discoclaw.app
     import discoclaw.cli.main  # noqa: F401
 
+    discord.Client.__init__ = partialmethod(discord.Client.__init__, guild_ready_timeout=SOON_S)  # type: ignore
+    discord.Client.before_identify_hook = _identify_at_once  # type: ignore[method-assign]
     gc.freeze()  # else every fork has its own copy of what was imported
     died, tell = socket.socketpair()
     tell.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(tell.fileno())
     selector = selectors.DefaultSelector()
-    selector.register(control, selectors.EVENT_READ)
+    selector.register(main, selectors.EVENT_READ)
     selector.register(died, selectors.EVENT_READ)
+    lives: dict[int, socket.socket] = {}
     while True:
         for key, _ in selector.select():
             if key.fileobj is died:
                 died.recv(1000)
-                _bury(control)
-                continue
-            line, descriptors, *_ = socket.recv_fds(control, MOST_BYTES, 2)
-            if not line:
-                return
-            while not line.endswith(b"\n"):
-                line += control.recv(MOST_BYTES)
-            if (pid := os.fork()) == 0:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for one in (selector, control, died, tell):
-                    one.close()
-                live(*json.loads(line), *descriptors)
-            for descriptor in descriptors:
-                os.close(descriptor)
-            _say(control, pid)
+                _bury(lives)
+            elif key.fileobj is main:
+                asked, descriptors, *_ = socket.recv_fds(main, 1, 1)
+                if not asked:
+                    return
+                selector.register(socket.socket(fileno=descriptors[0]), selectors.EVENT_READ)
+            else:
+                control = key.fileobj
+                assert isinstance(control, socket.socket)
+                line, descriptors, *_ = socket.recv_fds(control, MOST_BYTES, 2)
+                if not line:
+                    selector.unregister(control)
+                    control.close()
+                    continue
+                while not line.endswith(b"\n"):
+                    line += control.recv(MOST_BYTES)
+                if (pid := os.fork()) == 0:
+                    signal.set_wakeup_fd(-1)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    held = [entry.fileobj for entry in selector.get_map().values()]
+                    for one in (selector, tell, *held):
+                        one.close()
+                    live(*json.loads(line), *descriptors)
+                lives[pid] = control
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                _say(control, pid)
+
+
+async def _identify_at_once(_client: Any, _shard_id: int | None, *, initial: bool = False) -> None:
+    pass
 
 
 def live(folder: str, environment: dict[str, str], out: int, err: int) -> None:
@@ -175,7 +225,7 @@ def live(folder: str, environment: dict[str, str], out: int, err: int) -> None:
     sys.exit(0)
 
 
-def _bury(control: socket.socket) -> None:
+def _bury(lives: dict[int, socket.socket]) -> None:
     """Say who has died."""
     while True:
         try:
@@ -184,7 +234,7 @@ def _bury(control: socket.socket) -> None:
             return
         if pid == 0:
             return
-        _say(control, pid, os.waitstatus_to_exitcode(status))
+        _say(lives.pop(pid), pid, os.waitstatus_to_exitcode(status))
 
 
 def _say(control: socket.socket, *words: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from discoclaw.core import titles
 from tests.citing import cited, own_of
-from tests.process.forks import Forks, Life
+from tests.process.forks import Forks, Life, Source
 from tests.servers.discord_bell import Bell
 from tests.servers.discord_server import Channel, DiscordServer, Message, User
 from tests.servers.messages_api import Behaviour, MessagesServer, Received, json_answer, text
@@ -132,9 +132,9 @@ class Bot:
 class House:
     """The servers, the people, the folder, and the bot's lives. Ann and Bea may talk to it, Guy may not."""
 
-    def __init__(self, folder: Path, *, forks: Forks | None = None) -> None:
+    def __init__(self, folder: Path, *, forks: Source | None = None) -> None:
         self.folder = folder
-        self._forks = forks
+        self._forks = Forks(forks) if forks is not None else None
         self.data = folder / "data"
         self.discord = DiscordServer(token=TOKEN)
         self.brain = Brain()

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import random
 import re
 import shutil
@@ -17,7 +16,7 @@ from discoclaw.bot.catch_up import COMMAND_STOPPED
 from discoclaw.bot.threads import DELETED
 from discoclaw.session.catch_up import LATE
 from tests.citing import own_of
-from tests.process.forks import Forks
+from tests.process.forks import Source
 from tests.process.house import House, is_talk, message_of
 from tests.servers.discord_server import Channel, Message
 from tests.servers.messages_api import Behaviour, text
@@ -235,8 +234,8 @@ class TestWhileItWasAway:
 
 
 class TestLongAgo:
-    async def test_is_given_a_word_instead_of_an_answer(self, tmp_path: Path) -> None:
-        async with House(tmp_path, forks=Forks() if hasattr(os, "fork") else None) as house:
+    async def test_is_given_a_word_instead_of_an_answer(self, tmp_path: Path, forks: Source | None) -> None:
+        async with House(tmp_path, forks=forks) as house:
             house.discord.set_back(3 * HOUR_MS)
             await house.running()
             cafe = house.discord.add_channel("cafe")
@@ -399,7 +398,7 @@ class TestKilledAtAnyPoint:
                 person = place.recipient or dice.choice([house.ann, house.bea])
                 asked.append(await house.ask(person, place, f"what is {life}x{number}?"))
                 await asyncio.sleep(dice.random() * 0.02)
-            await asyncio.sleep(dice.choice([0.05, 0.3, 2.5 + dice.random()]))  # READY takes two seconds
+            await asyncio.sleep(dice.choice([0.05, 0.3, 0.5 + dice.random()]))  # before, at and after READY
             await killed(house)
             await house.running()
         async with asyncio.timeout(60):

@@ -1,6 +1,5 @@
 """What was said on Thursday about tomorrow is over on Saturday, also where it is learned only then."""
 
-import os
 import re
 import sys
 from datetime import UTC, date, datetime, timedelta
@@ -10,7 +9,7 @@ import pytest
 
 from discoclaw.core.times import time_of_snowflake
 from tests.citing import cited, own_of
-from tests.process.forks import Forks
+from tests.process.forks import Source
 from tests.process.house import House, is_talk
 from tests.servers.messages_api import Behaviour, Received, json_answer, text
 
@@ -35,9 +34,11 @@ def dated(request: Received) -> Behaviour:
 
 class TestTomorrow:
     @pytest.mark.parametrize("every", ["1", "2"], ids=["learned on Thursday", "learned on Saturday"])
-    async def test_is_a_day_in_the_past_two_days_later(self, tmp_path: Path, every: str) -> None:
+    async def test_is_a_day_in_the_past_two_days_later(
+        self, tmp_path: Path, forks: Source | None, every: str
+    ) -> None:
         changes = {"DISCOCLAW_DURABLE_EVERY_N_TURNS": every, "DISCOCLAW_SUMMARY_ENABLED": "false"}
-        async with House(tmp_path, forks=Forks() if hasattr(os, "fork") else None) as house:
+        async with House(tmp_path, forks=forks) as house:
             house.model.default = dated
             house.discord.set_back(TWO_DAYS_MS)
             bot = await house.running(**changes)

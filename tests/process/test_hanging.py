@@ -90,8 +90,8 @@ class TestOnePersonsLedger:
         await bot.ended()  # so that Bea's memory is on disk alone
 
         ledgers = [ledger_of(house, person) for person in crowd]
-        hang(*ledgers)
         await house.running(DISCORD_ALLOW_USER_IDS=people, DISCOCLAW_MAX_CONCURRENT_INVOCATIONS="64")
+        hang(*ledgers)
         stalls = [house.discord.add_channel(f"stall-{number}") for number in range(len(crowd))]
         for person, stall in zip(crowd, stalls, strict=True):
             await house.ask(person, stall, "hello?")
@@ -118,8 +118,8 @@ class TestStopping:
         bot.terminate()
         await bot.ended()
 
-        hang(*files)
         bot = await house.running(DISCOCLAW_SHUTDOWN_GRACE_S="0.5")
+        hang(*files)
         await house.discord.say(house.ann, dock, "!memory remember I row too")
         await house.ask(house.bea, dock, "who rows?")
         await house.answered(dock, "ok")
