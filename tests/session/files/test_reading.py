@@ -1,6 +1,9 @@
 """Files through the reader: each becomes what a model can read, or a sentence with the way out."""
 
 import asyncio
+import gc
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +18,7 @@ from discoclaw.session.files import process
 from discoclaw.session.files.reading import Limits, Reader
 from discoclaw.session.files.refused import Refusal
 from tests.session.files import corpus
+from tests.session.scene import until
 
 SECRET = "sk-ant-" + "a1B2c3D4" * 5
 
@@ -254,6 +258,39 @@ class TestOthers:
     def test_no_bytes_whatever_raise(self, begin: bytes, rest: bytes) -> None:
         found = asyncio.run(read(begin + rest, "any"))
         assert not isinstance(found, Unreadable) or (found.why.startswith("“any” ") and found.why[-1] == ".")
+
+
+def running() -> list[int]:
+    """The processes that were begun and have not ended."""
+    found = (one for one in gc.get_objects() if isinstance(one, subprocess.Popen))
+    # One that another thread is just beginning has no number yet.
+    return [one.pid for one in found if getattr(one, "pid", None) and one.poll() is None]
+
+
+class TestAFileThatNobodyWaitsForAnyMore:
+    async def test_keeps_no_process_busy(self) -> None:
+        """Each deleted message gave its place to the next one, while its own process went on."""
+        reader = Reader(Served(one=b"%PDF-1.4\n" + b"(" * 9_000_000), Limits())
+        before = {*running()}
+        for _ in range(4):
+            task = asyncio.create_task(reader.read(ref("busy.pdf")))
+            await until(lambda: bool({*running()} - before))
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert task.cancelled() and not {*running()} - before
+
+    def test_is_not_even_begun(self) -> None:
+        stop = process.Stop()
+        stop.now()
+        with pytest.raises(Refusal):
+            process.opened("paper.pdf", corpus.pdf(1), "PDF", stop=stop)
+
+    def test_is_left_by_its_process_if_the_bot_is_gone(self) -> None:
+        program = process._PROGRAM.format(path=sys.path, kind="PDF", s=1)
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as child:
+            assert child.wait() == 1  # it waits for a file that never comes
 
 
 class TestBounds:
