@@ -101,7 +101,8 @@ class Attachments:
         reading = {**begun.reading, **self._read(late, arrival)}
         await _wait(taken, reading, begun.until, self._bounds.older_s)
         beyond = [(one, refused(one.file.name, MANY.format(self._bounds.each))) for one in wanted]
-        read = [(one, _content(one, reading[_key(one)])) for one in taken if _is_left(one, reading)]
+        left = [one for one in taken if _is_left(one, reading) and not self._is_gone(one)]
+        read = [(one, _content(one, reading[_key(one)])) for one in left]
         read += [(one, why) for one, why in beyond if one not in taken]
         return arrival, arranged(read, self._bounds.room, notices)
 
@@ -148,13 +149,19 @@ class Attachments:
             if kept is not None:
                 found[_key(one)] = kept
                 continue
-            erased = self._consent.ask(said.author_id, said.sent_at).erased
-            if erased or (one.older and self._shelf.failed(one.file)):
+            if self._is_erased(said) or (one.older and self._shelf.failed(one.file)):
                 continue
             origin = Origin(said, arrival.place.private)
             if (task := self._shelf.read(one.file, origin, keep=self._may_keep(said))) is not None:
                 found[_key(one)] = task
         return found
+
+    def _is_gone(self, one: Wanted) -> bool:
+        """Whether a file was taken back while others were waited for."""
+        return self._shelf.removed(one.file) or self._is_erased(one.said)
+
+    def _is_erased(self, said: Said) -> bool:
+        return self._consent.ask(said.author_id, said.sent_at).erased
 
     async def _messages(self, arrival: Arrival) -> Messages:
         """The linked messages that may still be used."""

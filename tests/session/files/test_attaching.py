@@ -17,7 +17,7 @@ from discoclaw.session.files.attaching import Bounds
 from discoclaw.session.files.choosing import OWN, Wanted
 from discoclaw.session.files.shelf import Origin, Shelf
 from tests.prompt.reader import FILES, TURN_TITLES, sections
-from tests.session.scene import ANN, BOB, NOW, House, Recorder, house, inbound, said
+from tests.session.scene import ANN, BOB, NOW, House, Recorder, house, inbound, said, until
 
 IMPATIENT = Bounds(own_s=0.05, older_s=0.05)
 
@@ -112,6 +112,29 @@ class TestTakingBackWhileItIsRead:
         await home.settle()
         assert (turn(home).media, named(home), reply.text) == ((), [], "All right.")
         assert shelf_of(home).size == 0
+
+    @pytest.mark.parametrize("how", ["deleted", "without its file", "erased"])
+    async def test_leaves_nothing_of_others_that_was_read_before(self, tmp_path: Path, how: str) -> None:
+        """The prompt had what was there when the wait for another file began."""
+        served = Served("late.png")
+        home = house(tmp_path, reader=served)
+        first, second = message(1, "my passport", "old.png", author=BOB), message(3, "look")
+        await asked(home, first)
+        for one in (message(2, "more", "late.png"), second):
+            home.hear(one)
+        home.answer(second, Recorder())
+        await until(lambda: "late.png" in served.read_names)
+        if how == "deleted":
+            home.talk.listener.forget({"1"}, first.session_key)
+        elif how == "erased":
+            shelf_of(home).forget(Erasure(user_subject(BOB.id), NOW + 10))
+        else:
+            home.talk.listener.amend(said(1, BOB, text="my holiday"), first.session_key)
+        served.gate.set()
+        await home.settle()
+        assert [one.name for one in turn(home).media] == ["late.png"]
+        assert not any("old.png" in line for line in named(home))
+        assert ("passport" in turn(home).text) == (how == "erased")  # the window has it from another part
 
 
 class TestAPreview:
