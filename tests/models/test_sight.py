@@ -9,6 +9,7 @@ from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong, Mod
 from discoclaw.core.model import Finished, ModelRequest, UserTurn
 from discoclaw.models.anthropic import provider as providers
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.sight import FORGOTTEN_S, Sight
 from tests.attaching import encoded, pdf, picture
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
@@ -101,6 +102,28 @@ class TestAModelWithoutEyes:
             server.script(api.failure(500), api.text("ok"), api.text("ok"))
             assert reasons(await finished(quick, PICTURE)) == [("Picture 1", "refused")]
             assert reasons(await finished(quick, PICTURE)) == []
+
+    async def test_is_tried_again_after_an_hour(self) -> None:
+        """One bad PDF would otherwise keep everybody's from a model that reads them, until a restart."""
+        now = [0.0]
+        sight = Sight(certain=False, clock=lambda: now[0])
+        found = []
+        for at in (0.0, FORGOTTEN_S - 1, FORGOTTEN_S + 1, 2 * FORGOTTEN_S):
+            now[0] = at
+            found.append(sight.blind("document"))
+            if at in (0.0, FORGOTTEN_S + 1):
+                sight.doubt("document", ModelBadRequest("400"))
+        assert found == [False, True, False, True]
+
+    async def test_is_none_of_anthropics_though_its_name_is_new(
+        self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        model = AnthropicProvider(api_key="sk", max_retries=0).model("claude-of-tomorrow", total_timeout_s=5)
+        server.script(api.failure(400, "invalid_request_error", "Could not process PDF"), api.text("ok"))
+        assert reasons(await finished(model, PAPER)) == [("Document 1", "refused")]
+        assert reasons(await finished(model, PAPER)) == []
+        await model.close()
 
 
 class TestARequestThatIsTooLarge:
