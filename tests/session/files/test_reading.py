@@ -1,10 +1,12 @@
 """Files through the reader: each becomes what a model can read, or a sentence with the way out."""
 
 import asyncio
+import base64
 import gc
 import subprocess
 import sys
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -107,6 +109,24 @@ class TestPictures:
         assert (await picture(corpus.saved(corpus.screenshot(), "PNG"))).type == "image/png"
         photo = await picture(corpus.saved(corpus.photo(1500, 1500), "PNG"))
         assert photo.type == "image/jpeg"
+
+    @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
+    async def test_none_is_larger_than_a_request_may_have(self, mode: str) -> None:
+        """A photo with a transparent edge came to 13 MB in base64, and no model of Anthropic's took it."""
+        size = (1568, 1568)
+        noise = Random(7).randbytes(size[0] * size[1] * len(mode))
+        found = await picture(corpus.saved(Image.frombytes(mode, size, noise), "PNG"))
+        assert len(base64.b64encode(found.data)) <= 5 * 2**20
+        assert (found.width, found.height, found.type) == (
+            *size,
+            "image/png" if mode == "L" else "image/jpeg",
+        )
+
+    async def test_what_was_transparent_is_white_then(self) -> None:
+        noise = Image.frombytes("RGB", (1568, 1568), Random(7).randbytes(1568 * 1568 * 3)).convert("RGBA")
+        noise.paste((255, 0, 0, 0), (0, 0, 200, 200))
+        seen = corpus.pixels((await picture(corpus.saved(noise, "PNG"))).data)
+        assert min(seen.convert("RGB").getpixel((90, 90))) > 240
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
     async def test_of_an_animation_the_first_picture_is_seen(self, kind: str) -> None:
