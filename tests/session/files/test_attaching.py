@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.attached import Content, FileRef, Picture, TextFile, Unreadable
+from discoclaw.core.attached import TOKENS_A_PAGE, Content, Encoded, FileRef, Picture, TextFile, Unreadable
 from discoclaw.core.message import Author, Inbound
 from discoclaw.core.model import UserTurn
 from discoclaw.core.personal import Erasure
@@ -193,6 +193,16 @@ class TestRoom:
         made = arranged(read, Room(tokens=1, older_tokens=1))
         assert [one.name for one in made.media] == ["a.png"]
         assert [one.partition(" at once")[0] for one in made.notices] == said_so
+
+    @pytest.mark.parametrize(("pages", "is_shown"), [(48, True), (49, False)])
+    def test_is_named_in_pages_to_whoever_sends_too_many(self, pages: int, is_shown: bool) -> None:
+        """By default, with 128,000 tokens of context."""
+        paper = Encoded("paper.pdf", "application/pdf", "JVBERi0=", pages * TOKENS_A_PAGE, pages=pages)
+        made = arranged([(Wanted(ref(1, "paper.pdf"), said(1), OWN), paper)], Room(128_000 * 3 // 4))
+        assert bool(made.media) == is_shown
+        assert is_shown or made.notices == (
+            "“paper.pdf” has 49 pages; I can show the model about 48 at once. Please send those that matter.",
+        )
 
 
 class TestAChangeInTheChat:
