@@ -15,7 +15,7 @@ from discoclaw.session.files.shelf import Read
 MOST_BYTES: Final = 24_000_000
 """The most that all pictures and documents of a request take in base64. The API takes 32 MB in all."""
 LATE: Final = "took too long to load, so I answered without it. Please ask again in a moment."
-TOO_MUCH: Final = "is more than I can show the model at once. Please send it in a message of its own."
+TOO_MUCH: Final = "is more than I can show the model at once. Please send it by itself, or less of it."
 TOO_MANY_PAGES: Final = "has {} pages; I can show the model about {} at once. Please send those that matter."
 
 

@@ -204,6 +204,19 @@ class TestRoom:
             "“paper.pdf” has 49 pages; I can show the model about 48 at once. Please send those that matter.",
         )
 
+    async def test_in_a_request_is_looked_at_before_documents_are_read(self, tmp_path: Path) -> None:
+        """Of ten files of 10 MB one can be shown, and all ten were downloaded and kept in RAM."""
+        served = Served()
+        home = house(tmp_path, reader=served)
+        papers = [replace(ref(1, f"{n}.pdf"), size=7_000_000, type="application/pdf") for n in range(4)]
+        small = replace(ref(1, "5.pdf"), size=1_000_000, type="application/pdf")
+        reply = await asked(home, inbound(1, "look", files=(*papers, small)))
+        assert served.read_names == ["0.pdf", "1.pdf", "5.pdf"]
+        assert [line for line in reply.text.splitlines() if ".pdf" in line] == [
+            f"“{n}.pdf” is more than I can show the model at once. Please send it by itself, or less of it."
+            for n in (2, 3)
+        ]
+
 
 class TestAChangeInTheChat:
     @pytest.mark.parametrize("how", ["deleted", "edited"])
