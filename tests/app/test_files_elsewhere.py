@@ -62,3 +62,17 @@ class TestAPicture:
             await asking.world.ann.slash(asking.world.general, "memory data optout")
             await asking.send("what is there?", by=asking.world.bob, reply_to=hers)
         assert (shown(asking.last), files(asking.last)) == ([], [])
+
+
+class TestTheSmallPrintBelowAnAnswer:
+    async def test_is_not_among_what_the_bot_has_said(self, begin: Begin) -> None:
+        """Read from Discord, it was the bot's own words, which a model repeats."""
+        async with begin() as asking:
+            await asking.send("look", ("cat.png", b"\x89PNG\r\n\x1a\n broken"))
+            answer = asking.world.general.last_message
+            assert "-# “cat.png” can't be opened" in answer.content
+            await asking.restart()
+            await asking.send("and now?")
+            assert "can't be opened" not in asking.last.prompt and "ok" in asking.last.prompt
+            await asking.send("this?", by=asking.world.bob, reply_to=answer)
+            assert "can't be opened" not in asking.last.prompt
