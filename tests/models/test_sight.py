@@ -86,11 +86,12 @@ class TestAModelWithoutEyes:
         await finished(quick, PICTURE, PAPER)
         assert sent(server.requests[-1]) == []
 
+    @pytest.mark.parametrize("status", [500, 501])
     async def test_whose_server_fails_is_believed_only_the_second_time(
-        self, server: MessagesServer, quick: AnthropicModel
+        self, server: MessagesServer, quick: AnthropicModel, status: int
     ) -> None:
         """llama.cpp answers 500 to a picture; but so does a server that is unwell for a moment."""
-        server.default = refusing("image", status=500, kind="api_error")
+        server.default = refusing("image", status=status, kind="api_error")
         found = [reasons(await finished(quick, PICTURE)) for _ in range(3)]
         assert found == [[("Picture 1", "refused")], [("Picture 1", "blind")], [("Picture 1", "blind")]]
         assert [sent(one) for one in server.requests] == [["image"], [], ["image"], [], []]

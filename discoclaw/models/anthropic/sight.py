@@ -96,10 +96,10 @@ def _left(media: Sequence[Encoded], unseen: Sequence[Unseen]) -> list[Encoded]:
 
 
 def _may_be_theirs(error: ModelError, sight: Sight) -> bool:
-    """Whether a request may have failed because of its media. Some servers say so with status 500."""
+    """Whether a request may have failed because of its media. Some servers say so with status 500 or 501."""
     if isinstance(error, ModelBadRequest | ModelTooLong):
         return True
-    return error.status == 500 and not sight.certain
+    return error.status in (500, 501) and not sight.certain
 
 
 def _first_to_go(left: Sequence[Encoded], error: ModelError) -> list[Encoded]:

@@ -14,6 +14,7 @@ from discoclaw.session.files.shelf import Read
 
 MOST_BYTES: Final = 24_000_000
 """The most that all pictures and documents of a request take in base64. The API takes 32 MB in all."""
+MOST_TOLD: Final = 5
 LATE: Final = "took too long to load, so I answered without it. Please ask again in a moment."
 TOO_MUCH: Final = "is more than I can show the model at once. Please send it by itself, or less of it."
 TOO_MANY_PAGES: Final = "has {} pages; I can show the model about {} at once. Please send those that matter."
@@ -70,7 +71,14 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
             pages = f"{content.pages} page{'s' if content.pages > 1 else ''}" if content.pages else ""
             entries.append(Entry(label, wanted.file.name, wanted.whence, pages))
             media.append(replace(content, label=label, older=wanted.older))
-    return Attached(tuple(entries), tuple(media), tuple(dict.fromkeys(said)))
+    return Attached(tuple(entries), tuple(media), _told(said))
+
+
+def _told(said: Iterable[str]) -> tuple[str, ...]:
+    """What the person is told: of many files, only of the first ones by name."""
+    each = tuple(dict.fromkeys(said))
+    left = len(each) - MOST_TOLD
+    return each if left <= 1 else (*each[:MOST_TOLD], f"I couldn't read {left} more of the files either.")
 
 
 def named(wanted: Iterable[tuple[Wanted, str]]) -> Attached:

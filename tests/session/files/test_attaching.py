@@ -217,6 +217,13 @@ class TestRoom:
             for n in (2, 3)
         ]
 
+    async def test_for_sentences_about_files_is_small(self, tmp_path: Path) -> None:
+        home = house(tmp_path, reader=Served(), bounds=Bounds(each=1))
+        reply = await asked(home, message(1, "look", *(f"{n}.txt" for n in range(10))))
+        told = [line for line in reply.text.splitlines() if "read" in line]
+        assert [line[:7] for line in told[:-1]] == [f"“{n}.txt”" for n in range(1, 6)]
+        assert told[-1] == "I couldn't read 4 more of the files either."
+
 
 class TestAChangeInTheChat:
     @pytest.mark.parametrize("how", ["deleted", "edited"])
