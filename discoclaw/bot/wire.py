@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import discord
 
 from discoclaw.bot.cards.reading import words_of
+from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.attached import FileRef
 from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
 from discoclaw.core.own_words import as_mention
@@ -181,7 +182,9 @@ def said(
         id=str(message.id),
         author_id=whose,
         name=me.name if by_us else redactor.clean(scrub(message.author.display_name)),
-        text=with_attachments(words or text_of(message, me, redactor), _attached(message, redactor)),
+        text=with_attachments(
+            words or _talk(text_of(message, me, redactor), by_us=by_us), _attached(message, redactor)
+        ),
         sent_at=_ms(message),
         is_owner=whose in owners,
         by_us=by_us,
@@ -292,7 +295,15 @@ def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redacto
     itself = said(
         original, Me(str(me.id), me.display_name), owners=frozenset(), guest=False, redactor=redactor
     )
-    return Quoted(name, text, by_us=itself.by_us, said=itself)
+    return Quoted(name, _talk(text, by_us=itself.by_us), by_us=itself.by_us, said=itself)
+
+
+def _talk(text: str, *, by_us: bool) -> str:
+    """What was said in a message: of ours without the small print below, which is no talk."""
+    lines = text.split("\n")
+    while by_us and len(lines) > 1 and (lines[-1].startswith(NOTE) or not lines[-1].strip()):
+        lines.pop()
+    return "\n".join(lines)
 
 
 def _answered(message: discord.Message) -> str:

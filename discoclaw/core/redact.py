@@ -42,7 +42,10 @@ _RULES: tuple[_Rule, ...] = (
     ("npm token", re.compile(r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36,}")),
     ("Slack token", re.compile(r"(?:xox[abposr]|xapp)-[A-Za-z0-9-]{10,}")),
     ("webhook", re.compile(r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[\w-]{40,}")),
-    ("JSON web token", re.compile(r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}")),
+    (  # also behind "token_" or "%3D", but then its first dot isn't looked for very far either
+        "JSON web token",
+        re.compile(r"(?:(?<![\w-])eyJ[\w-]{10,}|eyJ[\w-]{10,500})\.eyJ[\w-]{10,}\.[\w-]{20,}"),
+    ),
     ("AWS key", re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])")),
     ("Google key", re.compile(r"AIza[A-Za-z0-9_-]{35}")),
     ("Discord token", re.compile(_DISCORD)),

@@ -67,6 +67,9 @@ class Preparation:
         # 3 the prompt, with the files that were read meanwhile
         if begun is not None:
             arrival, attached = await self._attachments.of(begun, arrival, window)
+            # That may have taken ten seconds, in which something was deleted or edited.
+            now = {said.id: said for said in arrival.talk_before()}
+            window = tuple(now[said.id] for said in window if said.id in now)
         else:
             attached = self._attachments.named(arrival, window)
         prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen, attached.entries)

@@ -113,6 +113,14 @@ class TestNothingElseIsFetched:
         with pytest.raises(ChatError, match="not where Discord keeps files"):
             await Download(bot).download(FileRef("1", "2", "3", "a.png", 9, url=url), MOST)
 
+    @pytest.mark.parametrize("url", ["http://127.0.0.1:1/secret", "file:///etc/passwd", ""])
+    async def test_than_what_another_discord_keeps(
+        self, server: DiscordServer, bot: Parrot, url: str
+    ) -> None:
+        """What else listens on its machine is none of its files."""
+        with pytest.raises(ChatError, match="not where Discord keeps files"):
+            await Download(bot, server.rest_base).download(FileRef("1", "2", "3", "a", 9, url=url), MOST)
+
     @pytest.mark.parametrize(
         ("kind", "error"),
         [

@@ -143,6 +143,17 @@ class TestKeysOfOthers:
     def test_a_private_key_without_an_end_is_replaced_to_the_end(self) -> None:
         assert redact("x " + PEM.format("", "")[:60]).text == "x [REDACTED private key]"
 
+    @pytest.mark.parametrize("beginning", ["sk-", "sk-proj-", "eyJ", "ｓｋ－"])
+    def test_a_file_of_nothing_but_beginnings_holds_up_nobody(self, beginning: str) -> None:
+        """It took time by the square of its length: minutes for this one, as long as a file may be."""
+        text = beginning * (200_000 // len(beginning))
+        assert redact(text).text == text
+
+    def test_a_web_token_with_a_long_header_or_inside_a_word_is_replaced(self) -> None:
+        rest = ".eyJzdWIiOiIxMjM0In0." + "x1Y2" * 11
+        for token in ("eyJ" + "hbGci" * 900 + rest, "token_eyJ" + "hbGci" * 9 + rest):
+            assert redact(token).text in ("[REDACTED JSON web token]", "token_[REDACTED JSON web token]")
+
     def test_two_private_keys_leave_the_text_between_them(self) -> None:
         key = PEM.format("EC ", "")
         assert redact(f"{key} and {key}").text == "[REDACTED private key] and [REDACTED private key]"

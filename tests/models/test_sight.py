@@ -9,6 +9,7 @@ from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong, Mod
 from discoclaw.core.model import Finished, ModelRequest, UserTurn
 from discoclaw.models.anthropic import provider as providers
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.sight import FORGOTTEN_S, Sight
 from tests.attaching import encoded, pdf, picture
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
@@ -85,11 +86,12 @@ class TestAModelWithoutEyes:
         await finished(quick, PICTURE, PAPER)
         assert sent(server.requests[-1]) == []
 
+    @pytest.mark.parametrize("status", [500, 501])
     async def test_whose_server_fails_is_believed_only_the_second_time(
-        self, server: MessagesServer, quick: AnthropicModel
+        self, server: MessagesServer, quick: AnthropicModel, status: int
     ) -> None:
         """llama.cpp answers 500 to a picture; but so does a server that is unwell for a moment."""
-        server.default = refusing("image", status=500, kind="api_error")
+        server.default = refusing("image", status=status, kind="api_error")
         found = [reasons(await finished(quick, PICTURE)) for _ in range(3)]
         assert found == [[("Picture 1", "refused")], [("Picture 1", "blind")], [("Picture 1", "blind")]]
         assert [sent(one) for one in server.requests] == [["image"], [], ["image"], [], []]
@@ -101,6 +103,28 @@ class TestAModelWithoutEyes:
             server.script(api.failure(500), api.text("ok"), api.text("ok"))
             assert reasons(await finished(quick, PICTURE)) == [("Picture 1", "refused")]
             assert reasons(await finished(quick, PICTURE)) == []
+
+    async def test_is_tried_again_after_an_hour(self) -> None:
+        """One bad PDF would otherwise keep everybody's from a model that reads them, until a restart."""
+        now = [0.0]
+        sight = Sight(certain=False, clock=lambda: now[0])
+        found = []
+        for at in (0.0, FORGOTTEN_S - 1, FORGOTTEN_S + 1, 2 * FORGOTTEN_S):
+            now[0] = at
+            found.append(sight.blind("document"))
+            if at in (0.0, FORGOTTEN_S + 1):
+                sight.doubt("document", ModelBadRequest("400"))
+        assert found == [False, True, False, True]
+
+    async def test_is_none_of_anthropics_though_its_name_is_new(
+        self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        model = AnthropicProvider(api_key="sk", max_retries=0).model("claude-of-tomorrow", total_timeout_s=5)
+        server.script(api.failure(400, "invalid_request_error", "Could not process PDF"), api.text("ok"))
+        assert reasons(await finished(model, PAPER)) == [("Document 1", "refused")]
+        assert reasons(await finished(model, PAPER)) == []
+        await model.close()
 
 
 class TestARequestThatIsTooLarge:

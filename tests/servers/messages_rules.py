@@ -9,6 +9,7 @@ from typing import Any
 
 from PIL import Image
 
+MOST_BASE64 = 5 * 2**20
 MOST_PIXELS = 8_000
 """A side of a picture."""
 
@@ -62,6 +63,8 @@ def _media(block: Json) -> str | None:
     if block["type"] == "document":
         is_pdf = source["media_type"] == "application/pdf" and data.startswith(b"%PDF-")
         return None if is_pdf else "document: the data is no PDF"
+    if len(source["data"]) > MOST_BASE64:
+        return f"image exceeds 5 MB maximum: {len(source['data'])} bytes > {MOST_BASE64} bytes"
     with Image.open(BytesIO(data)) as picture:
         if picture.get_format_mimetype() != source["media_type"]:
             return f"image: the data is no {source['media_type']}"

@@ -82,7 +82,7 @@ class Download:
         return cast("aiohttp.ClientSession | None", getattr(self._client.http, "_HTTPClient__session", None))
 
     def _is_discords(self, url: URL) -> bool:
-        if self._api is not None and url.scheme == self._api.scheme and url.host == self._api.host:
+        if self._api is not None and url.is_absolute() and url.origin() == self._api.origin():
             return True
         return url.scheme == "https" and url.host in HOSTS and url.port == 443
 

@@ -115,7 +115,7 @@ class AnthropicModel:
         self._known = known(name) if provider.is_anthropic else None
         self._enforces_schema = self._known is not None
         """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
-        self._sight = Sight(certain=self._known is not None)  # all that are known take pictures and PDFs
+        self._sight = Sight(certain=provider.is_anthropic)  # all of Anthropic's take pictures and PDFs
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.

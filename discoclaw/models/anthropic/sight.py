@@ -6,6 +6,7 @@ is sent.
 """
 
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -20,16 +21,23 @@ _SURE = 2
 """So many doubts are enough. A rejected request counts as two; a server that fails may only be unwell."""
 
 
-class Sight:
-    """What a model was found not to take, until the program ends. `certain`: it takes all there is."""
+FORGOTTEN_S = 3600.0
+"""After this long it is tried again: it may have been one bad file, or there is another model now."""
 
-    def __init__(self, *, certain: bool) -> None:
+
+class Sight:
+    """What a model was found not to take, for an hour. `certain`: it takes all there is."""
+
+    def __init__(self, *, certain: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self.certain = certain
+        self._clock = clock
         self._doubts: dict[Kind, int] = {}
+        self._since: dict[Kind, float] = {}
 
     def blind(self, kind: Kind) -> bool:
         """Whether the model takes none of this kind."""
-        return self._doubts.get(kind, 0) >= _SURE
+        is_sure = self._doubts.get(kind, 0) >= _SURE
+        return is_sure and self._clock() - self._since[kind] < FORGOTTEN_S
 
     def saw(self, kinds: set[Kind]) -> None:
         """The model answered a request that had these."""
@@ -41,6 +49,7 @@ class Sight:
         if not self.certain:
             weight = _SURE if isinstance(error, ModelBadRequest) else 1
             self._doubts[kind] = self._doubts.get(kind, 0) + weight
+            self._since[kind] = self._clock()
 
 
 async def shown(
@@ -87,10 +96,10 @@ def _left(media: Sequence[Encoded], unseen: Sequence[Unseen]) -> list[Encoded]:
 
 
 def _may_be_theirs(error: ModelError, sight: Sight) -> bool:
-    """Whether a request may have failed because of its media. Some servers say so with status 500."""
+    """Whether a request may have failed because of its media. Some servers say so with status 500 or 501."""
     if isinstance(error, ModelBadRequest | ModelTooLong):
         return True
-    return error.status == 500 and not sight.certain
+    return error.status in (500, 501) and not sight.certain
 
 
 def _first_to_go(left: Sequence[Encoded], error: ModelError) -> list[Encoded]:

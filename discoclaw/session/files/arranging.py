@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from discoclaw.core.attached import Encoded, FileRef, TextFile, Unreadable
+from discoclaw.core.attached import TOKENS_A_PAGE, Encoded, FileRef, TextFile, Unreadable
 from discoclaw.core.model import Unseen
 from discoclaw.prompt.files import Entry
 from discoclaw.session.files.choosing import Wanted
@@ -14,8 +14,10 @@ from discoclaw.session.files.shelf import Read
 
 MOST_BYTES: Final = 24_000_000
 """The most that all pictures and documents of a request take in base64. The API takes 32 MB in all."""
+MOST_TOLD: Final = 5
 LATE: Final = "took too long to load, so I answered without it. Please ask again in a moment."
-TOO_MUCH: Final = "is more than I can show the model at once. Please send less of it."
+TOO_MUCH: Final = "is more than I can show the model at once. Please send it by itself, or less of it."
+TOO_MANY_PAGES: Final = "has {} pages; I can show the model about {} at once. Please send those that matter."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
     numbers = Counter[str]()
     for wanted, content in read:
         if isinstance(content, Encoded) and not _fits(content, wanted, media, room):
-            content = refused(wanted.file.name, TOO_MUCH)
+            content = refused(wanted.file.name, _too_much(content, room))
         if content is None:
             content = refused(wanted.file.name, LATE)
         if isinstance(content, Unreadable):
@@ -69,7 +71,14 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
             pages = f"{content.pages} page{'s' if content.pages > 1 else ''}" if content.pages else ""
             entries.append(Entry(label, wanted.file.name, wanted.whence, pages))
             media.append(replace(content, label=label, older=wanted.older))
-    return Attached(tuple(entries), tuple(media), tuple(dict.fromkeys(said)))
+    return Attached(tuple(entries), tuple(media), _told(said))
+
+
+def _told(said: Iterable[str]) -> tuple[str, ...]:
+    """What the person is told: of many files, only of the first ones by name."""
+    each = tuple(dict.fromkeys(said))
+    left = len(each) - MOST_TOLD
+    return each if left <= 1 else (*each[:MOST_TOLD], f"I couldn't read {left} more of the files either.")
 
 
 def named(wanted: Iterable[tuple[Wanted, str]]) -> Attached:
@@ -105,6 +114,12 @@ def unseen(gone: Sequence[Unseen]) -> list[str]:
             }[one.why]
         )
     return told
+
+
+def _too_much(content: Encoded, room: Room) -> str:
+    """Why a file has no room: by itself, or beside the others."""
+    pages = max(1, room.tokens // TOKENS_A_PAGE)
+    return TOO_MANY_PAGES.format(content.pages, pages) if content.pages > pages else TOO_MUCH
 
 
 def _fits(content: Encoded, wanted: Wanted, media: Sequence[Encoded], room: Room) -> bool:

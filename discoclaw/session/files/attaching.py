@@ -16,7 +16,16 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.message import Quoted, Said
 from discoclaw.core.ports import Linked
 from discoclaw.session.arrival import Arrival
-from discoclaw.session.files.arranging import NOTHING, Attached, Room, arranged, claimed, named
+from discoclaw.session.files.arranging import (
+    MOST_BYTES,
+    NOTHING,
+    TOO_MUCH,
+    Attached,
+    Room,
+    arranged,
+    claimed,
+    named,
+)
 from discoclaw.session.files.choosing import Wanted, linked, older, own, without_doubles
 from discoclaw.session.files.process import BROKEN
 from discoclaw.session.files.refused import refused
@@ -96,13 +105,14 @@ class Attachments:
         wanted = without_doubles(wanted + self._older(window))
         if not wanted:
             return arrival, replace(NOTHING, notices=tuple(notices))
-        taken = self._bounded(wanted)
+        beyond, taken = self._beyond(wanted), self._bounded(wanted)
         late = [one for one in taken if _key(one) not in begun.reading]
         reading = {**begun.reading, **self._read(late, arrival)}
         await _wait(taken, reading, begun.until, self._bounds.older_s)
-        beyond = [(one, refused(one.file.name, MANY.format(self._bounds.each))) for one in wanted]
-        read = [(one, _content(one, reading[_key(one)])) for one in taken if _is_left(one, reading)]
-        read += [(one, why) for one, why in beyond if one not in taken]
+        left = [one for one in taken if _is_left(one, reading) and not self._is_gone(one)]
+        read = [(one, _content(one, reading[_key(one)])) for one in left]
+        whys = [(one, beyond.get(_key(one))) for one in wanted]
+        read += [(one, refused(one.file.name, why)) for one, why in whys if why is not None]
         return arrival, arranged(read, self._bounds.room, notices)
 
     def named(self, arrival: Arrival, window: Sequence[Said]) -> Attached:
@@ -125,13 +135,26 @@ class Attachments:
         """
         return not (said.guest or said.by_us) and self._consent.may_keep(said.author_id, said.sent_at)
 
-    def _bounded(self, wanted: Iterable[Wanted]) -> list[Wanted]:
-        """The first files of each message."""
-        count, found = Counter[str](), list[Wanted]()
+    def _bounded(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """The files that are worth a download."""
+        beyond = self._beyond(wanted)
+        return [one for one in wanted if _key(one) not in beyond]
+
+    def _beyond(self, wanted: Iterable[Wanted]) -> dict[Key, str]:
+        """The others, and why: each message has its first files read, and documents only while there is room.
+
+        A request has room for one or two of the largest; all others would be read for nothing.
+        """
+        count, size, found = Counter[str](), 0, dict[Key, str]()
         for one in wanted:
             count[one.file.message_id] += 1
-            if count[one.file.message_id] <= self._bounds.each:
-                found.append(one)
+            needs = one.file.size if claimed(one.file) == "Document" else 0
+            if count[one.file.message_id] > self._bounds.each:
+                found[_key(one)] = MANY.format(self._bounds.each)
+            elif size + needs > MOST_BYTES * 3 // 4:  # they grow by a third in base64
+                found[_key(one)] = TOO_MUCH
+            else:
+                size += needs
         return found
 
     def _kind(self, one: Wanted) -> str:
@@ -148,13 +171,19 @@ class Attachments:
             if kept is not None:
                 found[_key(one)] = kept
                 continue
-            erased = self._consent.ask(said.author_id, said.sent_at).erased
-            if erased or (one.older and self._shelf.failed(one.file)):
+            if self._is_erased(said) or (one.older and self._shelf.failed(one.file)):
                 continue
             origin = Origin(said, arrival.place.private)
             if (task := self._shelf.read(one.file, origin, keep=self._may_keep(said))) is not None:
                 found[_key(one)] = task
         return found
+
+    def _is_gone(self, one: Wanted) -> bool:
+        """Whether a file was taken back while others were waited for."""
+        return self._shelf.removed(one.file) or self._is_erased(one.said)
+
+    def _is_erased(self, said: Said) -> bool:
+        return self._consent.ask(said.author_id, said.sent_at).erased
 
     async def _messages(self, arrival: Arrival) -> Messages:
         """The linked messages that may still be used."""

@@ -4,12 +4,15 @@ It answers with a line of JSON, behind which a picture's bytes follow. It knows 
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import sys
 
 from discoclaw.session.files.refused import Refusal
 
+PATIENCE = 3
+"""How many times as long as its share of a processor the process may take in all."""
 MEMORY = 2**30
 """Bytes. The largest picture that is decoded takes about half of it."""
 
@@ -37,6 +40,8 @@ def main(kind: str, seconds: int) -> None:
 
 def _bound(seconds: int) -> None:
     """Take no more than a share of the machine, as far as the system lets itself be told."""
+    # Whoever started this may be gone, and Windows has no other bound. The traceback goes nowhere.
+    faulthandler.dump_traceback_later(PATIENCE * seconds + 1, exit=True)
     with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
         os.nice(5)  # replies go first
         import resource

@@ -24,6 +24,10 @@ MOST_JPEG_PIXELS: Final = 80_000_000
 QUALITY: Final = 88
 PNG_SHARE: Final = 2
 """A PNG is taken if it is at most this many times as large as the JPEG: it keeps small print sharp."""
+MOST_BYTES: Final = 5 * 2**20 * 3 // 4
+"""Of a picture made anew: the Messages API refuses one that takes more than 5 MiB in base64."""
+ROUGHLY: Final = 60
+"""The quality of what is still larger, which only noise is."""
 FEW_COLOURS: Final = 256
 TOO_LARGE = "has too many pixels. Please scale it down to at most 5,000 × 5,000, and send it again."
 
@@ -123,12 +127,25 @@ def _plain(image: Image.Image) -> Image.Image:
 def _written(image: Image.Image, *, photo: bool) -> tuple[PictureType, bytes]:
     """A picture as PNG or JPEG, and which of them."""
     if image.mode == "RGBA" or (not photo and image.getcolors(FEW_COLOURS) is not None):
-        return "image/png", _saved(image, "PNG")
+        png = _saved(image, "PNG")
+        if len(png) <= MOST_BYTES:
+            return "image/png", png
+        image, photo = _on_white(image), True
     jpeg = _saved(image, "JPEG", quality=QUALITY)
     png = b"" if photo else _saved(image, "PNG")
-    if png and len(png) <= PNG_SHARE * len(jpeg):
+    if png and len(png) <= min(PNG_SHARE * len(jpeg), MOST_BYTES):
         return "image/png", png
+    if len(jpeg) > MOST_BYTES:
+        jpeg = _saved(image, "JPEG", quality=ROUGHLY)
     return "image/jpeg", jpeg
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    """A picture without transparency, which JPEG doesn't have."""
+    if image.mode != "RGBA":
+        return image
+    white = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(white, image).convert("RGB")
 
 
 def _saved(image: Image.Image, kind: str, **how: int) -> bytes:

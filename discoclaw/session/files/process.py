@@ -10,15 +10,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from typing import Final
 
 from discoclaw.core.attached import Document, Picture
+from discoclaw.session.files.child import PATIENCE
 from discoclaw.session.files.refused import Refusal
 
 SECONDS: Final = 10
 """Of a processor. On a busy machine that may take longer."""
-PATIENCE: Final = 3
-"""How many times as long the process may take in all."""
 TOO_LONG = "takes too long to open. Please save it anew, or send what matters of it as a smaller picture."
 BROKEN = "can't be opened: it seems to be damaged. Please save it anew, and send it again."
 # Not by `-m`: an isolated interpreter finds only what is installed in it, and `python -m discoclaw` may run
@@ -30,24 +30,51 @@ _PROGRAM = (
 _STOPPED: Final = (-getattr(signal, "SIGXCPU", 24), -getattr(signal, "SIGKILL", 9))
 
 
-def opened(name: str, data: bytes, kind: str, *, within_s: int = SECONDS) -> Picture | Document:
+class Stop:
+    """Ends the process that opens a file, from another thread than the one that waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._now = False
+
+    def now(self) -> None:
+        """End the process, and the one that may be about to begin."""
+        with self._lock:
+            self._now = True
+            if self._child is not None:
+                self._child.kill()
+
+    def holds(self, child: subprocess.Popen[bytes]) -> None:
+        """This is the process."""
+        with self._lock:
+            self._child = child
+            if self._now:
+                child.kill()
+
+
+def opened(
+    name: str, data: bytes, kind: str, *, within_s: int = SECONDS, stop: Stop | None = None
+) -> Picture | Document:
     """The picture or PDF in a file; `kind` as for `child.main`. Raises Refusal. It blocks: use a thread."""
     program = _PROGRAM.format(path=sys.path, kind=kind, s=within_s)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", program],
-            input=data,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=PATIENCE * within_s,
-            env=None if os.name == "nt" else {},  # Windows starts nothing without some of it
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise Refusal(TOO_LONG) from None
-    if done.returncode:  # the decoder crashed, or it reached a limit
-        raise Refusal(TOO_LONG if done.returncode in _STOPPED else BROKEN)
-    line, _, content = done.stdout.partition(b"\n")
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=None if os.name == "nt" else {},  # Windows starts nothing without some of it
+    ) as child:
+        (stop or Stop()).holds(child)
+        try:
+            said, _ = child.communicate(data, timeout=PATIENCE * within_s)
+        except subprocess.TimeoutExpired:
+            raise Refusal(TOO_LONG) from None
+        finally:
+            child.kill()  # it has ended, unless there was an error
+    if child.returncode:  # the decoder crashed, or it reached a limit
+        raise Refusal(TOO_LONG if child.returncode in _STOPPED else BROKEN)
+    line, _, content = said.partition(b"\n")
     answer = json.loads(line)
     if "why" in answer:
         raise Refusal(answer["why"])

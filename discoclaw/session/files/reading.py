@@ -5,6 +5,7 @@ the person who sent it.
 """
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass
 
@@ -12,9 +13,9 @@ from discoclaw.core.attached import Content, FileRef, Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, FileTooLarge
 from discoclaw.core.ports import Files
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.disk.files import in_thread, to_its_end
 from discoclaw.session.files.content import content_of
-from discoclaw.session.files.process import BROKEN
+from discoclaw.session.files.process import BROKEN, Stop
 from discoclaw.session.files.refused import Refusal, megabytes, refused
 
 log = logging.getLogger(__name__)
@@ -69,7 +70,15 @@ class Reader:
         """The content of a file. Raises Refusal and ChatError."""
         data = await self._files.download(file, most)
         async with self._decoding:
+            stop = Stop()
             # Not `to_thread`, for whose threads Python waits when it ends.
-            return await read_in_thread(
-                content_of, file.name, data, self._limits.characters, self._redactor.clean
+            opening = asyncio.ensure_future(
+                in_thread(content_of, file.name, data, self._limits.characters, self._redactor.clean, stop)
             )
+            try:
+                return await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                stop.now()
+                with contextlib.suppress(Exception):  # whatever became of it, nobody waits for it
+                    await to_its_end(opening)  # the next one begins only when this process is gone
+                raise

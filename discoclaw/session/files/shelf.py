@@ -99,6 +99,7 @@ class Shelf(PersonalData):
         self._contents: dict[str, _Kept] = {}  # in order of use
         self._reading: dict[Key, tuple[Origin, asyncio.Task[Read]]] = {}
         self._gone: dict[str, None] = {}
+        self._removed: dict[Key, None] = {}
         self._failed: dict[Key, None] = {}
 
     async def start(self) -> None:
@@ -133,6 +134,10 @@ class Shelf(PersonalData):
         """Whether a file could not be read before."""
         return _key(file) in self._failed
 
+    def removed(self, file: FileRef) -> bool:
+        """Whether a file was taken back since it was read last, so that whoever has its content drops it."""
+        return file.message_id in self._gone or _key(file) in self._removed
+
     def look(self, file: FileRef) -> Readable | None:
         """What is kept of a file."""
         self.tidy()
@@ -153,6 +158,7 @@ class Shelf(PersonalData):
             return None
         key = _key(file)
         if key not in self._reading:
+            self._removed.pop(key, None)
             task = asyncio.create_task(self._read(file, origin, keep=keep))
             self._reading[key] = origin, task
             task.add_done_callback(lambda done: self._ended(key, done))
@@ -206,6 +212,7 @@ class Shelf(PersonalData):
         for key in found:
             self._known.pop(key, None)
             self._failed.pop(key, None)
+            _note(self._removed, key)
         self._end(found)
         self._clear()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.attached import Content, FileRef, Picture, TextFile, Unreadable
+from discoclaw.core.attached import TOKENS_A_PAGE, Content, Encoded, FileRef, Picture, TextFile, Unreadable
 from discoclaw.core.message import Author, Inbound
 from discoclaw.core.model import UserTurn
 from discoclaw.core.personal import Erasure
@@ -17,7 +17,7 @@ from discoclaw.session.files.attaching import Bounds
 from discoclaw.session.files.choosing import OWN, Wanted
 from discoclaw.session.files.shelf import Origin, Shelf
 from tests.prompt.reader import FILES, TURN_TITLES, sections
-from tests.session.scene import ANN, BOB, NOW, House, Recorder, house, inbound, said
+from tests.session.scene import ANN, BOB, NOW, House, Recorder, house, inbound, said, until
 
 IMPATIENT = Bounds(own_s=0.05, older_s=0.05)
 
@@ -113,6 +113,29 @@ class TestTakingBackWhileItIsRead:
         assert (turn(home).media, named(home), reply.text) == ((), [], "All right.")
         assert shelf_of(home).size == 0
 
+    @pytest.mark.parametrize("how", ["deleted", "without its file", "erased"])
+    async def test_leaves_nothing_of_others_that_was_read_before(self, tmp_path: Path, how: str) -> None:
+        """The prompt had what was there when the wait for another file began."""
+        served = Served("late.png")
+        home = house(tmp_path, reader=served)
+        first, second = message(1, "my passport", "old.png", author=BOB), message(3, "look")
+        await asked(home, first)
+        for one in (message(2, "more", "late.png"), second):
+            home.hear(one)
+        home.answer(second, Recorder())
+        await until(lambda: "late.png" in served.read_names)
+        if how == "deleted":
+            home.talk.listener.forget({"1"}, first.session_key)
+        elif how == "erased":
+            shelf_of(home).forget(Erasure(user_subject(BOB.id), NOW + 10))
+        else:
+            home.talk.listener.amend(said(1, BOB, text="my holiday"), first.session_key)
+        served.gate.set()
+        await home.settle()
+        assert [one.name for one in turn(home).media] == ["late.png"]
+        assert not any("old.png" in line for line in named(home))
+        assert ("passport" in turn(home).text) == (how == "erased")  # the window has it from another part
+
 
 class TestAPreview:
     async def test_names_the_files_and_reads_none(self, tmp_path: Path) -> None:
@@ -170,6 +193,36 @@ class TestRoom:
         made = arranged(read, Room(tokens=1, older_tokens=1))
         assert [one.name for one in made.media] == ["a.png"]
         assert [one.partition(" at once")[0] for one in made.notices] == said_so
+
+    @pytest.mark.parametrize(("pages", "is_shown"), [(48, True), (49, False)])
+    def test_is_named_in_pages_to_whoever_sends_too_many(self, pages: int, is_shown: bool) -> None:
+        """By default, with 128,000 tokens of context."""
+        paper = Encoded("paper.pdf", "application/pdf", "JVBERi0=", pages * TOKENS_A_PAGE, pages=pages)
+        made = arranged([(Wanted(ref(1, "paper.pdf"), said(1), OWN), paper)], Room(128_000 * 3 // 4))
+        assert bool(made.media) == is_shown
+        assert is_shown or made.notices == (
+            "“paper.pdf” has 49 pages; I can show the model about 48 at once. Please send those that matter.",
+        )
+
+    async def test_in_a_request_is_looked_at_before_documents_are_read(self, tmp_path: Path) -> None:
+        """Of ten files of 10 MB one can be shown, and all ten were downloaded and kept in RAM."""
+        served = Served()
+        home = house(tmp_path, reader=served)
+        papers = [replace(ref(1, f"{n}.pdf"), size=7_000_000, type="application/pdf") for n in range(4)]
+        small = replace(ref(1, "5.pdf"), size=1_000_000, type="application/pdf")
+        reply = await asked(home, inbound(1, "look", files=(*papers, small)))
+        assert served.read_names == ["0.pdf", "1.pdf", "5.pdf"]
+        assert [line for line in reply.text.splitlines() if ".pdf" in line] == [
+            f"“{n}.pdf” is more than I can show the model at once. Please send it by itself, or less of it."
+            for n in (2, 3)
+        ]
+
+    async def test_for_sentences_about_files_is_small(self, tmp_path: Path) -> None:
+        home = house(tmp_path, reader=Served(), bounds=Bounds(each=1))
+        reply = await asked(home, message(1, "look", *(f"{n}.txt" for n in range(10))))
+        told = [line for line in reply.text.splitlines() if "read" in line]
+        assert [line[:7] for line in told[:-1]] == [f"“{n}.txt”" for n in range(1, 6)]
+        assert told[-1] == "I couldn't read 4 more of the files either."
 
 
 class TestAChangeInTheChat:

@@ -1,7 +1,12 @@
 """Files through the reader: each becomes what a model can read, or a sentence with the way out."""
 
 import asyncio
+import base64
+import gc
+import subprocess
+import sys
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +20,7 @@ from discoclaw.session.files import process
 from discoclaw.session.files.reading import Limits, Reader
 from discoclaw.session.files.refused import Refusal
 from tests.session.files import corpus
+from tests.session.scene import until
 
 SECRET = "sk-ant-" + "a1B2c3D4" * 5
 
@@ -103,6 +109,24 @@ class TestPictures:
         assert (await picture(corpus.saved(corpus.screenshot(), "PNG"))).type == "image/png"
         photo = await picture(corpus.saved(corpus.photo(1500, 1500), "PNG"))
         assert photo.type == "image/jpeg"
+
+    @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
+    async def test_none_is_larger_than_a_request_may_have(self, mode: str) -> None:
+        """A photo with a transparent edge came to 13 MB in base64, and no model of Anthropic's took it."""
+        size = (1568, 1568)
+        noise = Random(7).randbytes(size[0] * size[1] * len(mode))
+        found = await picture(corpus.saved(Image.frombytes(mode, size, noise), "PNG"))
+        assert len(base64.b64encode(found.data)) <= 5 * 2**20
+        assert (found.width, found.height, found.type) == (
+            *size,
+            "image/png" if mode == "L" else "image/jpeg",
+        )
+
+    async def test_what_was_transparent_is_white_then(self) -> None:
+        noise = Image.frombytes("RGB", (1568, 1568), Random(7).randbytes(1568 * 1568 * 3)).convert("RGBA")
+        noise.paste((255, 0, 0, 0), (0, 0, 200, 200))
+        seen = corpus.pixels((await picture(corpus.saved(noise, "PNG"))).data)
+        assert min(seen.convert("RGB").getpixel((90, 90))) > 240
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
     async def test_of_an_animation_the_first_picture_is_seen(self, kind: str) -> None:
@@ -254,6 +278,39 @@ class TestOthers:
     def test_no_bytes_whatever_raise(self, begin: bytes, rest: bytes) -> None:
         found = asyncio.run(read(begin + rest, "any"))
         assert not isinstance(found, Unreadable) or (found.why.startswith("“any” ") and found.why[-1] == ".")
+
+
+def running() -> list[int]:
+    """The processes that were begun and have not ended."""
+    found = (one for one in gc.get_objects() if isinstance(one, subprocess.Popen))
+    # One that another thread is just beginning has no number yet.
+    return [one.pid for one in found if getattr(one, "pid", None) and one.poll() is None]
+
+
+class TestAFileThatNobodyWaitsForAnyMore:
+    async def test_keeps_no_process_busy(self) -> None:
+        """Each deleted message gave its place to the next one, while its own process went on."""
+        reader = Reader(Served(one=b"%PDF-1.4\n" + b"(" * 9_000_000), Limits())
+        before = {*running()}
+        for _ in range(4):
+            task = asyncio.create_task(reader.read(ref("busy.pdf")))
+            await until(lambda: bool({*running()} - before))
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert task.cancelled() and not {*running()} - before
+
+    def test_is_not_even_begun(self) -> None:
+        stop = process.Stop()
+        stop.now()
+        with pytest.raises(Refusal):
+            process.opened("paper.pdf", corpus.pdf(1), "PDF", stop=stop)
+
+    def test_is_left_by_its_process_if_the_bot_is_gone(self) -> None:
+        program = process._PROGRAM.format(path=sys.path, kind="PDF", s=1)
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as child:
+            assert child.wait() == 1  # it waits for a file that never comes
 
 
 class TestBounds:
