@@ -202,14 +202,16 @@ class Absence:
     ) -> None:
         """Follow what was edited or deleted of the messages that were handled before they were read."""
         there = {message.id: message for message in messages}
-        if gone := [str(one) for one in handled if one not in there]:
+        gone = [str(one) for one in handled if one not in there]
+        if gone:
             self._client.retractions.deleted(gone, channel_id, key)
-            await self._client.voices.withdraw(int(channel_id), list(map(int, gone)))
-            if person_of(key) is None:
-                await self._client.threads.deleted([int(one) for one in gone])
         for one in handled:
             if one in there and there[one].edited_at is not None:
                 self._client.amend(there[one])
+        if gone:  # Discord is asked about these, so they come last
+            await self._client.voices.withdraw(int(channel_id), list(map(int, gone)))
+            if person_of(key) is None:
+                await self._client.threads.deleted([int(one) for one in gone])
 
     async def _take(
         self, key: str, inbox: Inbox, open_now: Mapping[int, Open], messages: Sequence[discord.Message]

@@ -291,11 +291,13 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
 def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redactor = PLAIN) -> Quoted:
     """A message as somebody quotes it who replies to it."""
     name = redactor.clean(scrub(original.author.display_name))
-    text = _cleaned(original.clean_content or words_of(original), redactor)
+    content = original.clean_content
+    text = _cleaned(content or words_of(original), redactor)
     itself = said(
         original, Me(str(me.id), me.display_name), owners=frozenset(), guest=False, redactor=redactor
     )
-    return Quoted(name, _talk(text, by_us=itself.by_us), by_us=itself.by_us, said=itself)
+    text = _talk(text, by_us=itself.by_us) if content else text  # a card has small print, and no talk
+    return Quoted(name, text, by_us=itself.by_us, said=itself)
 
 
 def _talk(text: str, *, by_us: bool) -> str:

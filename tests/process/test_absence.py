@@ -174,7 +174,8 @@ class TestWhileItWasAway:
         await house.discord.wait_for_gateway(
             "identify", count=len(house.discord.received("identify")) + 1, timeout=30
         )
-        await quiet(house)
+        # Behind everything else it asks whether a thread is below what was deleted.
+        await house.discord.wait_for_request("GET", f"/channels/{second.id}", timeout=30)
         await house.answered_to(house.ann, barn, "and now?")
         prompt = house.request("and now?").prompt
         assert "the cow is white" in prompt and "brown" not in prompt and "secret" not in prompt
