@@ -128,7 +128,10 @@ class TestWhatARelaySees:
             ]
             clear = json.dumps([{**event, "content": ""} for event in relay.sent]).lower()
             assert [one for one in ids if one.encode() in seen] == []
-            assert [word for word in words[2:] if word.encode() in seen] == []
+            # Four letters are in some ciphertext by chance: in base64, whatever their case, once in 50 runs.
+            assert [
+                word for word in words if len(word) >= 6 and word != "general" and word.encode() in seen
+            ] == []
             assert [word for word in words if f'"{word}' in clear or f":{word}" in clear] == []
             assert {event["pubkey"] for event in relay.sent} == {BOT.public}
 

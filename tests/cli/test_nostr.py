@@ -184,7 +184,8 @@ class TestOutAndIn:
         assert nostr.relay.connections == 0
 
     def test_one_of_two_relays_is_enough_unless_more_are_wanted(self, nostr: Nostr) -> None:
-        both = {"NOSTR_RELAYS": f"{nostr.relay.url} {NOBODY}", "NOSTR_TIMEOUT_S": "0.2"}
+        # The time limit is for the relay that answers too, so it has to be one that a busy machine can keep.
+        both = {"NOSTR_RELAYS": f"{nostr.relay.url} {NOBODY}", "NOSTR_TIMEOUT_S": "2"}
         assert f"{NOBODY}: " in nostr.says("push", **both)
         assert "on at least 2" in nostr.fails("push", **both, NOSTR_MIN_ACKS="2")
 
