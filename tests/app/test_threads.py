@@ -11,6 +11,7 @@ from discoclaw.bot.threads import DELETED
 from discoclaw.core.errors import ModelUnreachable
 from discoclaw.core.ports import Shape
 from discoclaw.memory.live import FILE
+from discoclaw.session.branching import ANSWERED_THERE
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
@@ -85,6 +86,16 @@ class TestAChannelThatIsSetSo:
             await world.bob.send(world.general, "My sourdough is a brick again")
             await world.ann.send(world.general, f"<@{world.env.bot.user.id}> what does he do wrong?")
             assert "[bob]: My sourdough is a brick again" in model.prompt
+
+    async def test_shows_the_model_that_an_earlier_question_has_its_answer(self, start: Start) -> None:
+        model = Namer()
+        async with start(model, threads=True) as world:
+            await world.ann.send(world.general, QUESTION)
+            await world.bob.send(world.general, "and who brings the flour?")
+            assert f"[ann]: {QUESTION}\n  {ANSWERED_THERE}" in model.prompt
+            thread = next(one for one in world.general.threads if one.id == world.general.history()[0].id)
+            await world.ann.send(thread, "thanks")
+            assert ANSWERED_THERE not in model.prompt
 
     async def test_the_thread_goes_on_from_the_question_without_a_mention(self, start: Start) -> None:
         model = Namer("With wet hands.", "Ten minutes.")
