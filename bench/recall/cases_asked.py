@@ -20,10 +20,13 @@ from bench.recall.cases_values import (
     rows,
 )
 from bench.recall.grammar import lines
+from discoclaw.core.item import Item
 
 FEWEST_OTHERS, MOST_OTHERS = 20, 45
 """How many memories about other topics lie around those of a case."""
 LONGEST_SERIES = 5
+OTHER_FACTS = 8
+"""How many facts about the same person, from other frames, lie around a series."""
 
 
 def names(part: Part) -> Iterator[Case]:
@@ -66,11 +69,30 @@ def replaced(part: Part) -> Iterator[Case]:
         most = min(LONGEST_SERIES, len(values) - ("{x}" in frame["near"]), frame.get("most", LONGEST_SERIES))
         for length in range(2, most + 1):
             for ask in lines(frame["ask"]):
-                yield _series(frame, dice.sample(values, len(values)), length, ask, part, dice)
+                yield _series(frame, _order(frame, values, length, dice), length, ask, part, dice)
         for ask in lines(frame.get("before", "")):
-            for length in (2, most):
-                order = dice.sample(values, len(values))
+            for length in range(2, most + 1):
+                order = _order(frame, values, length, dice)
                 yield _series(frame, order, length, ask, part, dice, every=True)
+
+
+def _order(frame: Mapping[str, Any], values: Sequence[str], length: int, dice: random.Random) -> list[str]:
+    """The values in random order; the first `length` of them fall if the frame's values rise over time."""
+    order = dice.sample(values, len(values))
+    if frame.get("rising"):
+        order[:length] = sorted(order[:length], key=values.index, reverse=True)
+    return order
+
+
+def _other_facts(frame: Mapping[str, Any], part: Part, dice: random.Random) -> list[Item]:
+    """What the frames of other topics say about the same person: one fact each."""
+    topics = set(frame["topic"].split())
+    others = [one for one in frames("cases_replaced", part) if topics.isdisjoint(one["topic"].split())]
+    texts = []
+    for other in dice.sample(others, min(OTHER_FACTS, len(others))):
+        value = dice.choice(other["values"].split(";")).strip()
+        texts.append(filled(dice.choice(lines(other["said"])), {"v": value}))
+    return items_of(texts, dice)
 
 
 def _english(frame: Mapping[str, Any]) -> bool:
@@ -118,6 +140,7 @@ def _series(
         series.append(item_of(filled(dice.choice(lines(frame["said"])), {"v": value}), at))
         at -= dice.randrange(12, 220) * times.DAY
     near = items_of([filled(line, {"x": order[-1]}) for line in lines(frame["near"])], dice)
+    near += _other_facts(frame, part, dice)
     count = dice.randrange(FEWEST_OTHERS, MOST_OTHERS + 1)
     wanted = series if both or every else series[:1]
     labelled = Labelled(

@@ -71,7 +71,8 @@ def item_of(line: str, at_ms: int) -> Item:
     line, _, key = line.partition(" @@ ")
     line, _, tags = line.partition(" ## ")
     kind, _, text = line.partition(": ")
-    text = text[:1].upper() + text[1:]
+    if text.split()[0].isalpha():  # the name of a machine or a file keeps its case
+        text = text[:1].upper() + text[1:]
     facets = Facets(key=key.strip() or None)
     return new_item(kind, text, source=MANUAL, now_ms=at_ms, tags=tags.split(","), facets=facets)
 
@@ -94,10 +95,11 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def frames(file: str, part: Part, *, table: str = "frame") -> list[dict[str, Any]]:
-    """The frames of a file that belong to a part: half of those of each language."""
+    """The frames of a file that belong to a part: half of those of each language and shape."""
     by_language: dict[str, list[dict[str, Any]]] = {}
     for frame in read(file)[table]:
-        group = f"{frame.get('lang', 'en')} {frame.get('both', False)}"
+        shape = frame.get("like", "part" in frame)
+        group = f"{frame.get('lang', 'en')} {frame.get('both', False)} {shape}"
         by_language.setdefault(group, []).append(frame)
     found = []
     for number, (group, some) in enumerate(sorted(by_language.items())):
@@ -156,7 +158,8 @@ def among_others(
     skipped = set(without)
     others = dice.sample([topic for topic in topics(part) if topic.name not in skipped], 5)
     sentences = [dice.choice(topic.said) for topic in others]
-    message = message[:1].upper() + message[1:]
+    if "_" not in message.split()[0]:  # the name of a key keeps its case
+        message = message[:1].upper() + message[1:]
     sentences.insert(dice.randrange(len(sentences) + 1), message if message[-1] in ".?!" else f"{message}.")
     return " ".join(sentences), {topic.name for topic in others}
 
