@@ -41,7 +41,7 @@ def preferences(part: Part) -> Iterator[Case]:
         for number in range(LONG_EACH):
             dice = random.Random(f"preferences {domain['name']} {number}")
             chosen = _apart(domain, domains, dice)
-            message = _long([lines(one["told"])[0] for one in chosen], part, dice)
+            message = _long([_passage(one, dice) for one in chosen], part, dice)
             yield _standing(chosen, domains, message, part, "long", dice)
 
 
@@ -58,6 +58,12 @@ def _apart(
 
 def _close(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return not set(one["near"].split()).isdisjoint(other["near"].split())
+
+
+def _passage(domain: dict[str, Any], dice: random.Random) -> str:
+    """What a long message says about a domain: its passage, or now and then one of its short messages."""
+    text: str = dice.choice(lines(domain["told"]) * 4 + lines(domain["short"]))
+    return text[:1].upper() + text[1:] + ("" if text[-1] in ".?!？。" else ".")
 
 
 def _long(told: list[str], part: Part, dice: random.Random) -> str:
