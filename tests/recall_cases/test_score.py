@@ -1,0 +1,64 @@
+"""The figures of cases."""
+
+import pytest
+
+from bench.recall.cases_score import Found, empty, figures, leading, newest_first, precision, recall
+from bench.recall.cases_values import Case
+
+ASKED = Case((), "?", 0, frozenset({"a", "b"}), frozenset({"x", "y"}), None, "asked", "frame")
+NEWEST = Case((), "?", 0, frozenset({"a"}), frozenset({"x"}), "a", "newest", "frame")
+NOTHING = Case((), "hi", 0, frozenset(), frozenset({"x"}), None, "nothing", "frame")
+
+
+def test_recall_counts_the_first_twelve():
+    assert recall(Found(ASKED, ("a",))) == 0.5
+    assert recall(Found(ASKED, (*"cdefghijklm", "a", "b"))) == 0.5
+    assert (
+        recall(
+            Found(
+                ASKED,
+                ("a", "b"),
+            ),
+            most=1,
+        )
+        == 0.5
+    )
+    assert recall(Found(NOTHING, ())) is None
+
+
+def test_precision_leaves_out_what_is_tolerated():
+    assert precision(Found(ASKED, ("a", "tolerated", "x"))) == 0.5
+    assert precision(Found(ASKED, ("tolerated",))) == 0.0
+    assert precision(Found(ASKED, ())) == 0.0
+    assert precision(Found(NOTHING, ("x",))) is None
+
+
+def test_leading_is_about_the_first_that_counts():
+    assert leading(Found(ASKED, ("tolerated", "b", "x"))) == 1.0
+    assert leading(Found(ASKED, ("x", "b"))) == 0.0
+    assert leading(Found(ASKED, ())) == 0.0
+    assert leading(Found(NOTHING, ())) is None
+
+
+def test_the_newest_must_be_the_very_first():
+    assert newest_first(Found(NEWEST, ("a", "older"))) == 1.0
+    assert newest_first(Found(NEWEST, ("older", "a"))) == 0.0
+    assert newest_first(Found(NEWEST, ())) == 0.0
+    assert newest_first(Found(ASKED, ("a",))) is None
+
+
+def test_empty_is_about_cases_with_nothing_to_find():
+    assert empty(Found(NOTHING, ())) == 1.0
+    assert empty(Found(NOTHING, ("x",))) == 0.0
+    assert empty(Found(ASKED, ())) is None
+
+
+def test_figures_are_means_over_the_cases_that_count():
+    found = figures([Found(ASKED, ("a",)), Found(NEWEST, ("a", "x")), Found(NOTHING, ("x",))])
+    assert found.count == 3
+    assert found.recall == pytest.approx(0.75)
+    assert found.precision == pytest.approx(0.75)
+    assert found.leading == 1.0
+    assert found.newest_first == 1.0
+    assert found.empty == 0.0
+    assert figures([]).recall is None
