@@ -32,7 +32,8 @@ COMMON = """
     time title today tomorrow tonight top totally touch track treat trouble true trust turn type
     understand unit update usual value various version view visit voice volume wait walk watch wear week
     weekend went whole win wish wonder wonderful word work world worry worth write wrong year yesterday
-    young
+    young monday tuesday wednesday thursday friday saturday sunday morning evening hour spring summer autumn
+    winter one two three four five six seven eight nine ten hundred thousand
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 
 # English past and plural forms that the stemmer does not reduce to their base.
@@ -142,6 +143,16 @@ IRREGULAR = {
 # Everyday English synonyms and abbreviations, and what a general word includes. The words of a line stand for
 # each other; words after "<" are found by the words before it, but not the other way round.
 SAME = """
+    one 1
+    two 2
+    three 3
+    four 4
+    five 5
+    six 6
+    seven 7
+    eight 8
+    nine 9
+    ten 10
     mother mom mum mama mummy mommy
     father dad daddy papa
     grandmother grandma granny nan nana

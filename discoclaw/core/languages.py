@@ -161,6 +161,29 @@ COMMON_PAIRS = frozenset(
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 )
 
+# Greetings, thanks and the like. A sentence of nothing else asks for nothing.
+COURTESIES = frozenset(
+    """
+    afternoon again awesome bye cheers cool continue cya evening excellent fine funny gn goodbye goodnight
+    good great haha hahaha happy help helped hello hey hi laugh lmao lol love lovely luck morning nice night
+    np perfect problem rofl see shorter longer sleep soon sorry super sweet test testing thank thanks thx
+    tomorrow weekend welcome well wonderful wow yay yo
+    abend danke dank dankeschon gehts gern gerne genau gut gute guten guter klar klasse mach machs morgen
+    nacht perfekt prima schon schonen schones servus spater spitze tag tschuss viel vielen wochenende
+    adieu beaucoup bien bon bonjour bonne bonsoir bravo coucou demain geniale genial journee merci nuit
+    parfait salut soir soiree
+    adios buen buena buenas bueno buenos claro dia dias gracias hasta hola luego manana muchas noche noches
+    perfecto tarde tardes vale
+    bella buona buongiorno buonasera buonanotte ciao domani giorno grazie mille notte ottimo perfetto sera
+    ate amanha boa boas bom bons ola obrigada obrigado noite otimo perfeito valeu
+    bedankt dag dankjewel doei goed goede goedemorgen goedenavond hoi leuk mooi tot welterusten
+    czesc dobranoc dobry dobra dobre dzieki dzien dziekuje hej jutra noc swietnie wieczor
+    вечер день добрый доброе здорово здравствуйте завтра ладно ночи отлично пока понятно привет спасибо
+    спокойной супер утро большое
+    gunaydin geceler iyi merhaba selam tesekkurler tesekkur ederim harika sagol
+    """.split()  # noqa: SIM905 - a list of words is not easier to read
+)
+
 MONTHS: dict[str, int] = {
     name: number
     for year in (

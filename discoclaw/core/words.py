@@ -19,7 +19,7 @@ import regex
 import snowballstemmer
 
 from discoclaw.core import english
-from discoclaw.core.languages import COMMON_PAIRS, ENGLISH_TOO, FUNCTION_WORDS
+from discoclaw.core.languages import COMMON_PAIRS, COURTESIES, ENGLISH_TOO, FUNCTION_WORDS
 
 # Letters, their combining marks (Indic vowel signs are marks), digits. "node.js" and "c++" are one run each.
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.][\p{L}\p{M}\p{N}]+)*[+#]*")
@@ -39,7 +39,12 @@ _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae"
 # Diacritics of Latin, Greek and Cyrillic (but й is a letter of its own), and the vowel signs of Hebrew and
 # Arabic: most people omit them. Without Indic and kana marks, it would be a different letter.
 _ACCENTS = re.compile("(?<!и)\u0306|[\u0300-\u0305\u0307-\u036f\u0591-\u05c7\u064b-\u065f\u0640\u0670]")
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
 _STEMMERS: dict[str, Any] = {}
+_ELIDING = frozenset({"french", "italian"})
+_ELIDED = re.compile(
+    r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|dell|all|dall|nell|sull|coll|quell|quest)['’]"
+)
 
 
 def fold(text: str) -> str:
@@ -52,6 +57,8 @@ def fold(text: str) -> str:
 
 
 STOP_WORDS = {language: frozenset(map(fold, words)) for language, words in FUNCTION_WORDS.items()}
+_COURTESIES = frozenset(map(fold, COURTESIES))
+_FUNCTION = frozenset().union(*STOP_WORDS.values())
 _SPOKEN: dict[str, tuple[str, ...]] = {}
 for _language, _words in STOP_WORDS.items():
     for _word in _words - ENGLISH_TOO:
@@ -72,6 +79,16 @@ class Tokens:
             _add(run, self.language, found)
         return found
 
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether there are only courtesies and function words: "thanks, see you tomorrow"."""
+        joined = [_joined(run) for run in self.runs]
+        return (
+            len(joined) > 1
+            and all(run in _COURTESIES or run in _FUNCTION for run in joined)
+            and not _COURTESIES.isdisjoint(joined)
+        )
+
     def in_english(self) -> dict[str, str]:
         """The English term for each term that would differ if the text were English ("Las Vegas")."""
         found: dict[str, str] = {}
@@ -87,9 +104,18 @@ class Tokens:
 
 def tokenise(text: str) -> Tokens:
     """Cut a text into runs, once for everything that is then computed from them."""
-    folded = fold(text)
-    runs = (_ASCII_RUN if folded.isascii() else _RUN).findall(folded)
+    runs = _runs(fold(text))
     return Tokens(runs, guess(runs))
+
+
+def _runs(folded: str) -> list[str]:
+    found: list[str] = (_ASCII_RUN if folded.isascii() else _RUN).findall(folded)
+    return found
+
+
+def terms_in(text: str, language: str) -> list[str]:
+    """The terms of a text that is known to be in a language, or is a part of a longer text in it."""
+    return Tokens(_runs(fold(text)), language).terms()
 
 
 def terms(text: str) -> list[str]:
@@ -99,7 +125,7 @@ def terms(text: str) -> list[str]:
 
 def is_common(term: str) -> bool:
     """Whether a term is so common in conversation that sharing it alone is no evidence."""
-    return term in _COMMON
+    return term in _COMMON or (not term.isascii() and _HIRAGANA.fullmatch(term) is not None)
 
 
 def guess(words: Sequence[str]) -> str:
@@ -136,6 +162,8 @@ def _add(run: str, language: str, found: list[str]) -> None:
 
 
 def _add_word(run: str, language: str, found: list[str]) -> None:
+    if language in _ELIDING and (elided := _ELIDED.match(run)):
+        run = run[elided.end() :]  # "l'entrée", "all'aperto"
     word = _joined(run)
     # A single Latin letter says nothing; a digit may ("gate 7"), and so may a single character of Han.
     if not word or (len(word) < 2 and word.isascii() and not word.isdigit()):

@@ -1,25 +1,32 @@
-"""The searchable form of an item or an entry: its terms, counted, and the marks that name the whole.
+"""The searchable form of an item or an entry: its terms, counted, and what names the whole.
 
 Tags and keys are names for the whole item, and a speaker's name is one for the whole message, so they do not
-add to a text's length. The date of an item or entry is kept beside the dates that its text names. Pure.
+add to a text's length. What is written as a name in an item's text is one of its names too. The date of an
+item or entry is kept beside the dates that its text names. Pure.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import Item
-from discoclaw.core.words import terms
+from discoclaw.core.words import Tokens, terms, tokenise
 from discoclaw.recall.dates import date_terms, dates_in
+from discoclaw.recall.names import LONGEST_NAME, as_token, names_in
+
+Names: TypeAlias = tuple[frozenset[str], ...]
+_SEPARATORS = str.maketrans("-_:", "   ")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """`bag` counts the terms of the text, `length` is their number (at least 1).
 
-    `marks` are terms that name the whole: aliases, key, kind, speaker. `dates` are the date terms of when it
-    was said, `when` the same in ms.
+    `marks` are terms that name the whole: aliases and keys of one word, kind, speaker. `parts` are terms of
+    longer aliases and keys. `given` are aliases and keys, each as its terms, `written` the names in the text.
+    `dates` are the date terms of when it was said, `when` the same in ms.
     """
 
     id: str
@@ -28,31 +35,63 @@ class Document:
     marks: frozenset[str]
     dates: frozenset[str]
     when: int
+    parts: frozenset[str] = frozenset()
+    given: tuple[frozenset[str], ...] = ()
+    written: tuple[frozenset[str], ...] = ()
 
 
 def of_item(item: Item) -> Document:
     """An item as a document."""
-    names = [term for tag in item.tags for term in terms(tag)]
+    tokens = tokenise(item.text)
+    given = [frozenset(terms(tag)) for tag in item.tags]
     if item.facets.key is not None:
-        names += terms(item.facets.key.replace("-", " ").replace("_", " ").replace(":", " "))
+        given.append(frozenset(terms(item.facets.key.translate(_SEPARATORS))))
+    marks = {term for name in given if len(name) == 1 for term in name}
     if item.kind != "fact":  # "in fact" does not ask about all facts
-        names += terms(item.kind)
-    return _document(item.id, item.text, names, item.updated_at)
+        marks.update(terms(item.kind))
+    parts = {term for name in given if len(name) > 1 for term in name} - marks
+    aliases = tuple(dict.fromkeys(name for name in given if 0 < len(name) <= LONGEST_NAME))
+    written = dict.fromkeys(names_in(item.text, tokens.language, initial=True))
+    names = aliases, tuple(name for name in written if len(name) <= LONGEST_NAME and name not in aliases)
+    return _document(item.id, item.text, tokens, marks, item.updated_at, parts, names)
 
 
 def of_entry(entry: Entry) -> Document:
     """A message as a document."""
-    return _document(entry.id, entry.text, terms(entry.name), entry.sent_at)
+    return _document(entry.id, entry.text, tokenise(entry.text), terms(entry.name), entry.sent_at)
 
 
 def indexed(document: Document) -> list[str]:
     """The tokens that a full-text index keeps of a document."""
     tokens = [term for term, count in document.bag.items() for _ in range(count)]
-    return tokens + sorted(document.marks - document.bag.keys()) + sorted(document.dates)
+    names = (document.marks | document.parts) - document.bag.keys()
+    return [
+        *tokens,
+        *sorted(names),
+        *sorted(document.dates),
+        *map(as_token, (*document.given, *document.written)),
+    ]
 
 
-def _document(identity: str, text: str, names: list[str], when: int) -> Document:
-    bag = Counter(terms(text))
+def _document(
+    identity: str,
+    text: str,
+    tokens: Tokens,
+    marks: Iterable[str],
+    when: int,
+    parts: Iterable[str] = (),
+    names: tuple[Names, Names] = ((), ()),
+) -> Document:
+    bag = Counter(tokens.terms())
     length = max(1, bag.total())
     bag.update(dates_in(text))
-    return Document(identity, dict(bag), length, frozenset(names), date_terms(when), when)
+    return Document(
+        identity,
+        dict(bag),
+        length,
+        frozenset(marks),
+        date_terms(when),
+        when,
+        frozenset(parts),
+        *names,
+    )

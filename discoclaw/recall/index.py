@@ -7,11 +7,14 @@ from itertools import chain
 
 from discoclaw.recall import score
 from discoclaw.recall.document import Document
-from discoclaw.recall.score import IN_DATES, IN_MARKS, Concept, Matches
+from discoclaw.recall.evidence import Asked, Concept, Matches
+from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_PARTS
 from discoclaw.recall.spelling import Vocabulary
 
 Posting = tuple[int, int]
-"""The position of a document, and how often its text has a term; or one of IN_MARKS and IN_DATES."""
+"""A document's position, and how often its text has a term; or one of IN_MARKS, IN_DATES and IN_PARTS."""
+Named = Mapping[str, Mapping[frozenset[str], Sequence[int]]]
+"""The positions of the documents that have a name, by the longest term of the name."""
 
 
 class Index:
@@ -25,10 +28,12 @@ class Index:
         documents: Sequence[Document | None],
         postings: Mapping[str, Sequence[Posting]],
         vocabulary: Vocabulary,
+        named: Named,
     ) -> None:
         self.documents = documents
         self.vocabulary = vocabulary
         self._postings = postings
+        self._named = named
         lengths = [one.length for one in documents if one is not None]
         self.total = len(lengths)
         self.average = sum(lengths) / max(1, self.total)
@@ -42,14 +47,17 @@ class Index:
     def of(cls, documents: Sequence[Document]) -> "Index":
         """The index of some documents, in their order."""
         postings: dict[str, list[Posting]] = {}
+        named: dict[str, dict[frozenset[str], list[int]]] = {}
         for position, document in enumerate(documents):
             for term, posting in _postings(position, document):
                 postings.setdefault(term, []).append(posting)
-        return cls(documents, postings, Vocabulary(postings))
+            for name in (*document.given, *document.written):
+                named.setdefault(_longest(name), {}).setdefault(name, []).append(position)
+        return cls(documents, postings, Vocabulary(postings), named)
 
     def with_changes(self, changes: Mapping[int, Document | None]) -> "Index":
         """The index with some documents replaced, taken out (None), or added at the next positions."""
-        documents, postings = list(self.documents), dict(self._postings)
+        documents, postings, named = list(self.documents), dict(self._postings), dict(self._named)
         terms: set[str] = set()
         for position, document in sorted(changes.items()):
             if position < len(documents):
@@ -65,22 +73,37 @@ class Index:
                 kept = list(postings.get(term, ()))
                 kept.insert(bisect_left(kept, posting), posting)
                 postings[term] = kept
+            if before is not None:
+                _change_names(named, before, position, there=False)
+            if document is not None:
+                _change_names(named, document, position, there=True)
         for term in terms:
             if not postings[term]:
                 del postings[term]
-        return Index(documents, postings, self.vocabulary.with_changes(postings, terms))
+        vocabulary = self.vocabulary.with_changes(postings, terms)
+        return Index(documents, postings, vocabulary, named)
 
     def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
         """How many documents have each of the terms."""
         return {term: len(self._postings.get(term, ())) for term in terms}
 
-    def search(self, wanted: Sequence[Concept], limit: int) -> Matches:
-        """The documents that have any of what is wanted; of many those with most of it, and the rarest."""
-        parts = [self._parts(concept) for concept in wanted]
+    def search(self, asked: Asked, limit: int) -> Matches:
+        """The documents that have any of what is asked; of many those with most of it, and the rarest.
+
+        What is named completely is always among them.
+        """
+        parts = [self._parts(concept) for concept in asked.concepts]
         among: Collection[int] = dict.fromkeys(chain.from_iterable(parts))
         if len(among) > limit:
-            among = self._best(wanted, limit)
-        return Matches(wanted, parts, among)
+            among = dict.fromkeys([*self._best(asked.concepts, limit), *self._named_in(asked.terms, limit)])
+        return Matches(asked, parts, among, self.documents)
+
+    def _named_in(self, terms: Collection[str], limit: int) -> Iterator[int]:
+        """The positions of documents of which a name is among these terms, if at most `limit` have it."""
+        for term in terms:
+            for name, positions in self._named.get(term, {}).items():
+                if len(positions) <= limit and name.issubset(terms):
+                    yield from positions
 
     def _parts(self, concept: Concept) -> dict[int, float]:
         """What a concept counts in each document that has it, before its weight."""
@@ -109,8 +132,33 @@ def _postings(position: int, document: Document) -> Iterator[tuple[str, Posting]
     shared: dict[int, Posting] = {}
     for term, count in document.bag.items():
         yield term, shared.setdefault(count, (position, count))
-    marks, dates = (position, IN_MARKS), (position, IN_DATES)
-    for term in document.marks - document.bag.keys():
-        yield term, marks
-    for term in document.dates - document.marks - document.bag.keys():
-        yield term, dates
+    said = document.bag.keys()
+    for kind, terms in (
+        (IN_MARKS, document.marks - said),
+        (IN_PARTS, document.parts - document.marks - said),
+        (IN_DATES, document.dates - document.marks - document.parts - said),
+    ):
+        posting = (position, kind)
+        for term in terms:
+            yield term, posting
+
+
+def _change_names(
+    named: dict[str, Mapping[frozenset[str], Sequence[int]]],
+    document: Document,
+    position: int,
+    *,
+    there: bool,
+) -> None:
+    """Add or remove the names of a document, without changing what is shared with another index."""
+    for name in (*document.given, *document.written):
+        longest = _longest(name)
+        names = dict(named.get(longest, {}))
+        others = [one for one in names.pop(name, ()) if one != position]
+        if others or there:
+            names[name] = [*others, position] if there else others
+        named[longest] = names
+
+
+def _longest(name: Collection[str]) -> str:
+    return max(name, key=lambda term: (len(term), term))

@@ -1,19 +1,75 @@
-"""Names in a text, as far as writing shows them: words with a capital letter inside a sentence. Pure.
+"""Names in a text, as far as writing shows them: words with a capital letter, and codes such as "WEB-903".
 
-Only scripts that have capitals show any, and German, which gives them to every noun, shows none.
+Only scripts that have capitals show any. German gives them to every noun, so there only two words or more in
+a row of a note are taken for a name ("Frau Seifert"). A name is the set of its terms. Pure.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 
-from discoclaw.core.words import fold, guess, terms
+from discoclaw.core.words import is_common, terms_in
 
-_NAME = re.compile(r"(?<=[^\W_][\s,;:(\"'“„«’])(?:the\s+)?([^\W\d_]\w*)")
-_FIRST = re.compile(r"[^\W_]\w*")
+LONGEST_NAME = 8
+"""A name of more terms is a sentence: nobody asks for it as a whole."""
+LONGEST_ASKED = 4
+"""The most terms in a row that are looked up as a name in an index."""
+MOST_ASKED = 200
+LONGEST_ACRONYM = 4
+_WORD = re.compile(r"[^\W_](?:[\w.'’/-]*\w)?|[^\w\s]")
+_PARTICLES = frozenset(["da", "de", "del", "della", "den", "der", "des", "di", "do", "dos", "du"])
+_PARTICLES |= frozenset(["la", "las", "le", "les", "of", "the", "van", "von", "zu"])
 
 
-def names_in(text: str) -> frozenset[str]:
-    """The terms of the names in a text."""
-    written = [word for word in _NAME.findall(text) if word[0].isupper()]
-    if not written or guess(_FIRST.findall(fold(text))) == "german":
-        return frozenset()
-    return frozenset(term for word in written for term in terms(word))
+def names_in(text: str, language: str, *, initial: bool) -> list[frozenset[str]]:
+    """The names in a text that is in `language`.
+
+    `initial`: the text is a note, whose first word may be a name ("Noor has no brothers"), and a word in
+    capitals alone is one too. What people type begins with a capital anyway, and "SLA" in it is no person.
+    """
+    found: list[frozenset[str]] = []
+    run: list[str] = []
+    words = [*_WORD.findall(text), ""]
+    for number, word in enumerate(words):
+        if _is_part(word, inside=bool(run)) or (
+            run and word in _PARTICLES and _is_part(words[number + 1], inside=True)
+        ):
+            run.append(word)
+            continue
+        if run and _is_name(run, language, begins=number == len(run), initial=initial):
+            found.append(frozenset(terms_in(" ".join(run), language)))
+        run = []
+    return [name for name in found if name]
+
+
+def as_token(name: Iterable[str]) -> str:
+    """A name as one token of an index; no term of a text begins like it."""
+    return "=" + "=".join(sorted(name))
+
+
+def asked_names(terms: Sequence[str]) -> list[str]:
+    """The tokens of all names that some terms in a row may be."""
+    found: dict[str, None] = {}
+    for length in range(1, LONGEST_ASKED + 1):
+        for begin in range(len(terms) - length + 1):
+            found[as_token(set(terms[begin : begin + length]))] = None
+    return list(found)[:MOST_ASKED]
+
+
+def _is_part(word: str, *, inside: bool) -> bool:
+    """Whether a word can be part of a name: with a capital, a code, or a number inside a name."""
+    if not word or not word[0].isalnum():
+        return False
+    numbered = any(map(str.isdigit, word))
+    return word[0].isupper() or (numbered and (inside or any(map(str.isalpha, word))))
+
+
+def _is_name(run: Sequence[str], language: str, *, begins: bool, initial: bool) -> bool:
+    if language == "german":
+        return initial and len(run) > 1
+    if len(run) > 1:
+        return True
+    if len(run[0]) > LONGEST_ACRONYM and run[0].isupper():
+        return False  # it is emphasis
+    if initial:
+        return not begins or not all(map(is_common, terms_in(run[0], language)))
+    return not begins and not (len(run[0]) > 1 and run[0].isupper())

@@ -9,16 +9,19 @@ from collections.abc import Collection, Sequence
 
 from discoclaw.core.languages import MONTHS
 from discoclaw.core.query import Query
-from discoclaw.core.words import Tokens, terms, tokenise
+from discoclaw.core.words import is_common, terms, tokenise
 from discoclaw.recall.dates import dates_in
 from discoclaw.recall.names import names_in
 
 LONGEST = 6_000
 """Characters of a text that are read, from its beginning and its end: the request is at one of them."""
-MOST_TERMS = 48
+MOST_TERMS = 128
+"""The most terms of a text that are looked up; of more, those that are common in any talk are left out."""
 LONGEST_REQUEST = 300
 """A message with more characters than this asks for something in particular."""
 _ENDS = ("st", "nd", "rd", "th")
+_BREAK = re.compile(r"(?:(?<=\w\w\w[.…])|(?<=[!?…]))[\"'”’»)\]]*\s+|(?<=[。！？])|\s*\n\s*")
+"""Where a sentence ends; after two letters and a full stop none does ("Dr. Okonkwo")."""
 _OWN_VERB = re.compile(
     r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE
 )
@@ -41,17 +44,13 @@ def parse(message: str, *, replied_to: str = "", recent: str = "") -> Query:
     """
     text = f"{message}\n{replied_to}" if replied_to else message
     brief = len(text) <= LONGEST_REQUEST
-    tokens = tokenise(text[:LONGEST_REQUEST])
-    found = tokens.terms()
+    found = terms(text[:LONGEST_REQUEST])
     everything = brief and _wants_everything(text, found)
     if recent and not _says_something(found):
-        text, brief = f"{text}\n{recent}", False
-    if brief:
-        return _query(text, tokens, found, everything=everything)
+        text = f"{text}\n{recent}"
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
-    tokens = tokenise(text)
-    return _query(text, tokens, tokens.terms(), everything=everything)
+    return _query(text, everything=everything)
 
 
 def in_context(message: str, recent: str) -> str:
@@ -60,14 +59,45 @@ def in_context(message: str, recent: str) -> str:
     return message if says_something else f"{message}\n{recent}"
 
 
-def _query(text: str, tokens: Tokens, found: Sequence[str], *, everything: bool) -> Query:
-    dates = dates_in(text)
-    left_out = _spoken(dates)
-    asked = tuple([term for term in dict.fromkeys(found) if term not in left_out][:MOST_TERMS])
-    other = tokens.in_english()
-    in_english = {term: other[term] for term in asked if term in other}
-    wanted = (*asked, *in_english.values(), *sorted(dates))
-    return Query(asked, dates, in_english, wanted, names_in(text), everything)
+def _query(text: str, *, everything: bool) -> Query:
+    asked: dict[str, None] = {}
+    in_english: dict[str, str] = {}
+    dates: set[str] = set()
+    names: dict[frozenset[str], None] = {}
+    sentences: list[set[str]] = []
+    for sentence in filter(None, _BREAK.split(text)):
+        tokens, named = tokenise(sentence), dates_in(sentence)
+        if tokens.asks_nothing:
+            continue
+        left_out = _spoken(named)
+        found = dict.fromkeys(term for term in tokens.terms() if term not in left_out)
+        in_english |= tokens.in_english()
+        asked |= found
+        dates |= named
+        names |= dict.fromkeys(names_in(sentence, tokens.language, initial=False))
+        if sentences and all(map(is_common, found)) and not named:
+            sentences[-1] |= found.keys()  # "Have I heard them live?" goes on about what was named before
+        else:
+            sentences.append(found.keys() | named)
+    kept = _most_telling(asked)
+    in_english = {term: in_english[term] for term in kept if term in in_english}
+    return Query(
+        kept,
+        frozenset(dates),
+        in_english,
+        (*kept, *in_english.values(), *sorted(dates)),
+        tuple(names),
+        everything,
+        tuple(frozenset(one) for one in sentences if one),
+    )
+
+
+def _most_telling(asked: Collection[str]) -> tuple[str, ...]:
+    """The terms in order; of too many, those that are common in any talk go first."""
+    if len(asked) > MOST_TERMS:
+        rarer = sorted(asked, key=is_common)[:MOST_TERMS]  # a stable sort: else in the order of the text
+        asked = [term for term in asked if term in set(rarer)]
+    return tuple(asked)
 
 
 def _says_something(found: Sequence[str]) -> bool:

@@ -2,10 +2,9 @@
 
     tokenise   core/words, recall/query, recall/document
     words      recall/score: BM25 for short texts; aliases, keys, names, dates in words
-    vectors    recall/vectors, if there are any: fused linearly
-    links      one hop from what was found
+    evidence   recall/evidence: nothing is returned without, and nothing that others clearly outdo
+    steps      recall/steps: vectors, if there are any; what was learned together; links; the latest word
     time       recency and idle fade, both off unless an admin wants them; ties are newer first
-    evidence   nothing is returned without; standing items are not retrieved: `select` has them always
 
 Near-duplicates and the budget are `select`'s. Every item of the person is a candidate, never only a "hot
 set"; of a big memory the caller may bring candidates alone, with the statistics of the whole. Pure and
@@ -19,16 +18,16 @@ from typing import TypeVar
 
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
-from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Signals
+from discoclaw.core.ports import IDLE, NO_SIGNALS, Signals
 from discoclaw.core.query import Query
 from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
+from discoclaw.recall import steps
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document, of_item
 from discoclaw.recall.indices import Indexed, Indices
-from discoclaw.recall.names import names_in
-from discoclaw.recall.score import MOST_OF_IT, Concept, Matches, concepts, score
-from discoclaw.recall.vectors import fuse, outstanding
+from discoclaw.recall.ranked import Ranked
+from discoclaw.recall.score import asked_of, score
 
 T = TypeVar("T")
 
@@ -41,11 +40,6 @@ MOST_FOUND = 200
 PROJECT_WORDS = frozenset(terms("repo repository build deploy deployment release ship branch project"))
 PROJECT_BOOST = 1.15
 """A project is likelier meant when the talk is of building things; DNAM's "+2", as a proportion."""
-WEAK = 0.2
-"""The share of the best score below which a hit counts as accidental."""
-LINKED = 0.5
-"""The share of an item's score that the items linked with it get."""
-NO_EVIDENCE = "no real evidence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,62 +48,6 @@ class Fade:
 
     half_life_s: float = 0
     idle_days: float = 0
-
-
-class Ranked:
-    """An item with its score (> 0, comparable within one query), and what found it.
-
-    `dropped` is why it is not returned, or "". What found it is computed on demand.
-    """
-
-    __slots__ = ("_given", "_matches", "_position", "_reasons", "dropped", "item", "score")
-
-    def __init__(
-        self, item: Item, score: float, dropped: str, matches: Matches | None = None, position: int = 0
-    ) -> None:
-        self.item = item
-        self.score = score
-        self.dropped = dropped
-        self._matches = matches
-        self._position = position
-        self._given: dict[str, float] | None = None
-        self._reasons: list[str] | None = None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ranked):
-            return NotImplemented
-        mine = self.item, self.score, self.dropped, self.why, self.parts
-        return mine == (other.item, other.score, other.dropped, other.why, other.parts)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def why(self) -> str:
-        """What found it, in a few words."""
-        matched = self._matches.matched(self._position) if self._matches is not None else ()
-        return ", ".join([*matched, *(self._reasons or ())])
-
-    @property
-    def parts(self) -> Mapping[str, float]:
-        """The contribution of each step."""
-        if self._matches is None:
-            return self.given
-        words, coverage = self._matches.scores[self._position], self._matches.coverage(self._position)
-        return {"words": words, "coverage": coverage, **(self._given or {})}
-
-    @property
-    def given(self) -> dict[str, float]:
-        """The contributions of the steps after the words."""
-        if self._given is None:
-            self._given = {}
-        return self._given
-
-    @property
-    def reasons(self) -> list[str]:
-        """What found it besides its words."""
-        if self._reasons is None:
-            self._reasons = []
-        return self._reasons
 
 
 class Ranker:
@@ -159,41 +97,41 @@ class Ranker:
         indexed = self._indices.of(known) if signals.corpus is None else None
         known = indexed.items if indexed is not None else known  # the same, with what is derived from them
         found = self._by_words(query, known, indexed, signals)
-        _by_vectors(found, known.by_id, signals.cosines, *self._weights)
-        _without_weak(found)
+        steps.by_meaning(found, known.by_id, signals.cosines, signals.floor, self._weights)
+        steps.learned_together(found)
+        steps.without_weak(found)
         for _ in range(self._depth):
-            _along_links(found, known.by_id)
+            steps.along_links(found, known.by_id)
         if self._fade.half_life_s or self._fade.idle_days:
             for one in found.values():
                 one.score *= self._freshness(one, signals.accessed, now_ms)
+        steps.latest_first(found)
         return found.values()
 
     def _by_words(
         self, query: Query, known: VisibleItems, indexed: Indexed | None, signals: Signals
     ) -> dict[str, Ranked]:
         places: Sequence[Item | None]
+        own_name = signals.own_name
         if indexed is not None:
             places, index = indexed.places, indexed.index
-            wanted = concepts(query, index, index.vocabulary)
-            matches = index.search(wanted, MOST_FOUND)
+            asked = asked_of(query, index, index.vocabulary, own_name=own_name)
+            matches = index.search(asked, MOST_FOUND)
         else:  # of a big memory these are only candidates
             places, corpus = list(known.by_id.values()), signals.corpus
             assert corpus is not None
-            wanted = concepts(query, corpus, corpus if isinstance(corpus, Counted) else None)
-            matches = score(wanted, [self._document(item) for item in known.by_id.values()], corpus)
-        strangers = _strangers(query, wanted, signals.own_name)
+            vocabulary = corpus if isinstance(corpus, Counted) else None
+            asked = asked_of(query, corpus, vocabulary, own_name=own_name)
+            matches = score(asked, [self._document(item) for item in known.by_id.values()], corpus)
         about_projects = not PROJECT_WORDS.isdisjoint(query.terms)
         found = {}
         for position, words in matches.scores.items():
             item = places[position]
             assert item is not None
-            dropped = "" if position in matches.evident else NO_EVIDENCE
-            one = found[item.id] = Ranked(item, words, dropped, matches, position)
+            one = found[item.id] = Ranked(item, words, matches.verdict(position), matches, position)
             if about_projects and item.kind == "project":
                 one.score *= PROJECT_BOOST
                 one.given["project"] = PROJECT_BOOST
-            if strangers and matches.coverage(position) < MOST_OF_IT and _of_others(item, query):
-                one.dropped = f"about others than {', '.join(sorted(strangers))}"
         return found
 
     def _freshness(self, one: Ranked, accessed: Mapping[str, int], now_ms: int) -> float:
@@ -241,59 +179,3 @@ def _in_order(found: Iterable[Ranked]) -> list[Ranked]:
     """Best first; ties are newer first, then by id."""
     keyed = [(-round(one.score, 9), -one.item.updated_at, one.item.id, one) for one in found]
     return [one for *_, one in sorted(keyed)]
-
-
-def _strangers(asked: Query, wanted: Sequence[Concept], own_name: str | None) -> set[str]:
-    """The names in a question that are in nothing remembered, nor the person's own."""
-    if own_name is None:
-        return set()
-    unknown = {concept.name for concept in wanted if not concept.spellings}
-    return unknown.intersection(asked.names).difference(terms(own_name))
-
-
-def _of_others(item: Item, asked: Query) -> bool:
-    """Whether an item names somebody or something, but nobody the query asks about."""
-    named = names_in(item.text)
-    return bool(named) and named.isdisjoint(asked.terms)
-
-
-def _by_vectors(
-    found: dict[str, Ranked],
-    known: Mapping[str, Item],
-    cosines: Mapping[str, float],
-    text_weight: float,
-    vector_weight: float,
-) -> None:
-    """Fuse the words' scores with the vectors'; a vector far nearer than all others is evidence by itself."""
-    cosines = {key: value for key, value in cosines.items() if key in known}
-    if not cosines:
-        return
-    for key in outstanding(cosines):
-        one = found.setdefault(key, Ranked(known[key], 0.0, ""))
-        one.dropped = ""
-        one.reasons.append("meaning")
-    texts = {key: one.score for key, one in found.items()}
-    for key, value in fuse(texts, cosines, text_weight, vector_weight).items():
-        found[key].score = value
-        if key in cosines:
-            found[key].given["cosine"] = cosines[key]
-
-
-def _without_weak(found: Mapping[str, Ranked]) -> None:
-    """Drop hits whose share of the best score is so small that they are accidental."""
-    best = max((one.score for one in found.values() if not one.dropped), default=0.0)
-    for one in found.values():
-        if not one.dropped and one.score < WEAK * best:
-            one.dropped = "far weaker than the best"
-
-
-def _along_links(found: dict[str, Ranked], known: Mapping[str, Item]) -> None:
-    """Add the items linked with something found, at half its score."""
-    for one in [one for one in found.values() if not one.dropped]:
-        links = one.item.facets.links
-        for other in sorted(links & known.keys()) if links else ():
-            far = found.setdefault(other, Ranked(known[other], 0.0, NO_EVIDENCE))
-            if far.score < LINKED * one.score:
-                far.score = far.given["link"] = LINKED * one.score
-                far.reasons.append(f"{LINKED_WITH}{one.item.id}")
-                far.dropped = ""

@@ -10,6 +10,14 @@ from collections.abc import Collection, Iterable
 SHORTEST = 4
 ENDING = 0.7
 """What counts a word with the same beginning: "teacher" for "teaching"."""
+ENDINGS = frozenset(
+    """
+    a al ala ale ally an ar ation ations e ed ei eer el em en ence ens ent er erin ern ers es est i ia ial
+    ian ic ical ie ier ies ig in ing ings innen ion ions ish ism ist ista ity iv ive je ka ki la lich ly ment
+    n ness o or os ous r s se ship st sten t te ten ung ungen y ya
+    """.split()  # noqa: SIM905 - a list of words is not easier to read
+) | {""}
+"""What may follow the same beginning: "model" is no form of "mode"."""
 SLIP = 0.6
 SURE = 6
 """Shorter words are too similar to others: "reach" is not a typo of "react"."""
@@ -67,11 +75,21 @@ def _alike(term: str, other: str) -> float:
             break
         shared += 1
     longer, shorter = max(len(term), len(other)), min(len(term), len(other))
-    if shared >= SHORTEST and (
-        (shared == shorter and longer - shorter <= shorter // 2) or (shared == longer - 1)
-    ):
+    if shared >= SHORTEST and _endings(term[shared:], other[shared:], shared):
         return ENDING
     return SLIP if len(term) >= SURE and longer - shorter <= 1 and _one_slip(term, other, shared) else 0.0
+
+
+def _endings(one: str, other: str, shared: int) -> bool:
+    """Whether of two words that begin alike one is the other with an ending.
+
+    A changed last letter is none ("mode", "moda"). Of other scripts only the length of an ending is known.
+    """
+    if one and other:
+        return False
+    return (one or other) in ENDINGS or (
+        not (one + other).isascii() and len(one + other) <= max(1, shared // 2)
+    )
 
 
 def _one_slip(term: str, other: str, shared: int) -> bool:

@@ -13,7 +13,7 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.ports import Corpus
 from discoclaw.core.query import Query
 from discoclaw.recall.document import Document, of_entry
-from discoclaw.recall.score import concepts, score
+from discoclaw.recall.score import asked_of, score
 
 NEIGHBOUR = 0.5
 """The share of a neighbour's score that a message gets, and again for the next one."""
@@ -48,8 +48,8 @@ def rank_talk(
     known = documents or {}
     documents = {entry.id: known.get(entry.id) or of_entry(entry) for entry in entries}
     # Who asks what Ann said about something nobody mentioned doesn't ask for everything that Ann said.
-    wanted = concepts(query, corpus, skip_unknown=False)
-    matches = score(wanted, list(documents.values()), corpus)
+    asked = asked_of(query, corpus, skip_unknown=False)
+    matches = score(asked, list(documents.values()), corpus)
     own = {key: position for position, key in enumerate(documents) if position in matches.scores}
     ranked = []
     for entry in entries:

@@ -6,7 +6,9 @@ from statistics import fmean
 
 OUTSTANDING = 2.5
 """Standard deviations above the mean that a cosine has to be to tell something by itself."""
-MOST_OUTSTANDING = 5
+MOST_OUTSTANDING = 12
+FEW = 10
+"""Among fewer cosines none can stand out like that: the floor decides, where it is known (above 0)."""
 SPREAD = 1e-6
 """A smaller spread is rounding: then no cosine says anything."""
 
@@ -58,12 +60,19 @@ def fuse(
     return fused
 
 
-def outstanding(cosines: Mapping[str, float]) -> list[str]:
-    """The few whose cosine stands out from all others', best first: models differ in what a cosine means."""
+def outstanding(cosines: Mapping[str, float], floor: float = 0.0) -> list[str]:
+    """The few whose cosine is at least `floor` and stands out from all others', best first.
+
+    The best of many unrelated texts stand out from the others too, and only the floor tells that they say
+    nothing; among many texts about one thing all are above it, and only standing out tells which is meant.
+    """
     mean = fmean(cosines.values()) if cosines else 0.0
     spread = math.sqrt(fmean((value - mean) ** 2 for value in cosines.values())) if cosines else 0.0
-    if spread < SPREAD:
-        return []
-    least = mean + OUTSTANDING * spread
+    if len(cosines) >= FEW:
+        if spread < SPREAD:
+            return []
+        least = max(floor, mean + OUTSTANDING * spread)
+    else:
+        least = floor if floor > 0 else math.inf
     best = sorted(cosines, key=lambda key: (-cosines[key], key))[:MOST_OUTSTANDING]
     return [key for key in best if cosines[key] >= least]

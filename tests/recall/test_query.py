@@ -37,8 +37,11 @@ class TestWhatIsAskedFor:
         assert asked.in_english
 
     def test_names_are_known_by_their_capitals(self) -> None:
-        assert parse("does Marta like the Alps?").names == {*terms("Marta"), *terms("Alps")}
-        assert parse("Mag die Frau mit dem Hund der Marta den Tee?").names == set()
+        assert parse("does Marta like the Alps?").names == (
+            frozenset(terms("Marta")),
+            frozenset(terms("Alps")),
+        )
+        assert parse("Mag die Frau mit dem Hund der Marta den Tee?").names == ()
 
     def test_of_a_long_text_the_beginning_and_the_end_are_read(self) -> None:
         asked = parse("zebra " + "the " * LONGEST + " giraffe")

@@ -1,0 +1,255 @@
+"""Which documents a query means: what they share with it, sentence by sentence, and what others share. Pure.
+
+Words of different sentences ask for different things, so a document needs evidence in one sentence: a term
+that says something about just this document, a name that is named completely, two terms together, or most of
+what the sentence asks. Then it is compared with the others:
+
+- Where a document is named completely ("room 9"), one that only shares words with the sentence needs nearly
+  its score. A name within a longer one that is named too ("Karl Vogt" in "Karl-Heinz Vogt") is not meant.
+- Where a document has most of what a sentence asks, one that has clearly less of it is another matter: the
+  brother who wants to emigrate, when it is asked what the brother wants for his birthday. What somebody gave
+  an item as its name, an alias or a key, is never outdone.
+- Where a sentence names somebody unknown, one term in common says nothing.
+
+`recall/score` says what a document has; this says whether it was meant.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from discoclaw.recall.document import Document
+
+MOST_OF_IT = 0.5
+"""The share of what a sentence asks that is evidence although no term of it is specific."""
+TOGETHER = 0.2
+"""The share of what a sentence asks that two terms need to be evidence together."""
+MANY = 3
+IN_PASSING = 0.3
+"""The share of what a sentence asks that one specific term needs, in a message of `MANY` sentences or more.
+
+The more somebody writes, the more words meet a memory by chance.
+"""
+NAMED = 1.1
+"""The factor for a document that is named completely."""
+NEARLY = 0.9
+"""The share of the best named document's score that one needs that is not named itself."""
+CLEARLY_LESS = 0.7
+"""The share of the best coverage that a document needs, where the best has most of what was asked."""
+WEAK = 0.2
+"""The share of the best score below which a hit counts as accidental."""
+NO_EVIDENCE, OUTDONE = "no real evidence", "others have more of what was asked"
+MARK = 1.0
+"""What a name of the whole counts, where a word of a text of mean length counts 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """One thing asked for: a term, or other spellings of it, with what each counts; `weight` is its rarity.
+
+    `share` is its part of what was asked; `specific`: a document that has it was likely meant. `least` is
+    what a document has to have more of, so that it covers the concept.
+    """
+
+    name: str
+    spellings: tuple[tuple[str, float], ...]
+    weight: float
+    share: float
+    specific: bool
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a query asks for among some documents.
+
+    `sentences` are the names of the concepts of each sentence. `names` are terms that are written as names;
+    `strangers` those among them that no document has.
+    """
+
+    concepts: Sequence[Concept]
+    sentences: Sequence[frozenset[str]]
+    names: frozenset[str] = frozenset()
+    strangers: frozenset[str] = frozenset()
+    terms: frozenset[str] = field(init=False)
+    """All spellings of all concepts."""
+
+    def __post_init__(self) -> None:
+        found = frozenset(term for concept in self.concepts for term, _ in concept.spellings)
+        object.__setattr__(self, "terms", found)
+
+
+@dataclass(slots=True)
+class _Has:
+    """What a document has of a sentence: its score, the share of what is asked, the number of terms.
+
+    `name`: it has a term that is written as a name. `named` are the terms of its names that the sentence
+    names completely, `given`: one of them is an alias or a key.
+    """
+
+    score: float = 0.0
+    covered: float = 0.0
+    terms: int = 0
+    specific: bool = False
+    name: bool = False
+    named: frozenset[str] = frozenset()
+    given: bool = False
+
+
+class Matches:
+    """What documents have of a query, by their positions.
+
+    `scores` are above 0. `evident` are the documents that have evidence, `meant` those of them that no other
+    document outdoes. What matched in one of them is worked out when it is asked for: few of many are ever
+    looked at.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        parts: Sequence[Mapping[int, float]],
+        among: Iterable[int],
+        documents: Sequence[Document | None],
+    ) -> None:
+        """`parts` has, for each concept, what its best spelling counts in each document that has it."""
+        self.scores = dict.fromkeys(among, 0.0)
+        self.evident: set[int] = set()
+        self.meant: set[int] = set()
+        self._asked = asked
+        self._parts = parts
+        self._documents = documents
+        self._named: dict[int, frozenset[str]] = {}
+        self._coverage: dict[int, float] = {}
+        for sentence in asked.sentences:
+            self._judge(sentence)
+        self._add_up()
+
+    def coverage(self, position: int) -> float:
+        """The largest share of what a sentence asked that a document has."""
+        return self._coverage.get(position, 0.0)
+
+    def verdict(self, position: int) -> str:
+        """Why a document is not meant; "" if it is."""
+        if position in self.meant:
+            return ""
+        if position in self.evident:
+            return OUTDONE
+        strangers = ", ".join(sorted(self._asked.strangers))
+        return f"about others than {strangers}" if strangers else NO_EVIDENCE
+
+    def matched(self, position: int) -> list[str]:
+        """The names of what a document has."""
+        both = zip(self._asked.concepts, self._parts, strict=True)
+        return [concept.name for concept, part in both if position in part]
+
+    # ------------------------------------------------------------------ inside
+
+    def _judge(self, sentence: frozenset[str]) -> None:
+        """Add what one sentence says about the documents."""
+        both = zip(self._asked.concepts, self._parts, strict=True)
+        here = [(concept, part) for concept, part in both if concept.name in sentence]
+        found = self._having(here)
+        self._name(found, [concept for concept, _ in here])
+        whole = sum(concept.share for concept, _ in here) or 1.0
+        strange = not sentence.isdisjoint(self._asked.strangers)
+        evident: dict[int, _Has] = {}
+        for position, has in found.items():
+            has.covered /= whole
+            if has.named:
+                has.score = NAMED * (has.score + _lift(has.named, here, position))
+                self._named[position] = self._named.get(position, frozenset()) | has.named
+            self._coverage[position] = max(self._coverage.get(position, 0.0), has.covered)
+            if has.named or self._is_evidence(has, strange=strange):
+                evident[position] = has
+        self.evident |= evident.keys()
+        self.meant |= _undone(evident)
+
+    def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> dict[int, _Has]:
+        """What each document has of some concepts."""
+        found: dict[int, _Has] = {}
+        for concept, part in here:
+            for position, best in _among(part, self.scores):
+                has = found.get(position)
+                if has is None:
+                    has = found[position] = _Has()
+                has.score += concept.weight * best
+                if best > concept.least:
+                    has.covered += concept.share
+                    has.terms += 1
+                    has.specific |= concept.specific
+                    has.name |= concept.name in self._asked.names
+        return found
+
+    def _name(self, found: Mapping[int, _Has], here: Sequence[Concept]) -> None:
+        """Note whose names a sentence names completely; one that most documents have names none of them."""
+        terms = {term for concept in here for term, _ in concept.spellings}
+        telling = {term for concept in here if concept.share for term, _ in concept.spellings}
+        given: dict[int, list[frozenset[str]]] = {}
+        written: dict[int, list[frozenset[str]]] = {}
+        every: set[frozenset[str]] = set()
+        for position in found:
+            document = self._documents[position]
+            assert document is not None
+            for names, having in ((document.given, given), (document.written, written)):
+                complete = [one for one in names if one <= terms and not one.isdisjoint(telling)]
+                if complete:
+                    having[position] = complete
+                    every.update(complete)
+        longest = {name for name in every if not any(name < other for other in every)}
+        for having in (given, written):
+            for position, whole in having.items():
+                has = found[position]
+                has.named = has.named.union(*longest.intersection(whole))
+                has.given |= having is given and bool(has.named)
+
+    def _is_evidence(self, has: _Has, *, strange: bool) -> bool:
+        if strange and not has.name and has.covered < MOST_OF_IT:
+            return False
+        many = len(self._asked.sentences)
+        if has.covered >= MOST_OF_IT and (has.terms > 1 or has.specific or many == 1):
+            return True
+        if has.specific and has.covered >= (IN_PASSING if many >= MANY else 0.0):
+            return True
+        return has.terms > 1 and has.covered >= TOGETHER
+
+    def _add_up(self) -> None:
+        """The scores over all sentences: each concept counts once."""
+        scores = self.scores
+        for concept, part in zip(self._asked.concepts, self._parts, strict=True):
+            for position, best in _among(part, scores):
+                scores[position] += concept.weight * best
+        here = list(zip(self._asked.concepts, self._parts, strict=True)) if self._named else []
+        for position, names in self._named.items():
+            scores[position] = NAMED * (scores[position] + _lift(names, here, position))
+
+
+def _among(part: Mapping[int, float], scores: Mapping[int, float]) -> Iterable[tuple[int, float]]:
+    """The entries of a part at the positions that have scores."""
+    if len(part) > len(scores):
+        return [(position, part[position]) for position in scores if position in part]
+    return [(position, best) for position, best in part.items() if position in scores]
+
+
+def _lift(names: frozenset[str], here: Sequence[tuple[Concept, Mapping[int, float]]], position: int) -> float:
+    """What the terms of a complete name count beyond what they count as words, or as parts of a name."""
+    lift = 0.0
+    for concept, part in here:
+        full = max((MARK * counts for term, counts in concept.spellings if term in names), default=0.0)
+        lift += concept.weight * max(0.0, full - part.get(position, full))
+    return lift
+
+
+def _undone(evident: Mapping[int, _Has]) -> set[int]:
+    """The documents that no other one outdoes in a sentence."""
+    best = max((has.score for has in evident.values()), default=0.0)
+    named = max((has.score for has in evident.values() if has.named), default=0.0)
+    most = max((has.covered for has in evident.values()), default=0.0)
+    covered = CLEARLY_LESS * most if most >= MOST_OF_IT else 0.0
+    return {
+        position
+        for position, has in evident.items()
+        if has.given
+        or (
+            has.covered >= covered
+            and has.score >= (WEAK * best if has.named else max(WEAK * best, NEARLY * named))
+        )
+    }

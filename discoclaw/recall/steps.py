@@ -1,0 +1,111 @@
+"""The steps of a ranking that follow the words: meaning, what was learned together, links, the latest word.
+
+Each changes scores in place, or says why an item is dropped after all. Pure; independent of queries.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from discoclaw.core.item import Item
+from discoclaw.core.ports import LINKED_WITH
+from discoclaw.recall.evidence import NO_EVIDENCE, WEAK
+from discoclaw.recall.ranked import Ranked
+from discoclaw.recall.vectors import fuse, outstanding
+
+LINKED = 0.5
+"""The share of an item's score that the items linked with it get."""
+TOGETHER = 0.3
+"""The share of the best score among what was learned together that each of the others gets."""
+MOST_TOGETHER = 8
+"""More items of one minute are an import, and have nothing else in common."""
+MINUTE_MS = 60_000
+NEAR_TIE = 0.9
+"""From this share of the best score on, the newest of the best comes first: words hardly tell them apart."""
+
+Found = dict[str, Ranked]
+"""What was found so far, by the item's id."""
+
+
+def by_meaning(
+    found: Found,
+    known: Mapping[str, Item],
+    cosines: Mapping[str, float],
+    floor: float,
+    weights: tuple[float, float],
+) -> None:
+    """Fuse the words' scores with the vectors'; one far nearer than all others is evidence by itself.
+
+    What others outdo by their words stays out: it is near in meaning because it is nearly the same.
+    `floor` is the cosine of texts that have nothing in common, `weights` those of words and vectors.
+    """
+    cosines = {key: value for key, value in cosines.items() if key in known}
+    if not cosines:
+        return
+    for key in outstanding(cosines, floor):
+        one = found.setdefault(key, Ranked(known[key], 0.0, NO_EVIDENCE))
+        if not one.outdone:
+            one.dropped = ""
+            one.reasons.append("meaning")
+    texts = {key: one.score for key, one in found.items()}
+    for key, value in fuse(texts, cosines, *weights).items():
+        found[key].score = value
+        if key in cosines:
+            found[key].given["cosine"] = cosines[key]
+
+
+def without_weak(found: Found) -> None:
+    """Drop hits whose share of the best score is so small that they are accidental."""
+    best = _best(found.values())
+    for one in found.values():
+        if not one.dropped and one.score < WEAK * best:
+            one.dropped = "far weaker than the best"
+
+
+def learned_together(found: Found) -> None:
+    """Give each item a share of the best score among those learned from the same message or minute.
+
+    A term in common is then enough: what was said in one breath is about one thing.
+    """
+    groups: dict[object, list[Ranked]] = {}
+    for one in found.values():
+        groups.setdefault(_occasion(one.item), []).append(one)
+    for group in groups.values():
+        if not 1 < len(group) <= MOST_TOGETHER:
+            continue
+        first, second = sorted([0.0, 0.0, *(one.score for one in group if not one.dropped)])[:-3:-1]
+        for one in group:
+            best = second if not one.dropped and one.score == first else first
+            if best and not one.outdone:
+                one.given["together"] = TOGETHER * best
+                one.score += TOGETHER * best
+                one.dropped = ""
+
+
+def along_links(found: Found, known: Mapping[str, Item]) -> None:
+    """Add the items linked with something found, at half its score."""
+    for one in [one for one in found.values() if not one.dropped]:
+        links = one.item.facets.links
+        for other in sorted(links & known.keys()) if links else ():
+            far = found.setdefault(other, Ranked(known[other], 0.0, NO_EVIDENCE))
+            if far.score < LINKED * one.score:
+                far.score = far.given["link"] = LINKED * one.score
+                far.reasons.append(f"{LINKED_WITH}{one.item.id}")
+                far.dropped = ""
+
+
+def latest_first(found: Found) -> None:
+    """Make near-ties of the best ties, of which the newest comes first: the latest word wins."""
+    best = _best(found.values())
+    for one in found.values():
+        if not one.dropped and NEAR_TIE * best <= one.score < best:
+            one.given["near tie"] = best - one.score
+            one.score = best
+
+
+def _best(found: Iterable[Ranked]) -> float:
+    return max((one.score for one in found if not one.dropped), default=0.0)
+
+
+def _occasion(item: Item) -> object:
+    """The message an item was learned from, or the minute."""
+    source = item.source
+    return source.message_id or item.created_at // MINUTE_MS
