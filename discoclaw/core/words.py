@@ -82,7 +82,7 @@ class Tokens:
     @property
     def asks_nothing(self) -> bool:
         """Whether there are only courtesies and function words: "thanks, see you tomorrow"."""
-        joined = [_joined(run) for run in self.runs]
+        joined = [_joined(_ELIDED.sub("", run)) for run in self.runs]
         return (
             len(joined) > 1
             and all(run in _COURTESIES or run in _FUNCTION for run in joined)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import Item
-from discoclaw.core.words import Tokens, terms, tokenise
+from discoclaw.core.words import Tokens, terms, terms_in, tokenise
 from discoclaw.recall.dates import date_terms, dates_in
 from discoclaw.recall.names import LONGEST_NAME, as_token, names_in
 
@@ -43,17 +43,16 @@ class Document:
 def of_item(item: Item) -> Document:
     """An item as a document."""
     tokens = tokenise(item.text)
-    given = [frozenset(terms(tag)) for tag in item.tags]
-    if item.facets.key is not None:
-        given.append(frozenset(terms(item.facets.key.translate(_SEPARATORS))))
+    names = [*item.tags, *([item.facets.key.translate(_SEPARATORS)] if item.facets.key is not None else ())]
+    given = [frozenset(terms(name) or terms_in(name, "english")) for name in names]
     marks = {term for name in given if len(name) == 1 for term in name}
     if item.kind != "fact":  # "in fact" does not ask about all facts
         marks.update(terms(item.kind))
     parts = {term for name in given if len(name) > 1 for term in name} - marks
     aliases = tuple(dict.fromkeys(name for name in given if 0 < len(name) <= LONGEST_NAME))
-    written = dict.fromkeys(names_in(item.text, tokens.language, initial=True))
-    names = aliases, tuple(name for name in written if len(name) <= LONGEST_NAME and name not in aliases)
-    return _document(item.id, item.text, tokens, marks, item.updated_at, parts, names)
+    written = dict.fromkeys(names_in(item.text, tokens.language, note=True))
+    both = aliases, tuple(name for name in written if len(name) <= LONGEST_NAME and name not in aliases)
+    return _document(item.id, item.text, tokens, marks, item.updated_at, parts, both)
 
 
 def of_entry(entry: Entry) -> Document:

@@ -7,7 +7,7 @@ a row of a note are taken for a name ("Frau Seifert"). A name is the set of its 
 import re
 from collections.abc import Iterable, Sequence
 
-from discoclaw.core.words import is_common, terms_in
+from discoclaw.core.words import terms_in
 
 LONGEST_NAME = 8
 """A name of more terms is a sentence: nobody asks for it as a whole."""
@@ -20,11 +20,11 @@ _PARTICLES = frozenset(["da", "de", "del", "della", "den", "der", "des", "di", "
 _PARTICLES |= frozenset(["la", "las", "le", "les", "of", "the", "van", "von", "zu"])
 
 
-def names_in(text: str, language: str, *, initial: bool) -> list[frozenset[str]]:
+def names_in(text: str, language: str, *, note: bool) -> list[frozenset[str]]:
     """The names in a text that is in `language`.
 
-    `initial`: the text is a note, whose first word may be a name ("Noor has no brothers"), and a word in
-    capitals alone is one too. What people type begins with a capital anyway, and "SLA" in it is no person.
+    `note`: the text is a note, in which "SLA" is a name. In what people ask it is no person whom one could
+    know.
     """
     found: list[frozenset[str]] = []
     run: list[str] = []
@@ -35,14 +35,14 @@ def names_in(text: str, language: str, *, initial: bool) -> list[frozenset[str]]
         ):
             run.append(word)
             continue
-        if run and _is_name(run, language, begins=number == len(run), initial=initial):
+        if run and _is_name(run, language, begins=number == len(run), note=note):
             found.append(frozenset(terms_in(" ".join(run), language)))
         run = []
     return [name for name in found if name]
 
 
 def as_token(name: Iterable[str]) -> str:
-    """A name as one token of an index; no term of a text begins like it."""
+    """A name as one token of a full-text index; no term of a text begins like it."""
     return "=" + "=".join(sorted(name))
 
 
@@ -63,13 +63,14 @@ def _is_part(word: str, *, inside: bool) -> bool:
     return word[0].isupper() or (numbered and (inside or any(map(str.isalpha, word))))
 
 
-def _is_name(run: Sequence[str], language: str, *, begins: bool, initial: bool) -> bool:
+def _is_name(run: Sequence[str], language: str, *, begins: bool, note: bool) -> bool:
     if language == "german":
-        return initial and len(run) > 1
+        return note and len(run) > 1
     if len(run) > 1:
         return True
     if len(run[0]) > LONGEST_ACRONYM and run[0].isupper():
         return False  # it is emphasis
-    if initial:
-        return not begins or not all(map(is_common, terms_in(run[0], language)))
-    return not begins and not (len(run[0]) > 1 and run[0].isupper())
+    acronym = len(run[0]) > 1 and run[0].isupper()
+    if note:
+        return not begins or acronym or any(map(str.isdigit, run[0]))
+    return not begins and not acronym

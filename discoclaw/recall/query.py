@@ -74,7 +74,7 @@ def _query(text: str, *, everything: bool) -> Query:
         in_english |= tokens.in_english()
         asked |= found
         dates |= named
-        names |= dict.fromkeys(names_in(sentence, tokens.language, initial=False))
+        names |= dict.fromkeys(names_in(sentence, tokens.language, note=False))
         if sentences and all(map(is_common, found)) and not named:
             sentences[-1] |= found.keys()  # "Have I heard them live?" goes on about what was named before
         else:

@@ -27,7 +27,7 @@ from discoclaw.memory.disk.database import (
     transaction,
     version_of,
 )
-from discoclaw.search.fulltext import TOKENIZER, any_of
+from discoclaw.search.fulltext import NAME, TOKENIZER, any_of
 from discoclaw.search.item_rows import (
     Candidates,
     Instead,
@@ -200,12 +200,15 @@ class ItemFile:
     ) -> Candidates:
         """Return the items with any of the terms, best first, at most `limit`, and as many linked with them.
 
-        `among` limits the ids. For a term that no item has, `instead` gives replacements; if no item has any
-        term, a substring search follows.
+        `among` limits the ids. Whoever is named by a term (`fulltext.NAME`) is among the first. For another
+        term that no item has, `instead` gives replacements; if no item has any term, a substring search
+        follows.
         """
         wanted = [one for one in dict.fromkeys(terms) if one.strip() and one == scrub(one)[:LONGEST]]
         if not wanted:
             return Candidates()
+        names = [one for one in wanted if one.startswith(NAME)]
+        wanted = [one for one in wanted if not one.startswith(NAME)]
         with _faults():
             total, average = self._connection.execute("SELECT total, average FROM state").fetchone()
             frequencies = self._frequencies(wanted)
@@ -215,6 +218,9 @@ class ItemFile:
             rarest = telling(frequencies, total)
             best = self._matching(rarest, limit, among) or self._matching([*frequencies], limit, among)
             best = best or self._having_letters(wanted, limit, among)
+            if known := {name: count for name, count in self._frequencies(names).items() if count}:
+                best = list(dict.fromkeys([*self._matching([*known], limit, among), *best]))
+                frequencies |= known
             near = self._linked(best[:NEIGHBOURS_OF], limit, among)
             return Candidates((*best, *near), total, average, frequencies)
 
@@ -230,6 +236,8 @@ class ItemFile:
 
     def _having_letters(self, terms: Sequence[str], limit: int, among: Container[str] | None) -> list[str]:
         """The newest items whose text contains a term as a substring."""
+        if not terms:
+            return []
         patterns = [f"%{escaped(term)}%" for term in terms[:MOST_LIKE]]
         either = " OR ".join(["content LIKE ? ESCAPE '\\'"] * len(patterns))
         found = self._connection.execute(

@@ -25,6 +25,7 @@ from discoclaw.core.words import others_for
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import indexed, of_item
+from discoclaw.recall.names import asked_names
 from discoclaw.recall.select import MOST_STANDING
 from discoclaw.recall.spelling import Vocabulary
 from discoclaw.search.item_index import ItemIndex
@@ -118,7 +119,8 @@ class Finder(PersonalData):
         if branch is None or self._closed or query.everything:
             return self._newest(items)
         nearest = heapq.nlargest(NEAREST, cosines, key=lambda one: cosines[one])
-        looking = asyncio.create_task(self._look(subject, branch, items, query.wanted, nearest))
+        terms = (*query.wanted, *asked_names(query.terms))
+        looking = asyncio.create_task(self._look(subject, branch, items, terms, nearest))
         self._looks.add(looking)
         looking.add_done_callback(self._looks.discard)
         await asyncio.wait([looking], timeout=self._wait_s)

@@ -132,6 +132,17 @@ class TestSmallMemories:
 
 
 class TestBigMemories:
+    async def test_what_is_named_completely_is_a_candidate_however_many_share_its_words(
+        self, library: Library
+    ) -> None:
+        await library.learn(*some(260, "the green room"))
+        await library.learn(
+            "Rehearsals are on the second floor of the old mill behind the park", key="green-room"
+        )
+        assert "Rehearsals are on the second floor of the old mill behind the park" in await library.found(
+            "what happens in the green room?"
+        )
+
     async def test_candidates_come_with_the_statistics_of_all(self, library: Library) -> None:
         await library.learn(*some(80), "Has a zebra.")
         pool = await library.pool("what of the zebra?")
