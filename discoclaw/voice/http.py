@@ -9,21 +9,17 @@ here. Redirects are not followed, because recordings and key may go only to the 
 text holds the key or anything the server wrote.
 """
 
-import asyncio
 import json
-from collections.abc import Mapping
 from typing import Final
 
 import aiohttp
-import yarl
 
 from discoclaw.core.errors import TranscriptionError, TranscriptionRefused, TranscriptionUnavailable
+from discoclaw.http import Client, Failed, within
 
 PATH: Final = "/v1/audio/transcriptions"
 MAX_RESPONSE: Final = 1_000_000
 """Longest accepted response, in bytes. An hour of talk is about 60,000."""
-_REFUSED = (400, 413, 415, 422)
-_RETRY_LATER = (408, 425, 429)
 
 
 class HttpTranscriber:
@@ -33,81 +29,43 @@ class HttpTranscriber:
     """
 
     def __init__(self, *, base_url: str, model: str, key: str | None = None) -> None:
-        self._url = yarl.URL(base_url.rstrip("/").removesuffix("/v1") + PATH)
+        address = base_url.rstrip("/").removesuffix("/v1") + PATH
+        # Recordings are rare, so no connection is kept for the next one.
+        self._server = Client(address, most=MAX_RESPONSE, key=key, reuse=False)
         self._model = model
-        self._headers: Mapping[str, str] = {
-            "Accept-Encoding": "identity",  # a small compressed body could unpack to a huge one
-            **({"Authorization": f"Bearer {key}"} if key else {}),
-        }
-        self._session: aiohttp.ClientSession | None = None
 
     async def words(self, audio: bytes, name: str, type: str, *, timeout_s: float) -> str:
         """What is said in a recording, "" if nothing is. Raises TranscriptionError."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                body = await self._post(audio, name, type)
-        except TimeoutError:
-            raise TranscriptionUnavailable(f"{self._where} did not answer within {timeout_s:g} s") from None
-        return self._text(body)
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-    @property
-    def _where(self) -> str:
-        """The server for log and errors. Only the host is shown, since an address can hold a password."""
-        return f"the transcription server at {self._url.host}"
-
-    async def _post(self, audio: bytes, name: str, type: str) -> bytes:
-        if self._session is None:
-            # Recordings are rare, so no connection is kept for the next one.
-            connector = aiohttp.TCPConnector(force_close=True)
-            # Its own limit of five minutes is off: `words` is told how long to wait.
-            self._session = aiohttp.ClientSession(
-                connector=connector, auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None)
-            )
         form = aiohttp.FormData()
         form.add_field("model", self._model)
         form.add_field("response_format", "json")
         form.add_field("file", audio, filename=name, content_type=type)
         try:
-            async with self._session.post(
-                self._url, data=form, headers=self._headers, allow_redirects=False
-            ) as response:
-                self._check(response)
-                return await self._body(response)
-        except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error, TimeoutError):
-                raise
-            raise TranscriptionUnavailable(
-                f"{self._where} cannot be reached ({error.__class__.__name__})"
-            ) from None
+            async with within(timeout_s):
+                body = await self._server.post(data=form)
+        except Failed as failed:
+            raise self._ours(failed) from None
+        return self._text(body)
 
-    def _check(self, response: aiohttp.ClientResponse) -> None:
-        """Raise the error that a status stands for. The body is not quoted: it may repeat the key."""
-        status = response.status
-        if status == 200:
-            return
-        what = f"{self._where} answers {status}"
-        if status in (401, 403):
-            raise TranscriptionError(f"{what}: it does not accept the key; check DISCOCLAW_TRANSCRIBE_KEY")
-        if status in _RETRY_LATER or status >= 500:
-            raise TranscriptionUnavailable(what)
-        if status in _REFUSED:
-            raise TranscriptionRefused(what)
-        raise TranscriptionError(f"{what}: check DISCOCLAW_TRANSCRIBE_URL and DISCOCLAW_TRANSCRIBE_MODEL")
+    async def close(self) -> None:
+        await self._server.close()
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        """The whole body. Raises TranscriptionError as soon as it is too long, whatever its header says."""
-        body = bytearray()
-        async for chunk in response.content.iter_chunked(65_536):
-            body += chunk
-            if len(body) > MAX_RESPONSE:
-                response.close()
-                raise TranscriptionError(f"{self._where}: the response is longer than {MAX_RESPONSE:,} bytes")
-        return bytes(body)
+    @property
+    def _where(self) -> str:
+        """The server for log and errors."""
+        return f"the transcription server at {self._server.host}"
+
+    def _ours(self, failed: Failed) -> TranscriptionError:
+        what = f"{self._where} {failed}"
+        if failed.why == "unavailable":
+            return TranscriptionUnavailable(what)
+        if failed.why == "refused" or failed.status == 415:  # a format that it can't read
+            return TranscriptionRefused(what)
+        if failed.why == "key":
+            what += ": it does not accept the key; check DISCOCLAW_TRANSCRIBE_KEY"
+        elif failed.why == "address":
+            what += ": check DISCOCLAW_TRANSCRIBE_URL and DISCOCLAW_TRANSCRIBE_MODEL"
+        return TranscriptionError(what)
 
     def _text(self, body: bytes) -> str:
         """The words in a response. Raises TranscriptionError if it has none where they belong.

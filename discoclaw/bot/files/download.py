@@ -4,7 +4,6 @@ The address comes with a message, and so from Discord. It is checked all the sam
 followed: whatever is fetched goes to a model, and our network is nobody else's.
 """
 
-import asyncio
 from typing import Final, cast
 
 import aiohttp
@@ -16,10 +15,10 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.core.attached import FileRef
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable, FileTooLarge
+from discoclaw.http import Failed, content, within
 
 HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 WITHIN_S: Final = 30.0
-_CHUNK = 64 * 1024
 _EXPIRED: Final = (403, 404)
 
 
@@ -37,7 +36,7 @@ class Download:
         An address that has expired is asked for again, once.
         """
         try:
-            async with asyncio.timeout(self._within_s):
+            async with within(self._within_s):
                 try:
                     return await self._get(file.url, most)
                 except (ChatGone, ChatForbidden):
@@ -45,8 +44,8 @@ class Download:
                     if url == file.url:
                         raise
                     return await self._get(url, most)
-        except TimeoutError:
-            raise ChatUnavailable(f"a file did not come within {self._within_s:g} s") from None
+        except Failed as failed:
+            raise _ours(failed) from None
 
     async def _renewed(self, file: FileRef) -> str:
         """The address of a file now. Raises ChatError."""
@@ -70,12 +69,14 @@ class Download:
         if not self._is_discords(address):
             raise ChatError(f"{address.host} is not where Discord keeps files")
         http = self._client.http
-        with discord_errors():
-            async with session.get(
-                address, allow_redirects=False, proxy=http.proxy, proxy_auth=http.proxy_auth
-            ) as response:
-                _check(response.status)
-                return await _content(response, most)
+        try:
+            with discord_errors():
+                async with session.get(
+                    address, allow_redirects=False, proxy=http.proxy, proxy_auth=http.proxy_auth
+                ) as response:
+                    return await content(response, most)
+        except Failed as failed:
+            raise _ours(failed) from None
 
     def _session(self) -> aiohttp.ClientSession | None:
         """discord.py's own connections. Its `get_from_cdn` takes any size, and follows redirections."""
@@ -87,21 +88,8 @@ class Download:
         return url.scheme == "https" and url.host in HOSTS and url.port == 443
 
 
-def _check(status: int) -> None:
-    """Raise what a status means that is not 200."""
-    if status in _EXPIRED:
-        raise ChatGone(f"the file is no longer there ({status})")
-    if status != 200:
-        raise ChatUnavailable(f"the file could not be had ({status})")
-
-
-async def _content(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """All of a response, if that is not more than `most` bytes, whatever it says of its size."""
-    if (response.content_length or 0) > most:
-        raise FileTooLarge(f"{response.content_length} bytes")
-    data = bytearray()
-    async for chunk in response.content.iter_chunked(_CHUNK):
-        data += chunk
-        if len(data) > most:
-            raise FileTooLarge(f"more than {most} bytes")
-    return bytes(data)
+def _ours(failed: Failed) -> ChatError:
+    what = f"Discord's file server {failed}"
+    if failed.why == "too long":
+        return FileTooLarge(what)
+    return ChatGone(what) if failed.status in _EXPIRED else ChatUnavailable(what)

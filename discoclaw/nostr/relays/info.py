@@ -5,7 +5,6 @@ A relay that announces none, or nonsense, is used too.
 Of the three relays we tested against, only nostr-relay serves this document, and without limits.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +13,11 @@ from typing import Any, Final
 import aiohttp
 import yarl
 
+from discoclaw.http import IDENTITY, Failed, content, within
+
 _MAX_BYTES: Final = 65_536
 """Longest document that is read."""
-_HEADERS: Final = {"Accept": "application/nostr+json", "Accept-Encoding": "identity"}
+_HEADERS: Final = {"Accept": "application/nostr+json"} | IDENTITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +43,11 @@ async def fetch_limits(session: aiohttp.ClientSession, url: yarl.URL, timeout_s:
     http = url.with_scheme("https" if url.scheme == "wss" else "http")
     try:
         async with (
-            asyncio.timeout(timeout_s),
+            within(timeout_s),
             session.get(http, headers=_HEADERS, allow_redirects=False) as response,
         ):
-            if response.status != 200:
-                return Limits()
-            body = bytearray()
-            async for chunk in response.content.iter_chunked(_MAX_BYTES):
-                body += chunk
-                if len(body) > _MAX_BYTES:
-                    return Limits()
-            return _read(json.loads(body))
-    except (aiohttp.ClientError, OSError, ValueError, RecursionError):
+            return _read(json.loads(await content(response, _MAX_BYTES)))
+    except (Failed, aiohttp.ClientError, OSError, ValueError, RecursionError):
         return Limits()
 
 
