@@ -16,12 +16,15 @@ import asyncio
 import hashlib
 import json
 import re
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
+
+from tests.servers.scripted import Cut, Held, Raw, ScriptedServer, headers_of
+from tests.servers.scripted import failure as failure  # part of this module's interface
+from tests.servers.scripted import stall as stall
 
 Vectors = list[list[float]]
 
@@ -37,58 +40,25 @@ class Received:
 
 
 @dataclass(frozen=True)
-class Raw:
-    """A status and a body of any bytes."""
-
-    body: bytes
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Shaped:
     """A good answer, but with its vectors changed."""
 
     change: Callable[[Vectors], Any]
 
 
-@dataclass(frozen=True)
-class Held:
-    """A good answer, once the event is set; without one, never."""
-
-    until: asyncio.Event | None = None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The connection is closed in the middle of the answer."""
-
-
 Behaviour = Raw | Shaped | Held | Cut
 
 
-def failure(status: int, **headers: str) -> Raw:
-    """An HTTP error that repeats the key, as some do; `retry_after="1"` becomes the header retry-after."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Raw(b'{"error": {"message": "Incorrect API key provided: sk-secret"}}', status, named)
-
-
-def stall() -> Held:
-    """Never answers."""
-    return Held()
-
-
-class EmbeddingsServer:
+class EmbeddingsServer(ScriptedServer[Received, Behaviour]):
     """The server; an async context manager. `dims` is the length of its vectors."""
 
+    paths = ("/v1/embeddings", "/api/embed")
+
     def __init__(self, *, dims: int = 256, same: Mapping[str, str] | None = None) -> None:
+        super().__init__()
         self.dims = dims
         self.default: Behaviour | None = None
-        self.requests: list[Received] = []
         self._same = same or {}
-        self._queue: deque[Behaviour] = deque()
-        self._arrived = asyncio.Condition()
-        self.url = ""
 
     @property
     def openai_url(self) -> str:
@@ -99,19 +69,10 @@ class EmbeddingsServer:
         """All that was sent, in order."""
         return [text for request in self.requests for text in request.texts]
 
-    def script(self, *behaviours: Behaviour) -> None:
-        """Append behaviours for the coming requests."""
-        self._queue.extend(behaviours)
-
     async def wait_for_text(self, text: str, *, timeout_s: float = 10.0) -> None:
         """Return once a text has been sent."""
         async with asyncio.timeout(timeout_s), self._arrived:
             await self._arrived.wait_for(lambda: text in self.texts)
-
-    async def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> None:
-        """Return once `count` requests have arrived in all."""
-        async with asyncio.timeout(timeout_s), self._arrived:
-            await self._arrived.wait_for(lambda: len(self.requests) >= count)
 
     def vector(self, text: str) -> list[float]:
         """The vector of a text."""
@@ -121,41 +82,21 @@ class EmbeddingsServer:
             vector[int.from_bytes(digest[:4], "big") % self.dims] += 1.0
         return vector
 
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/embeddings", self._handle)
-        app.router.add_post("/api/embed", self._handle)
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
-
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         assert set(body) == {"model", "input"}
         assert body["input"] and all(isinstance(text, str) for text in body["input"])
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        async with self._arrived:
-            self.requests.append(Received(request.path, body["model"], body["input"], headers))
-            self._arrived.notify_all()
-        behaviour = self._queue.popleft() if self._queue else self.default
+        await self._record(Received(request.path, body["model"], body["input"], headers_of(request)))
         vectors: Any = [self.vector(text) for text in body["input"]]
-        match behaviour:
+        match behaviour := self._next() or self.default:
             case Raw():
-                return web.Response(
-                    body=behaviour.body, status=behaviour.status, headers=dict(behaviour.headers)
-                )
+                return behaviour.response
             case Held():
-                await (behaviour.until or asyncio.Event()).wait()
+                await behaviour.wait()
             case Shaped():
                 vectors = behaviour.change(vectors)
             case Cut():
-                return await _cut(request)
+                return await behaviour.answer(request, b'{"data": [')
         answer = _openai(vectors) if request.path.startswith("/v1/") else {"embeddings": vectors}
         return web.Response(text=json.dumps(answer), content_type="application/json")
 
@@ -165,12 +106,3 @@ def _openai(vectors: Any) -> Any:
         return {"data": vectors}
     data = [{"object": "embedding", "index": index, "embedding": one} for index, one in enumerate(vectors)]
     return {"object": "list", "data": data[::-1], "usage": {"prompt_tokens": 1, "total_tokens": 1}}
-
-
-async def _cut(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"content-length": "1000"})
-    await response.prepare(request)
-    await response.write(b'{"data": [')
-    assert request.transport is not None
-    request.transport.abort()
-    return response

@@ -18,14 +18,14 @@ Knows nothing about DiscoClaw.
 import asyncio
 import itertools
 import json
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from aiohttp import web
 
 from tests.servers.messages_rules import fault
+from tests.servers.scripted import Held, Raw, ScriptedServer, abort, headers_of, named
 
 Json = dict[str, Any]
 
@@ -64,21 +64,7 @@ class Answer:
     ending: Literal["complete", "cut", "ended"] | Json = "complete"
 
 
-@dataclass(frozen=True)
-class Raw:
-    """A status and a body of any bytes."""
-
-    body: bytes
-    status: int
-    headers: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Silence:
-    """No answer, ever."""
-
-
-Behaviour = Answer | Raw | Silence
+Behaviour = Answer | Raw | Held
 
 
 def text(*pieces: str, **how: Any) -> Answer:
@@ -117,8 +103,7 @@ def refusal(explanation: str = "", *said: str) -> Answer:
 
 def failure(status: int, kind: str = "api_error", message: str = "it failed", **headers: str) -> Raw:
     """An HTTP error with Anthropic's error body; `retry_after_ms="1"` becomes the header retry-after-ms."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    sent = {"content-type": "application/json", "request-id": "req_test", **named}
+    sent = {"content-type": "application/json", "request-id": "req_test", **named(headers)}
     return Raw(json.dumps(_error(kind, message)).encode(), status, sent)
 
 
@@ -137,9 +122,9 @@ def ended(*pieces: str) -> Answer:
     return text(*pieces, ending="ended")
 
 
-def silence() -> Silence:
+def silence() -> Held:
     """Never answers; the request stays open until the client gives up."""
-    return Silence()
+    return Held()
 
 
 def raw(body: bytes, *, status: int = 200, content_type: str = "text/event-stream") -> Raw:
@@ -151,61 +136,38 @@ def _error(kind: str, message: str) -> Json:
     return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_test"}
 
 
-class MessagesServer:
+class MessagesServer(ScriptedServer[Received, Behaviour]):
     """The server; an async context manager. See the module's docstring."""
 
+    paths = ("/v1/messages",)
+
     def __init__(self, default: Callable[[Received], Behaviour] | None = None) -> None:
+        super().__init__()
         self.default = default or (lambda _: text("ok"))
-        self.requests: list[Received] = []
         self.connections: set[int] = set()
         """The client's port of each TCP connection that brought a request."""
         self.left = asyncio.Event()
         """Set once a client has gone away before its answer was complete."""
-        self._queue: deque[Behaviour] = deque()
-        self._arrived = asyncio.Condition()
         self._ids = itertools.count(1)
-        self.base_url = ""
 
-    def script(self, *behaviours: Behaviour) -> None:
-        """Append behaviours for the coming requests."""
-        self._queue.extend(behaviours)
-
-    async def wait_for_requests(self, count: int, *, timeout_s: float = 5.0) -> None:
-        """Return once `count` requests have arrived in all."""
-        async with asyncio.timeout(timeout_s), self._arrived:
-            await self._arrived.wait_for(lambda: len(self.requests) >= count)
-
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/messages", self._handle)
-        # The handler is cancelled when the client goes away: that is how `left` knows.
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
-        self.base_url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+    @property
+    def base_url(self) -> str:
+        """Its address, under the name that the API's clients give it."""
+        return self.url
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        received = Received(await request.json(), headers, request.path)
+        received = Received(await request.json(), headers_of(request), request.path)
         self.connections.add(request.get_extra_info("peername")[1])
-        async with self._arrived:
-            self.requests.append(received)
-            self._arrived.notify_all()
+        await self._record(received)
         if (why := fault(received.body)) is not None:
             return web.json_response(_error("invalid_request_error", why), status=400)
-        behaviour = self._queue.popleft() if self._queue else self.default(received)
+        behaviour = self._next() or self.default(received)
         try:
             match behaviour:
-                case Raw(body, status, sent):
-                    return web.Response(status=status, body=body, headers=sent)
-                case Silence():
-                    await asyncio.Event().wait()
+                case Raw():
+                    return behaviour.response
+                case Held():
+                    await behaviour.wait()
                     raise AssertionError("nobody sets that event")
                 case Answer() if received.body.get("stream"):
                     return await self._stream(behaviour, request, received)
@@ -230,8 +192,7 @@ class MessagesServer:
         if answer.ending == "cut":
             # Waits for what was written to be on its way, then drops the connection without an end.
             await asyncio.sleep(0.01)
-            assert request.transport is not None
-            request.transport.abort()
+            abort(request)
         return response
 
     def _events(self, answer: Answer, received: Received) -> Iterator[tuple[str, Json]]:

@@ -11,13 +11,14 @@ Each request takes the next scripted behaviour, else `default`, else it is answe
 its recording. Knows nothing about DiscoClaw.
 """
 
-import asyncio
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
 
 from aiohttp import BodyPartReader, web
+
+from tests.servers.scripted import Cut, Held, Raw, ScriptedServer, headers_of
+from tests.servers.scripted import failure as failure  # part of this module's interface
+from tests.servers.scripted import stall as stall
 
 
 @dataclass(frozen=True)
@@ -31,88 +32,29 @@ class Received:
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Raw:
-    """A status and a body of any bytes."""
-
-    body: bytes
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Held:
-    """A good answer, once the event is set; without one, never."""
-
-    until: asyncio.Event | None = None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The connection is closed in the middle of the answer."""
-
-
 Behaviour = Raw | Held | Cut
 
 
-def failure(status: int) -> Raw:
-    """An HTTP error that repeats the key, as some do."""
-    return Raw(b'{"error": {"message": "Incorrect API key provided: sk-secret"}}', status)
-
-
-def stall() -> Held:
-    """Never answers."""
-    return Held()
-
-
-class TranscriptionServer:
+class TranscriptionServer(ScriptedServer[Received, Behaviour]):
     """The server; an async context manager."""
 
+    paths = ("/v1/audio/transcriptions",)
+
     def __init__(self) -> None:
+        super().__init__()
         self.default: Behaviour | None = None
         self.says: dict[bytes, str] = {}
-        self.requests: list[Received] = []
-        self._queue: deque[Behaviour] = deque()
-        self._arrived = asyncio.Condition()
-        self.url = ""
-
-    def script(self, *behaviours: Behaviour) -> None:
-        """Append behaviours for the coming requests."""
-        self._queue.extend(behaviours)
-
-    async def wait_for_requests(self, number: int, *, timeout_s: float = 30.0) -> None:
-        """Return once so many requests have arrived in all."""
-        async with asyncio.timeout(timeout_s), self._arrived:
-            await self._arrived.wait_for(lambda: len(self.requests) >= number)
-
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/audio/transcriptions", self._handle)
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         received = await _read(request)
-        async with self._arrived:
-            self.requests.append(received)
-            self._arrived.notify_all()
-        behaviour = self._queue.popleft() if self._queue else self.default
-        match behaviour:
+        await self._record(received)
+        match behaviour := self._next() or self.default:
             case Raw():
-                return web.Response(
-                    body=behaviour.body, status=behaviour.status, headers=dict(behaviour.headers)
-                )
+                return behaviour.response
             case Held():
-                await (behaviour.until or asyncio.Event()).wait()
+                await behaviour.wait()
             case Cut():
-                return await _cut(request)
+                return await behaviour.answer(request, b'{"text": "I mo')
         return web.json_response({"text": self.says[received.audio]})
 
 
@@ -128,14 +70,4 @@ async def _read(request: web.Request) -> Received:
         else:
             fields[part.name] = await part.text()
     assert set(fields) == {"model", "response_format"}
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    return Received(fields, audio, name, kind, headers)
-
-
-async def _cut(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"content-length": "1000"})
-    await response.prepare(request)
-    await response.write(b'{"text": "I mo')
-    assert request.transport is not None
-    request.transport.abort()
-    return response
+    return Received(fields, audio, name, kind, headers_of(request))
