@@ -16,6 +16,7 @@ from discoclaw.core.message import Me
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.zones import zone_of
+from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import FactsLoop, FactsRules, NoFacts
 from discoclaw.loops.heartbeat import Heartbeat
@@ -109,9 +110,7 @@ class Learning(Feature):
             clock=basics.clock,
             summary=summary,
             facts=facts,
-            summary_every=settings.summary_every,
-            facts_every=settings.durable_every,
-            window_chars=settings.history_budget,
+            cadence=Cadence(settings.summary_every, settings.durable_every, settings.history_budget),
             learned=learned,
             consent=storage.consent,
             behind=self.inboxes.is_behind,

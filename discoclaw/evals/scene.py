@@ -17,6 +17,7 @@ from discoclaw.core.ports import Model
 from discoclaw.core.redact import PLAIN
 from discoclaw.core.times import snowflake_at
 from discoclaw.evals.case import BOT, NAMES, PlaceName
+from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import NoFacts
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import NoSummary
@@ -110,7 +111,9 @@ async def extracting(
     async with _scene(place, who, names, timezone=zone) as (settings, storage, clock):
         redacting = RedactingModel(model, PLAIN)
         facts = facts_loop(settings, storage, redacting, me=lambda: ME, clock=clock)
-        loops = Loops(clock=clock, summary=NoSummary(), facts=facts, consent=storage.consent)
+        loops = Loops(
+            clock=clock, summary=NoSummary(), facts=facts, cadence=Cadence(), consent=storage.consent
+        )
         yield Scene(storage, loops, clock, PLACES[place], who, names)
         await loops.close()
 
@@ -124,7 +127,13 @@ async def summarising(
     async with _scene(place, "A", names, **given) as (settings, storage, clock):
         redacting = RedactingModel(model, PLAIN)
         summary = summary_loop(settings, storage, redacting, me=lambda: ME, clock=clock)
-        loops = Loops(clock=clock, summary=summary, facts=NoFacts(), summary_every=1, consent=storage.consent)
+        loops = Loops(
+            clock=clock,
+            summary=summary,
+            facts=NoFacts(),
+            cadence=Cadence(summary_every=1),
+            consent=storage.consent,
+        )
         yield Scene(storage, loops, clock, PLACES[place], "A", names)
         await loops.close()
 

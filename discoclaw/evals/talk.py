@@ -125,4 +125,4 @@ async def _forget(scene: Scene, at: int, item_id: str) -> None:
         subject, "forgotten", lambda draft: draft.deprecate(draft.items[item_id], stated), by="command"
     )
     for taken in (await memory.view(subject)).withdrawals(subject):
-        scene.loops.withdraw(taken)
+        scene.loops.tracks.withdraw(taken)

@@ -69,7 +69,7 @@ class Listener:
         """Take over an edit of a message in the chat, which says this now."""
         for key in sessions_with(now.id, session_key):
             self._windows.amend(now, key)
-            self._loops.amend(key, now.author_id, now.id, now.text, now.edited_at)
+            self._loops.tracks.amend(key, now.author_id, now.id, now.text, now.edited_at)
         self._shelf.keep_only(now.id, {file.id for file in now.files})
         self._archive.amend(now.id, now.author_id, now.text)
         self._hatchery.amend(now.id, now.text)
@@ -88,7 +88,7 @@ class Listener:
         The chat does not always name the session; without one all of them are searched. Returns the messages
         that were still known.
         """
-        found = self._windows.forget(message_ids, session_key) | self._loops.forget(*message_ids)
+        found = self._windows.forget(message_ids, session_key) | self._loops.tracks.forget(*message_ids)
         self._shelf.drop(message_ids)
         for message_id in message_ids:
             self._deleted[message_id] = None

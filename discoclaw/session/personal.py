@@ -35,7 +35,7 @@ class TalkInRam(PersonalData):
         """The conversations that have words of a person in RAM."""
         if (user_id := user_of(subject)) is None:
             return ()
-        return {*self._windows.with_words_of(user_id), *self._loops.sessions_of(user_id)}
+        return {*self._windows.with_words_of(user_id), *self._loops.tracks.sessions_of(user_id)}
 
     def forget(self, erasure: Erasure) -> None:
         """Drop everything in RAM that could bring a person's words back. Their conversations start empty."""
@@ -47,12 +47,12 @@ class TalkInRam(PersonalData):
         self._explained.forget(user_id)
         self._ranker.forget()
         self._hatchery.erase(user_id)
-        self._loops.erase(user_id, touched, erasure.at)
+        self._loops.tracks.erase(user_id, touched, erasure.at)
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         """Drop the messages that somebody took back, from what is shown and from what is to be learned."""
         self._explained.forget(withdrawal.user_id)
         self._ranker.forget()
         self._hatchery.withdraw(withdrawal)
-        gone = self._windows.withdraw(withdrawal) | self._loops.withdraw(withdrawal)
+        gone = self._windows.withdraw(withdrawal) | self._loops.tracks.withdraw(withdrawal)
         return Withdrawn(messages=frozenset(gone))

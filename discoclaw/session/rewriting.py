@@ -32,7 +32,7 @@ class Rewriting(PersonalData):
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         for key in sorted(sessions):
             if await self._loops.summary_lost(key):
-                self._loops.begin_again(key)
+                self._loops.tracks.begin_again(key)
                 self._windows.use(key).refilled = False
                 self._waiting.add(key)
         return NOTHING_WITHDRAWN

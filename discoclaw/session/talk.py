@@ -112,7 +112,7 @@ class Talk:
         if message.place.kind == "thread" and policy.respond_mode == "mention" and not message.mentions_us:
             await self._refill.fill(arrival)
             ours = any(said.by_us for said in arrival.window.recent())
-            ours = ours or self._loops.took_part(arrival.session_key)
+            ours = ours or self._loops.tracks.took_part(arrival.session_key)
         return should_respond(
             policy.respond_mode,
             mentions_us=message.mentions_us,

@@ -287,8 +287,8 @@ class TestWhoIsExtracted:
     async def test_a_deleted_message_is_not_seen(self, tmp_path: Path) -> None:
         home = house(tmp_path, facts_every=1)
         hear(home.loops, [said(1, ANN, "a regret"), said(2, BOB, "another's regret")])
-        home.loops.forget("1")
-        home.loops.forget("2")
+        home.loops.tracks.forget("1")
+        home.loops.tracks.forget("2")
         await turn(home, 3)
         assert "regret" not in home.model.extractions[0]
 

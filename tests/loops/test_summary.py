@@ -303,7 +303,7 @@ class TestPrompt:
     async def test_a_message_deleted_in_the_chat_is_not_seen(self, tmp_path: Path) -> None:
         home = house(tmp_path, summary_every=1)
         hear(home.loops, [said(1, text="a regret"), said(2, text="a fact")])
-        home.loops.forget("1")
+        home.loops.tracks.forget("1")
         home.loops.nudge(GENERAL_KEY, ANN.id)
         await home.loops.settle()
         assert count_of(home.model.summarised, "a regret") == 0
@@ -535,10 +535,10 @@ class TestRestart:
         home = house(tmp_path, summary_every=1)
         await turn(home, 1)
         again = house(tmp_path)
-        assert not again.loops.took_part(GENERAL_KEY)
+        assert not again.loops.tracks.took_part(GENERAL_KEY)
         await catch_up(again, [])
-        assert again.loops.took_part(GENERAL_KEY)
-        assert not again.loops.took_part(DEV_KEY)
+        assert again.loops.tracks.took_part(GENERAL_KEY)
+        assert not again.loops.tracks.took_part(DEV_KEY)
 
     async def test_a_failed_run_saves_no_cursor(self, tmp_path: Path) -> None:
         home = house(tmp_path, ScriptedModel(summaries=[ModelTimeout("slow")]), summary_every=1)
@@ -583,8 +583,8 @@ class TestKeepingLittle:
         await turn(home, 1)
         home.clock.forward(2 * HOUR)
         await turn(home, 11, place=DEV)
-        assert home.loops.took_part(DEV_KEY)
-        assert not home.loops.took_part(GENERAL_KEY)
+        assert home.loops.tracks.took_part(DEV_KEY)
+        assert not home.loops.tracks.took_part(GENERAL_KEY)
 
     async def test_conversations_we_have_no_part_in_leave_it_too(self, tmp_path: Path) -> None:
         home = house(tmp_path, summary_every=1)

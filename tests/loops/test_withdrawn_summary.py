@@ -31,7 +31,7 @@ class TestWithdrawing:
         home.loops.nudge(GENERAL_KEY, ANN.id)
         await home.loops.settle()
         await withdrawn(home, Withdrawal(user_subject(ANN.id), home.clock(), {"10": "10"}, alone=True))
-        home.loops.begin_again(GENERAL_KEY)
+        home.loops.tracks.begin_again(GENERAL_KEY)
         await turn(home, 20, author=BOB)  # the talk before can't be read again
         assert "Zeppelin" not in home.model.summarised[-1]
         assert await summary(home) == "Talk so far."

@@ -8,6 +8,7 @@ from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.errors import Refused
 from discoclaw.core.message import Place, Said
 from discoclaw.core.personal import PersonalData
+from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import FactsLoop, NoFacts
 from discoclaw.loops.heard import Backlog, Heard
@@ -102,7 +103,7 @@ async def test_an_erasing_and_a_change_pass_them_by(memory: Memory) -> None:
 
 async def test_loops_that_are_off_let_nothing_wait() -> None:
     loops = Loops(
-        clock=Clock(), summary=NoSummary(), facts=NoFacts(), summary_every=1, facts_every=1, consent=UNLIMITED
+        clock=Clock(), summary=NoSummary(), facts=NoFacts(), cadence=Cadence(1, 1), consent=UNLIMITED
     )
     place = Place("channel", "10", "10", "general", private=False)
     loops.hear(Said("1", "7", "Ann", "likes tea", NOW), place, "discord:channel:10", window=20)

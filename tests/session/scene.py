@@ -35,6 +35,7 @@ from discoclaw.core.policy import DEFAULT, Personas, Policy
 from discoclaw.core.ports import Ending, Offer, Shape
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
+from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import FactsLoop, FactsRules
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
@@ -414,8 +415,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             clock=clock,
             consent=consent,
         ),
-        summary_every=given.pop("summary_every", 1000),
-        facts_every=given.pop("facts_every", 1000),
+        cadence=Cadence(given.pop("summary_every", 1000), given.pop("facts_every", 1000)),
         learned=given.pop("learned", lambda user_id: None),
         consent=consent,
     )

@@ -69,4 +69,4 @@ def _why_nothing(call: Call, message: discord.Message) -> str:
         return texts.DEAF
     if not client.settings.extraction_enabled:
         return texts.NOT_LEARNING
-    return texts.WAITS if call.context.loops.waits(author, str(message.id)) else texts.NOTHING
+    return texts.WAITS if call.context.loops.tracks.waits(author, str(message.id)) else texts.NOTHING

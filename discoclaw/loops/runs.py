@@ -1,0 +1,193 @@
+"""The runs of the loops: queued, at most one at a time for each conversation and person, and never awaited.
+
+Whether a run is due is decided as it begins, when the previous run has taken its messages. So a turn that
+ends during a run is followed by another run, but messages during a run wait for the next turn: otherwise a
+busy channel would keep the small model working without a pause.
+
+A failure is only logged. Knows nothing about how messages arrive and turns are counted (`schedule`).
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+from logging import ERROR, WARNING
+from typing import Literal, NamedTuple
+
+from discoclaw.core.consent import Consent
+from discoclaw.core.errors import MemoryFault, ModelError, ModelTimeout
+from discoclaw.core.message import Said
+from discoclaw.loops.cadence import Cadence
+from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
+from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.heard import SPOILED, UNUSABLE
+from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
+from discoclaw.work import Worker
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 16
+"""The most concurrent runs, each with one call of a small model."""
+
+
+class _Job(NamedTuple):
+    """A loop and its target: the key of a conversation, or the id of a person."""
+
+    loop: Literal["summary", "extraction"]
+    about: str
+
+    def __str__(self) -> str:
+        return f"{self.loop} {self.about}"
+
+
+class Runs:
+    """Runs both loops. The other parameters are those of `schedule.Loops`."""
+
+    def __init__(
+        self,
+        tracks: Tracks,
+        cadence: Cadence,
+        *,
+        summary: SummaryLoop,
+        facts: FactsLoop,
+        learned: Callable[[str], None],
+        consent: Consent,
+        behind: Callable[[str], bool],
+    ) -> None:
+        self._tracks = tracks
+        self._cadence = cadence
+        self._summary = summary
+        self._facts = facts
+        self._learned = learned
+        self._consent = consent
+        self._behind = behind
+        # A failed run is tried again after further turns, not after a pause.
+        self._worker = Worker("loops", self._run, at_once=AT_ONCE, retry_s=None)
+        self._resets = Worker("cleared summaries", self._save_reset)
+
+    def summarise(self, session_key: str) -> None:
+        """Queue a summary; it follows a run under way."""
+        self._worker.note(_Job("summary", session_key))
+
+    def extract(self, user_id: str) -> None:
+        """Queue an extraction; it follows a run under way."""
+        self._worker.note(_Job("extraction", user_id))
+
+    def reset(self, session_key: str) -> None:
+        """Save that nothing said until now may go into a summary again."""
+        self._resets.note(session_key)
+
+    def may_hear(self, said: Said) -> bool:
+        """Whether a message may be stored; the bot's answers, if those they answer may be."""
+        answered = said.to_id if said.by_us else ""
+        return self._consent.may_keep(answered or said.author_id, said.sent_at)
+
+    async def restored(self, session_key: str) -> SessionTrack:
+        """A conversation, with what its summary has seen. A lost summary is due at once."""
+        track = self._tracks.session(session_key)
+        if not track.cursor_known:
+            lost = await self._summary.lost(session_key)
+            seen, left = await self._summary.seen_up_to(session_key), await self._summary.left(session_key)
+            track.backlog.seen({session_key: seen}, {session_key: left})
+            track.cursor_known, track.forced = True, lost
+            track.takes_part = track.takes_part or lost or track.backlog.taken[session_key] > 0
+        return track
+
+    async def know(self, user_id: str, person: PersonTrack) -> None:
+        """Restore what extraction has seen of a person, once."""
+        if not person.cursor_known:
+            seen, left = await self._facts.seen_up_to(user_id), await self._facts.left(user_id)
+            person.backlog.seen(seen, left)
+            person.cursor_known = True
+
+    async def settle(self) -> None:
+        """Wait until no loop is running."""
+        await self._worker.settle()
+        await self._resets.settle()
+
+    async def close(self, grace_s: float) -> None:
+        """Let running loops finish within `grace_s`, then stop them; unfinished messages keep waiting."""
+        await self._worker.close(grace_s)
+        await self._resets.close(grace_s)
+
+    # ------------------------------------------------------------------ a run
+
+    async def _run(self, job: _Job) -> None:
+        """Run a loop until it has seen everything waiting, if still due after the run before."""
+        if job.loop == "summary":
+            session = self._tracks.sessions.peek(job.about)
+            if session is None or self._must_wait(job, session):
+                return
+            if self._cadence.summary_is_due(session) or self._cadence.summary_is_early(session):
+                people, session.asked_by = session.asked_by, set()
+                await self._batches(job, session, partial(self._summary_batch, job.about, session, people))
+        else:
+            person = self._tracks.people.peek(job.about)
+            if person is None or self._must_wait(job, person):
+                return
+            if self._cadence.facts_are_due(person):
+                person.slipped.clear()
+                await self._batches(job, person, partial(self._facts_batch, job.about, person))
+
+    def _must_wait(self, job: _Job, track: Track) -> bool:
+        """Whether a conversation has a gap that is still to be read."""
+        return self._behind(job.about) or any(map(self._behind, track.backlog.sessions()))
+
+    async def _batches(self, job: _Job, track: Track, batch: Callable[[], Awaitable[bool]]) -> None:
+        """Let the loop take one batch after another. Raises only unexpected errors."""
+        track.turns, track.forced = 0, False  # reset first: a failure is tried again after further turns
+        track.running, worked = True, False
+        try:
+            while track.backlog.waiting and await batch():
+                pass
+            worked = True
+        except (ModelError, MemoryFault) as error:
+            log.warning("%s changed nothing: %s: %s", job, type(error).__name__, error)
+            if isinstance(error, ModelTimeout):
+                track.backlog.was_late()
+            elif isinstance(error, SPOILED):
+                # Only what was postponed before is left: the run has done what it could.
+                worked = not track.backlog.ready()
+                if one := track.backlog.spoil(for_good=not isinstance(error, UNUSABLE)):
+                    waits = one in track.backlog.waiting
+                    level, what = (WARNING, "tried again after the others") if waits else (ERROR, "left out")
+                    log.log(level, "%s: nothing can be made of message %s; it is %s", job, one, what)
+        finally:
+            track.running = False
+            track.failures = 0 if worked else track.failures + 1
+
+    async def _summary_batch(self, session_key: str, session: SessionTrack, people: Collection[str]) -> bool:
+        self._let_go(session)
+        more = await self._summary.run(session_key, session.backlog)
+        for user_id in people:
+            self._learned(user_id)
+        return more
+
+    async def _facts_batch(self, user_id: str, person: PersonTrack) -> bool:
+        await self.know(user_id, person)
+        self._let_go(person)
+        more = await self._facts.run(user_id, person.backlog, self._context(person))
+        self._learned(user_id)
+        return more
+
+    def _let_go(self, track: Track) -> None:
+        """Drop the messages of people who opted out since they wrote them."""
+        for heard in [one for one in track.backlog.waiting.values() if not self.may_hear(one.said)]:
+            track.backlog.forget(heard.said.id)
+
+    def _context(self, person: PersonTrack) -> dict[str, list[Said]]:
+        """The recent talk of the conversations that the next batch is from.
+
+        Only of those: the bot's answers in a DM must not stand beside what was said in the open.
+        """
+        found = {}
+        for key in {heard.session_key for heard in person.backlog.oldest(FACTS_CHARS)}:
+            session = self._tracks.sessions.peek(key)
+            if session is not None:
+                found[key] = sorted(filter(self.may_hear, session.recent), key=lambda said: int(said.id))
+        return found
+
+    async def _save_reset(self, session_key: str) -> None:
+        track = self._tracks.sessions.peek(session_key)
+        if track is not None:
+            await self._summary.saw(session_key, track.backlog.taken[session_key])
