@@ -21,25 +21,24 @@ output is only a request; the rules here decide:
 - For a person who wants to be asked (`Origin.needs_yes`), what is inferred is proposed only; see `approval`.
 - Over the limit, the oldest deprecated items are removed first, then the oldest active ones.
 
-`draft_patch` applies what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
+`draft_rules` answers what they ask: which item is meant, whether words are too old. `draft_patch` applies
+what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
 """
 
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from discoclaw.core import draft_rules as rules
 from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft_events import Origin as Origin  # part of this module's interface
-from discoclaw.core.draft_events import is_older
 from discoclaw.core.draft_pending import ProposalDraft
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import (
-    Author,
     Facets,
     Item,
     Kind,
     Sensitivity,
-    by_newest,
     check_kind,
     check_text,
     item_id,
@@ -48,8 +47,8 @@ from discoclaw.core.item import (
 )
 from discoclaw.core.matching import find as find
 from discoclaw.core.matching import matches as matches
-from discoclaw.core.privacy import sensitivity, stricter
-from discoclaw.core.taken_back import sources_with, terms_of, withdrawals
+from discoclaw.core.privacy import stricter
+from discoclaw.core.taken_back import sources_with, terms_of
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, View
 from discoclaw.core.zones import KEY as ZONE
@@ -83,7 +82,9 @@ class Draft(ProposalDraft):
         self, message: str, /, *, branch: str = "main", empty: bool = False, **metadata: Any
     ) -> Commit | None:
         """All changes as one commit on top of the view. None if there are none, unless `empty`."""
-        self._enforce_limit()
+        over = Origin("inferred", evidence=f"more than {self._max_items} items")
+        for item in rules.beyond(self.items, self._max_items, self._view.items):
+            self.remove(item, over)
         return super().commit(message, branch=branch, empty=empty, **metadata)
 
     # ------------------------------------------------------------------ items
@@ -111,10 +112,10 @@ class Draft(ProposalDraft):
             requested = replace(requested, key=ZONE)  # said in talk too, it is the one zone of the person
         if is_bot_key(requested.key) and not self._bot_memory:
             raise Refused(f"the key {requested.key!r} is reserved for my own memory; use another one")
-        current = self._meant(kind, text, given_id, requested.key, origin.author)
+        current = rules.meant(self.items, kind, text, given_id, requested.key, origin.author)
         shown = "\n".join([text, *tidy_tags(tags), (requested.key or "").replace(":", " ")])
-        level = self._level(current.kind if current else kind, shown, marked, origin)
-        if self._was_taken_back(current, kind, text, origin):
+        level = rules.level_of(current.kind if current else kind, shown, marked, origin)
+        if rules.was_taken_back(self._fold, current, text, origin):
             return current or self._new(kind, text, origin, tags, requested), "ignored"
         if current is None:
             # Links are events of their own, since they change the other item as well.
@@ -129,10 +130,10 @@ class Draft(ProposalDraft):
             for other in sorted(requested.links & self.items.keys()):
                 self.link(self.items[item.id], self.items[other], origin)
             return self.items[item.id], "added"
-        if self._too_old(current, origin):
+        if rules.too_old(current, origin, self._erased_at):
             return current, "ignored"
         overrides_person = origin.author == "inferred" and current.facets.author == "stated"
-        if overrides_person and self._stands(current, origin):
+        if overrides_person and rules.stands(current, origin):
             if origin.question:
                 return current, "ignored"  # a guess is no contradiction
             return current, self._dispute(current, text, level, origin)
@@ -158,11 +159,11 @@ class Draft(ProposalDraft):
         current = self.items.get(item.id)
         if current is None or not current.active:
             return "unchanged"
-        if self._too_old(current, origin):
+        if rules.too_old(current, origin, self._erased_at):
             return "ignored"
         if origin.author == "inferred" and current.facets.author == "stated":
             # The reason becomes part of the question, and may be about something private.
-            level = self._level(current.kind, origin.evidence, "normal", origin)
+            level = rules.level_of(current.kind, origin.evidence, "normal", origin)
             return self._dispute(current, "", level, origin)
         if origin.needs_yes:
             return self.propose(replace(current, status="deprecated"), origin)
@@ -174,7 +175,7 @@ class Draft(ProposalDraft):
         current = self.items.get(item.id)
         if current is None or current.facets.category == category:
             return "unchanged"
-        if self._too_old(current, origin):
+        if rules.too_old(current, origin, self._erased_at):
             return "ignored"
         self.emit("modify", replace(current, facets=replace(current.facets, category=category)), {}, origin)
         return "updated"
@@ -240,7 +241,7 @@ class Draft(ProposalDraft):
 
     def _add_beside(self, current: Item, conflict: Conflict, origin: Origin) -> None:
         """Add the other side of a conflict as an item of its own, or restore the one that says it."""
-        known = self._same(current.kind, conflict.text)
+        known = rules.with_text(self.items, current.kind, conflict.text)
         if known is not None:
             if not known.active:
                 self.emit("modify", known, {"status": "active"}, origin)
@@ -268,26 +269,7 @@ class Draft(ProposalDraft):
         self.emit_conflict(current, noted, stricter(current.facets.sensitivity, level), origin)
         return "conflict"
 
-    # ------------------------------------------------------------------ rules
-
-    def _meant(
-        self, kind: Kind, text: str, given_id: str | None, key: str | None, author: Author
-    ) -> Item | None:
-        """The item that an upsert changes: by id or key, else by its present text, else by its first text.
-
-        A model that repeats an item's first text means that item, which was changed since. A person does not,
-        unless the item is deprecated: remembering one thing must not overwrite another.
-        """
-        if given_id is not None and given_id in self.items:
-            return self.items[given_id]
-        if key is not None:
-            keyed = [item for item in self.items.values() if item.facets.key == key]
-            if keyed:  # more than one if replicas used the same key
-                return min(keyed, key=lambda item: (not item.active, by_newest(item)))
-        began = self.items.get(item_id(kind, text))
-        if began is not None and began.active and author == "stated":
-            began = None
-        return self._same(kind, text) or began
+    # ------------------------------------------------------------------ inside
 
     def _new(self, kind: Kind, text: str, origin: Origin, tags: object, facets: Facets) -> Item:
         """A new item. If its derived id belongs to an item that began with this text, it gets another one."""
@@ -296,49 +278,9 @@ class Draft(ProposalDraft):
             item = replace(item, id=item_id(kind, f"{text} {self.now_ms}"))
         return item
 
-    def _same(self, kind: Kind, text: str) -> Item | None:
-        """The item that has this text now, preferably an active one."""
-        plain = normalise(text)
-        same = [item for item in self.items.values() if item.kind == kind and normalise(item.text) == plain]
-        return min(same, key=lambda item: not item.active, default=None)
-
     def _forgotten_at(self, *ids: str | None) -> int:
         """When (ms) the person last removed one of these items or erased everything; -1 for never."""
         return max(self._erased_at, *(self._fold.forgotten.get(one or "", -1) for one in ids))
-
-    def _was_taken_back(self, current: Item | None, kind: Kind, text: str, origin: Origin) -> bool:
-        """Whether a model proposes what the person took back, on the basis of words from before that."""
-        if origin.author != "inferred" or not self._fold.taken_back:
-            return False
-        if current is not None and current.active and normalise(current.text) == normalise(text):
-            return False
-        taken = self._fold.taken_back.values()
-        if any(one.alone and str(origin.source) in one.messages for one in taken):
-            return True  # the message was deleted; it says nothing any more
-        later = [
-            one
-            for one in taken
-            if not one.alone
-            and one.at >= origin.said_at
-            and not (one.open_only and (origin.private or current is not None))
-        ]
-        found = withdrawals("", later, self.items)
-        return any(one.words.hold(text) or normalise(text) in map(normalise, one.texts) for one in found)
-
-    def _too_old(self, current: Item, origin: Origin) -> bool:
-        """Whether inferred words are older than those the item is based on, or than the last erasure."""
-        older = origin.said_at <= self._erased_at or is_older(origin, current.source)
-        return origin.author == "inferred" and older
-
-    def _level(self, kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:
-        return sensitivity(
-            kind,
-            f"{text}\n{origin.question}",  # shown wherever the item may be
-            inferred=origin.author == "inferred" and not origin.of_channel,
-            learned_privately=origin.private,
-            marked=marked,
-            rule=origin.dm_privacy,
-        )
 
     def _change(
         self,
@@ -355,7 +297,7 @@ class Draft(ProposalDraft):
         outranks = origin.author == "stated" and current.facets.author == "inferred"
         repeated = normalise(current.text) == normalise(text)
         same = current.active and repeated and set(tags) <= set(current.tags)
-        key = current.facets.key if self._is_taken(requested.key, current) else requested.key
+        key = current.facets.key if rules.is_taken(self.items, requested.key, current) else requested.key
         settles = origin.author == "stated" and any(c.item_id == current.id for c in self._fold.conflicts)
         # Only the person lowers sensitivity, with `mark`; and repeating a text in private does not raise it.
         level = stricter(current.facets.sensitivity, marked if same else level)
@@ -371,28 +313,3 @@ class Draft(ProposalDraft):
         # The text is always part of it: a fold takes an event with a text for a claim, and settles conflicts.
         self.emit("modify", changed, {**body, "text": text}, origin)
         return self.items[current.id], "updated" if current.active else "restored"
-
-    def _is_taken(self, key: str | None, current: Item) -> bool:
-        """Whether a key is missing, or already names another item that is in use."""
-        others = (item.facets.key for item in self.items.values() if item.active and item.id != current.id)
-        return key is None or key in others
-
-    @staticmethod
-    def _stands(current: Item, origin: Origin) -> bool:
-        """Whether a stated item prevails over these words. A forgotten one does not, if they came later."""
-        return current.active or origin.said_at <= current.updated_at
-
-    def _enforce_limit(self) -> None:
-        """Remove items until there are at most `max_items`: forgotten ones first, those added just now last.
-
-        A clock that was wrong once may have dated the others in the future.
-        """
-        over = len(self.items) - self._max_items
-        if over <= 0:
-            return
-        others = [item for item in self.items.values() if not (item.active and is_bot_key(item.facets.key))]
-        oldest_first = sorted(others, key=by_newest, reverse=True)
-        by_worth = sorted(oldest_first, key=lambda item: (item.active, item.id not in self._view.items))
-        origin = Origin("inferred", evidence=f"more than {self._max_items} items")
-        for item in by_worth[:over]:
-            self.remove(item, origin)
