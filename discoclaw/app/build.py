@@ -1,7 +1,7 @@
 """The composition root: every part is built here once, in the order in which it starts.
 
-    settings → disk, mirror, people → models → archive, finding, learning → hearing, talk → chat, commands
-    talk → voice, catching up
+    settings → disk, mirror, people → models → archive, finding, learning → hearing, answering, talk
+    talk → chat, commands, voice, catching up
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -9,6 +9,7 @@ Each feature is built in its own module of this package; see `feature` for what 
 
 import time
 
+from discoclaw.app.answering import Answering
 from discoclaw.app.app import App
 from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
@@ -72,7 +73,8 @@ def build(
         client, client.access, client.me, settings.owners, redactor, client.waits, client.passed
     )
     hearing = Hearing(basics, disk, models, archive, finding, learning, files, past)
-    talk = Talking(basics, disk, models, archive, finding, learning, hearing, toolbox, client.threads)
+    answering = Answering(basics, disk, models, archive, finding, learning, hearing, toolbox)
+    talk = Talking(basics, disk, models, learning, hearing, answering, client.threads)
     client.talk = talk.talk
     client.retractions = hearing.retractions
     chat = Chat(basics, client, disk, models, learning)
@@ -81,5 +83,5 @@ def build(
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     features = [disk, mirror, people, models, archive, finding, files, chat, learning, hearing]
-    features += [talk, commanding, voice, missed]
+    features += [answering, talk, commanding, voice, missed]
     return App(settings, client, features)
