@@ -15,7 +15,7 @@ from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
 from discoclaw.app.catching_up import CatchingUp
 from discoclaw.app.chat import Chat
-from discoclaw.app.commanding import Commanding
+from discoclaw.app.commanding import Commanding, command_context
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.files import Files
 from discoclaw.app.finding import Finding
@@ -78,7 +78,8 @@ def build(
     client.talk = talk.talk
     client.retractions = hearing.retractions
     chat = Chat(basics, client, disk, models, learning)
-    commanding = Commanding(basics, client, disk, mirror, models, archive, learning, hearing, catalogue)
+    context = command_context(basics, disk, mirror, models, archive, learning, hearing)
+    commanding = Commanding(basics, client, disk, archive, context, catalogue)
     voice = Voice(basics, client, talk)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.

@@ -32,36 +32,11 @@ class Commanding(Feature):
         basics: Basics,
         client: DiscoClaw,
         disk: OnDisk,
-        mirror: Mirror,
-        models: Models,
         archive: Archived,
-        learning: Learning,
-        hearing: Hearing,
+        context: CommandContext,
         catalogue: Catalogue,
     ) -> None:
         settings, storage = basics.settings, disk.storage
-        live_settings = LiveSettings(
-            storage.places,
-            storage.people.changed_by,
-            models.chat,
-            folder=settings.memory_dir,
-            clock=basics.clock,
-            models=models.names,
-        )
-        context = CommandContext(
-            storage.used,
-            storage.summaries,
-            storage.people.choices,
-            storage.people.last_used,
-            live_settings,
-            loops=learning.loops,
-            hatchery=hearing.hatchery,
-            archiving=archive.archiving,
-            explained=hearing.explained,
-            consolidate=learning.consolidate,
-            mirror=mirror.adapter,
-            off=_off(storage, mirror),
-        )
         telling = Telling(client, storage.withdrawals)
         commands = Commands(client, context, telling, catalogue)
         client.presses = Presses(
@@ -80,6 +55,41 @@ class Commanding(Feature):
             await sync_if_changed(client.tree, storage.cursors)
 
         client.setup_hooks.append(setup)
+
+
+def command_context(
+    basics: Basics,
+    disk: OnDisk,
+    mirror: Mirror,
+    models: Models,
+    archive: Archived,
+    learning: Learning,
+    hearing: Hearing,
+) -> CommandContext:
+    """What the commands work with."""
+    settings, storage = basics.settings, disk.storage
+    live_settings = LiveSettings(
+        storage.places,
+        storage.people.changed_by,
+        models.chat,
+        folder=settings.memory_dir,
+        clock=basics.clock,
+        models=models.names,
+    )
+    return CommandContext(
+        storage.used,
+        storage.summaries,
+        storage.people.choices,
+        storage.people.last_used,
+        live_settings,
+        loops=learning.loops,
+        hatchery=hearing.hatchery,
+        archiving=archive.archiving,
+        explained=hearing.explained,
+        consolidate=learning.consolidate,
+        mirror=mirror.adapter,
+        off=_off(storage, mirror),
+    )
 
 
 def _off(storage: Storage, mirror: Mirror) -> frozenset[Need]:

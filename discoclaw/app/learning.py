@@ -20,7 +20,7 @@ from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import FactsLoop, FactsRules, NoFacts
 from discoclaw.loops.heartbeat import Heartbeat
-from discoclaw.loops.hygiene import Hygiene
+from discoclaw.loops.hygiene import Beside, Hygiene
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import NoSummary, SummaryLoop, SummaryRules
 from discoclaw.loops.traits import Traits
@@ -69,8 +69,7 @@ class Learning(Feature):
             clock=basics.clock,
             rules=settings.decay,
             roll=random.Random().random,
-            purge=archive.archiving.purge,
-            lines=storage.people.tool_log.purge,
+            beside=Beside(archive.archiving.purge, storage.people.tool_log.purge),
             consent=storage.consent,
         )
         self.heartbeat = Heartbeat(

@@ -100,20 +100,21 @@ def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays)
             note("NOSTR_OWNER_SECRET_KEY is set, but there is no relay to publish to, so the change is local")
         _write(settings, relay_access(settings), named, requested)
 
-    @config.command()
-    def fields(as_json: AsJson = False) -> None:
-        """List what can be set: what each field means, what is allowed, and for which scopes.
-
-        Example: discoclaw config fields
-        """
-        if as_json:
-            say_json({name: _described(field) for name, field in FIELDS.items()})
-            return
-        for name, field in FIELDS.items():
-            say(f"{name:<16} {field.about}")
-            say(f"{'':<16} {field.type.allowed}; for {', '.join(field.kinds)}")
-
+    config.command()(fields)
     return config
+
+
+def fields(as_json: AsJson = False) -> None:
+    """List what can be set: what each field means, what is allowed, and for which scopes.
+
+    Example: discoclaw config fields
+    """
+    if as_json:
+        say_json({name: _described(field) for name, field in FIELDS.items()})
+        return
+    for name, field in FIELDS.items():
+        say(f"{name:<16} {field.about}")
+        say(f"{'':<16} {field.type.allowed}; for {', '.join(field.kinds)}")
 
 
 def _described(field: Field) -> dict[str, Any]:

@@ -47,6 +47,14 @@ async def _nothing_to_purge(now_ms: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """What is purged beside the memory: the archive of talk, and the log of what the model's tools did."""
+
+    archive: Purge = _nothing_to_purge
+    log: Purge = _nothing_to_purge
+
+
+@dataclass(frozen=True, slots=True)
 class Expired:
     """Removed: archive `entries`, short-lived items (`conversation`), `idle` items, log `lines`.
 
@@ -82,8 +90,8 @@ class _Outcome:
 class Hygiene:
     """Removes what has expired from all subjects of `memory`, and from the archive and the log.
 
-    `purge` is the archive's, `lines` the log's. `roll` returns random numbers from 0.0 to below 1.0. It skips
-    the memory of people who opted out (`consent`).
+    `roll` returns random numbers from 0.0 to below 1.0. It skips the memory of people who opted out
+    (`consent`).
     """
 
     def __init__(
@@ -95,8 +103,7 @@ class Hygiene:
         clock: Clock,
         rules: Decay,
         roll: Callable[[], float],
-        purge: Purge = _nothing_to_purge,
-        lines: Purge = _nothing_to_purge,
+        beside: Beside,
         consent: Consent = UNLIMITED,
     ) -> None:
         self._memory = memory
@@ -105,8 +112,7 @@ class Hygiene:
         self._clock = clock
         self._rules = rules
         self._roll = roll
-        self._purge = purge
-        self._lines = lines
+        self._beside = beside
         self._consent = consent
         self._lock = asyncio.Lock()
         self._ran = 0
@@ -119,8 +125,8 @@ class Hygiene:
         async with self._lock:
             self._ran = now
             total = Expired(
-                entries=await self._purged(self._purge, now, "the archive"),
-                lines=await self._purged(self._lines, now, "the log of tools"),
+                entries=await self._purged(self._beside.archive, now, "the archive"),
+                lines=await self._purged(self._beside.log, now, "the log of tools"),
             )
             total += await self._round(now)
             await self._access.flush()

@@ -16,7 +16,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
-from discoclaw.loops.hygiene import Expired, Hygiene
+from discoclaw.loops.hygiene import Beside, Expired, Hygiene
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.off import NoLastUsed, NoMemory
 from discoclaw.memory.people.last_used import LastUsed
@@ -55,7 +55,7 @@ class Home:
     dice: Callable[[], float] = field(default_factory=Dice)
     clock: Clock = field(default_factory=Clock)
     skip: Callable[[str], bool] = lambda user_id: False
-    purge: Any = None
+    beside: Beside = field(default_factory=Beside)
 
     def __post_init__(self) -> None:
         self.cursors = Cursors(self.folder / "memory" / "cursors")
@@ -69,7 +69,7 @@ class Home:
             clock=self.clock,
             rules=self.rules,
             roll=self.dice,
-            purge=self.purge,
+            beside=self.beside,
             consent=refusing(self.skip),
         )
 
@@ -400,7 +400,7 @@ class TestRounds:
                 raise answer
             return int(answer)
 
-        home = Home(tmp_path, purge=purge)
+        home = Home(tmp_path, beside=Beside(purge))
         await home.remember("flies on Friday", category="conversation")
         assert await home.hygiene.run() == Expired(entries=3)
         home.days_pass(9)
@@ -412,7 +412,13 @@ class TestRounds:
             return now_ms
 
         hygiene = Hygiene(
-            NoMemory(), NoLastUsed(), Cursors(tmp_path), clock=Clock(), rules=DECAY, roll=Dice(), purge=purge
+            NoMemory(),
+            NoLastUsed(),
+            Cursors(tmp_path),
+            clock=Clock(),
+            rules=DECAY,
+            roll=Dice(),
+            beside=Beside(purge),
         )
         assert await hygiene.run(7) == Expired(entries=7)
         await hygiene.close()
@@ -435,7 +441,7 @@ class TestACompaction:
             rounds.append(now_ms)
             return 0
 
-        home = Home(tmp_path, purge=purge)
+        home = Home(tmp_path, beside=Beside(purge))
         for _ in range(5):
             home.hygiene.compacted(ANN)
         await until(lambda: bool(rounds))

@@ -100,27 +100,7 @@ def united(
     Without an existing history they are added as they are, ordered by time, after the records that stand for
     what was erased. Raises Refused.
     """
-    known = {record.id: record for record in history.records}
-    fresh: list[Record] = []
-    erased: set[str] = set()
-    gone: set[str] = set()  # events in what is left out
-    for record in content.records:
-        when, held = ms_of_iso(record.timestamp), known.get(record.id)
-        if when > now_ms + MOST_AHEAD_MS:
-            raise Refused(
-                f"the record {record.id} is dated {record.timestamp}, which is in the future; "
-                "set the clock right, here or where it comes from, and export it again"
-            )
-        if when <= erased_at or _repeats(record, gone, erased_at):
-            erased.add(record.id)
-            gone.update(event.id for event in _events(record))
-        elif held is None:
-            fresh.append(record)
-        elif isinstance(record, Commit) and held.hash != record.hash and not has_unmarked(record, content):
-            raise Refused(
-                f"the commit {record.id} is here already with different content; "
-                "one of the two was changed, so nothing is imported: export it again"
-            )
+    fresh, erased = _news(content, history, now_ms + MOST_AHEAD_MS, erased_at)
     report = Report(
         known=len(content.records) - len(erased) - len(fresh), erased=len(erased), notes=content.notes
     )
@@ -156,6 +136,35 @@ def united(
     )
     # The mends first: whatever is cut off behind them leaves no orphans.
     return [*mends, *fresh, *last], report
+
+
+def _news(content: Records, history: History, latest: int, erased_at: int) -> tuple[list[Record], set[str]]:
+    """The records that the history lacks, and the ids of those that were erased here.
+
+    Raises Refused for a record dated after `latest` (ms), and for a commit that differs from the one here.
+    """
+    known = {record.id: record for record in history.records}
+    fresh: list[Record] = []
+    erased: set[str] = set()
+    gone: set[str] = set()  # events in what is left out
+    for record in content.records:
+        when, held = ms_of_iso(record.timestamp), known.get(record.id)
+        if when > latest:
+            raise Refused(
+                f"the record {record.id} is dated {record.timestamp}, which is in the future; "
+                "set the clock right, here or where it comes from, and export it again"
+            )
+        if when <= erased_at or _repeats(record, gone, erased_at):
+            erased.add(record.id)
+            gone.update(event.id for event in _events(record))
+        elif held is None:
+            fresh.append(record)
+        elif isinstance(record, Commit) and held.hash != record.hash and not has_unmarked(record, content):
+            raise Refused(
+                f"the commit {record.id} is here already with different content; "
+                "one of the two was changed, so nothing is imported: export it again"
+            )
+    return fresh, erased
 
 
 def _with_secrets(report: Report, records: Iterable[Record]) -> Report:
