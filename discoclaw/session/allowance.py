@@ -15,7 +15,7 @@ from discoclaw.session.compact import estimate
 MOST_TOKENS = 1_000_000
 """Tokens of all requests of one answer: what eight requests of a full context (128,000) take."""
 MOST_SECONDS = 300.0
-"""The longest that an answer goes on calling tools."""
+"""How long an answer may go on calling tools."""
 MOST_ROUNDS = 60
 MOST_REPEATED = 3
 """Rounds in which every call and its result were the same as earlier ones: a model that loops."""

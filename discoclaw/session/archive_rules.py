@@ -56,14 +56,14 @@ def entry_of(said: Said, place: Place, session_key: str) -> Entry:
 
 
 def said_of(entry: Entry) -> Said:
-    """An entry as the message that it was."""
+    """The message that an entry was made from."""
     return Said(
         entry.id, entry.author_id, entry.name, entry.text, entry.sent_at, by_us=entry.by_us, to_id=entry.to_id
     )
 
 
 def is_private(entry: Entry) -> bool:
-    """Whether nobody else reads along where a message was said: in a DM or a private thread."""
+    """Whether a message was said where nobody else reads along: in a DM or a private thread."""
     is_closed = entry.session_key.startswith("discord:thread:") and entry.group_id == entry.channel_id
     return entry.group_id is None or is_closed
 

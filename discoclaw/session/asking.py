@@ -1,4 +1,4 @@
-"""Questions in return, below the next answer to the person: what extraction was unsure of, and left for them.
+"""Asks a person, below the next answer to them, about what extraction was unsure of.
 
 A question is shown once, where the words were said or in a DM with their person; never a private one anywhere
 else. If the disk fails or hangs, it waits for a later answer. `!memory pending` has it too.
@@ -30,7 +30,7 @@ class Asking:
     async def offers(self, arrival: Arrival, branch: str | None) -> tuple[AskOffer, ...]:
         """The question below the answer to a message, if there is one; it then counts as asked.
 
-        `branch` is the persona's that the answer was for; None if it could not be read.
+        `branch` is the one of the persona that answered; None if it could not be read.
         """
         if branch is None:
             return ()

@@ -1,8 +1,8 @@
-"""Refuses messages for which a conversation's queue has no room: everybody hears it, and nothing floods.
+"""Refuses messages for which a queue has no room: everybody is told, without flooding the channel.
 
-The first one is told at once. Those who come within a few seconds are told together, in one message that
-names them all: thirty people who ask at once would otherwise need thirty messages, and Discord takes about
-one a second. A person is told once, until the queue has room again. Independent of Discord.
+The first person is told at once. Those who write within the next seconds are told together, in one message
+that names them all: thirty people who ask at once would otherwise need thirty messages, and Discord takes
+about one a second. A person is told once, until the queue has room again. Independent of Discord.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ class Refusals:
         self._closing = asyncio.Event()
 
     def room(self, session_key: str) -> None:
-        """The queue takes messages again: whoever is refused from now on is told again."""
+        """The queue has room again, so whoever is refused from now on is told again."""
         self._told.pop(session_key, None)
 
     def refuse(self, session_key: str, author: Author, reply: Reply, ended: Callable[[bool], None]) -> None:
         """Tell somebody that their message will not be answered. Does not wait for the chat.
 
-        At the end `ended` is told whether that was all: not if the chat was out of reach.
+        `ended` is called at the end, with False if the chat was out of reach.
         """
         told = self._told.setdefault(session_key, set())
         if author.id in told:

@@ -1,4 +1,4 @@
-"""What was said while the bot was away: it is heard in order, and every question gets one answer.
+"""Handles what was said while the bot was away: in order, and with one answer to each question.
 
 Few questions are answered one by one, many of one person together, and old ones get a word of apology; see
 `core/inbox`. A conversation's missed questions are one job in its queue, so they come before what is said

@@ -12,7 +12,7 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
 
 MOST = 200
-"""The most messages; beyond that the oldest is forgotten, whose question was most likely given up."""
+"""The most messages; beyond that the oldest is forgotten, since its question was most likely abandoned."""
 
 
 class Chosen(PersonalData):
@@ -24,7 +24,7 @@ class Chosen(PersonalData):
         self._kept: OrderedDict[tuple[str, str], Quoted] = OrderedDict()
 
     def keep(self, user_id: str, message_id: str, quoted: Quoted) -> None:
-        """Somebody begins to ask about a message."""
+        """Remember the message that somebody begins to ask about."""
         self._kept[user_id, message_id] = quoted
         self._kept.move_to_end((user_id, message_id))
         while len(self._kept) > MOST:

@@ -28,7 +28,7 @@ MAX_FILE = 20_000
 
 
 PACKAGED: Final = Path(__file__).parents[1] / "content"
-"""The checkout's `content/` as it lies in an installed package. Beside a checkout's code there is none."""
+"""Where an installed package has the `content/` of the checkout. A checkout has no folder here."""
 
 Texts = tuple[tuple[str, ...], tuple[str, ...]]
 """The texts for everywhere, ordered by file name, and those for one place."""

@@ -35,7 +35,7 @@ from discoclaw.session.tools.offering import LOOKED_AT, Moment
 
 LOOKING = "*looking in my memory…*"
 WORKING = "*working on it…*"
-"""Shown while tools run of which the person would otherwise see nothing."""
+"""Shown while tools run, since the person would otherwise see nothing of them."""
 LOOKS = ("memory_search", "memory_recall", "memory_history")
 NO_TOOLS = "there are no tools here; answer without"
 CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
@@ -144,7 +144,7 @@ class Conversation:
             transcript.leave_out(finished.unseen)
             unseen += finished.unseen
             if finished.stop == "length":
-                if not "".join(text).strip():  # it has thought until there was no room left to speak
+                if not "".join(text).strip():  # it used up all its tokens thinking
                     raise ModelCut("the answer was cut off before its first word")
                 await reply.push(CUT_ANSWER)
             if finished.stop != "tools" or not finished.turn.calls:
@@ -167,7 +167,7 @@ class Conversation:
         return finished.stop == "length"
 
     async def _whole(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
-        """Run a tool call, which is done and recorded as a whole even if nobody waits for it any more."""
+        """Run a tool call to its end, and record it, even if nobody waits for it any more."""
         return await asyncio.shield(asyncio.create_task(self._call(context, call, arrival)))
 
     async def _call(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:

@@ -41,7 +41,7 @@ def _result(task: asyncio.Task[Any], name: str, default: Any) -> Any:
 
 
 async def in_time(work: Coroutine[Any, Any, T]) -> T:
-    """Return what work on a disk comes to. Raises MemoryLate if it takes too long; it then goes on."""
+    """Return the result of work on a disk. Raises MemoryLate if it takes too long; it then goes on."""
     task = asyncio.create_task(work)
     await asyncio.wait([task], timeout=SAVE_WAIT_S)
     if not task.done():

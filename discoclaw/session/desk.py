@@ -63,7 +63,7 @@ class _Queue:
 
     @property
     def ready(self) -> bool:
-        """Whether a job waits that need not wait for its person's own."""
+        """Whether there is a job that does not have to wait for another one of its person."""
         return any(not self.holds_up(job.by) for job in self.waiting)
 
     def next(self) -> Job:
@@ -78,7 +78,7 @@ class _Queue:
         return sum(self.holds_up(one.by) == held for one in self.waiting)
 
     async def change(self) -> None:
-        """Wait until there is something to do: a new job, one that ended, one that was waited for enough."""
+        """Wait until there is something to do: a job is new, has ended, or was waited for long enough."""
         self.changed.clear()
         loop = asyncio.get_running_loop()
         times = [one.until for one in self.beside.values() if one.until > loop.time()]

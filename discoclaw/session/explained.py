@@ -1,4 +1,4 @@
-"""What the last answers rested on, so that people can ask why they were answered as they were.
+"""What the last answers rested on, so that people can ask why they got them.
 
 Kept in RAM only, and as ids, not texts, of the last answers in each conversation: after a restart, or a day
 later, the bot says that it no longer knows.
@@ -10,7 +10,7 @@ from discoclaw.core.idle import IdleMap
 
 DAY_MS = 86_400_000
 KEPT = 20
-"""Answers to one person in one conversation, the newest: people rarely ask about one further up."""
+"""How many answers to one person are kept in one conversation: people rarely ask about older ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Explained:
         return kept[-1] if kept else None
 
     def answer(self, session_key: str, message_id: str, *, later_part: bool) -> tuple[str, Shown] | None:
-        """To whom (user id) a message of ours was an answer, and what it rested on; None if nobody knows.
+        """The user id that one of our messages answered, and what the answer rested on; None if unknown.
 
         With `later_part`, it may belong to the answer before it: a long answer is several messages.
         """

@@ -1,4 +1,4 @@
-"""What is known of messages that were deleted or edited in the chat, and what one author's amount to."""
+"""What is known about messages that were deleted or edited in the chat, together and by author."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.unsaid import Unsaid
 
 MOST_WORDED: Final = 20
-"""Of so many messages of one person their words are looked for. A purge goes by the ids alone."""
+"""The most messages of one person whose words are searched for. A larger purge goes by the ids alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Edited:
 
 @dataclass(slots=True)
 class Theirs:
-    """What one author's messages amount to."""
+    """The messages of one author that were deleted or edited."""
 
     gone: list[Gone] = field(default_factory=list)
 
@@ -50,14 +50,14 @@ class Theirs:
         return {one.message_id: one.channel_id for one in some if deleted or one.lost() != frozenset()}
 
     def words(self) -> frozenset[str]:
-        """The words that these messages no longer say; none where that is not known of each."""
+        """The words that these messages no longer say; none unless that is known for every message."""
         lost = [one.what.lost() for one in self.gone]
         known = [one for one in lost if one is not None]
         return frozenset[str]().union(*known) if len(known) == len(lost) <= MOST_WORDED else frozenset()
 
 
 def by_author(batch: Iterable[Gone]) -> dict[str, Theirs]:
-    """The messages of each author, by user id; "" for those of whom nobody knows who wrote them."""
+    """The messages of each author, by user id; "" where the author is unknown."""
     found: dict[str, Theirs] = {}
     for one in batch:
         found.setdefault(one.author_id, Theirs()).gone.append(one)

@@ -40,7 +40,7 @@ class Listener:
         self._groups = groups
         self._shelf = shelf
         self._deleted: dict[str, None] = {}
-        """The messages that were deleted last: one may be deleted while it is looked up who wrote it."""
+        """Recently deleted messages: one may be deleted while its author is being looked up."""
 
     def hear(self, arrival: Arrival) -> None:
         """Pass a message on, unless it was deleted or its author erased while it was on its way."""
@@ -51,7 +51,7 @@ class Listener:
         self._meet(arrival)
 
     def hear_aside(self, arrival: Arrival) -> None:
-        """Take in what somebody asked with a command. Nothing that others could find it in gets it."""
+        """Take in what somebody asked with a command. It goes to no part where others could find it."""
         if not arrival.permission.erased:
             self._take_in(arrival)
 
@@ -66,7 +66,7 @@ class Listener:
         self._windows.reopen()
 
     def amend(self, now: Said, session_key: str) -> None:
-        """Take over an edit of a message in the chat, which says this now."""
+        """Take over an edit in the chat. `now` is the message with its new text."""
         for key in sessions_with(now.id, session_key):
             self._windows.amend(now, key)
             self._loops.tracks.amend(key, now.author_id, now.id, now.text, now.edited_at)

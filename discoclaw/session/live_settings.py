@@ -1,7 +1,7 @@
 """What an owner or an admin sees of the live configuration, and changes in it.
 
 A change is written to the local file, as `discoclaw config set` writes it, and applies to the next message.
-Whoever calls this has checked who may. Knows nothing about Discord.
+The caller has checked who may do that. Knows nothing about Discord.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from discoclaw.show.words import line
 log = logging.getLogger(__name__)
 
 MODEL_WAIT_S = 8.0
-"""The longest that a model is waited for which somebody names."""
+"""The longest wait for a model that somebody names to answer."""
 _NOT_THERE = (ModelNotFound, ModelBadRequest, ModelKeyRejected)
 _NOT_NOW = (ModelUnreachable, ModelTimeout, ModelOverloaded, ModelRateLimited)
 
@@ -156,7 +156,7 @@ class LiveSettings:
                 f"I couldn't find out whether the server has the model `{name}`, so nothing has changed. "
                 "Please try again in a minute"
             ) from None
-        except ModelError as error:  # it is there, and had nothing to say
+        except ModelError as error:  # the model exists; it only had nothing to say
             log.info("the model %s answered oddly: %s", name, error)
 
 

@@ -2,8 +2,8 @@
 
 Only the person's own information is recorded. An answer may also show what others said in a channel; that
 part stays out, since an erasing of those people would not find it here. An answer that may show something
-meant only for the person's direct messages is marked private. Neither confidential text is recorded, nor an
-answer that has what the person took back: it may be the answer to just that request.
+meant only for the person's direct messages is marked private. Confidential text is not recorded. Nor is an
+answer with what the person took back: it may be the answer to that very request.
 """
 
 from collections.abc import Iterable, Iterator

@@ -73,7 +73,7 @@ class Preview:
 
 
 class Previews:
-    """Makes previews by the parts that answer messages."""
+    """Makes previews with the parts that answer messages."""
 
     def __init__(self, arrivals: Arrivals, refill: Refill, preparation: Preparation) -> None:
         self._arrivals = arrivals

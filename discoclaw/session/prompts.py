@@ -15,7 +15,7 @@ from discoclaw.soul.soul import sections
 
 
 class Prompts:
-    """Assembles prompts within `budget`. `zone` is that of people who have not told theirs."""
+    """Assembles prompts within `budget`. `zone` is for people who haven't named theirs."""
 
     def __init__(self, budget: Budget, *, clock: Clock, me: Callable[[], Me], zone: tzinfo = UTC) -> None:
         self._budget = budget

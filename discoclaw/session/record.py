@@ -39,7 +39,7 @@ class Record:
     def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
         """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
 
-        One that has what the person took back while it was made is not recorded at all.
+        An answer with something that the person took back meanwhile is not recorded at all.
         """
         me, window = self._me(), arrival.window
         said = Said(

@@ -52,7 +52,7 @@ class Refill:
         """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`.
 
         An aside has no history in the chat: what is said in its place is other people's talk. A message that
-        is answered again lies behind others, so it leaves that to the next one.
+        is answered again is not the newest, so the next message fills the window.
         """
         window, stays = arrival.window, arrival.place.kind == "aside" or bool(arrival.replaces)
         if stays or window.refilled or self._clock() < window.refill_after:
@@ -75,7 +75,7 @@ class Refill:
         return replace(arrival, window=back_then)
 
     async def quote(self, arrival: Arrival) -> Arrival:
-        """A message without the one that it replies to, if that was taken back, or nobody can say in time."""
+        """A message without the one that it replies to, if that was taken back, or may have been."""
         quoted = arrival.message.quoted
         if quoted is None or quoted.said is None or await self.usable(quoted.said, arrival):
             return arrival
@@ -97,7 +97,7 @@ class Refill:
         return left.done() and left.exception() is None and bool(left.result())
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
-        """Read what was said before a message, in a task; the one that runs, if there is one."""
+        """The task that reads what was said before a message; it is started unless one is running."""
         window.place = place
         if window.refill is None:
             window.refill = asyncio.create_task(self._read(place, session_key, window, before))

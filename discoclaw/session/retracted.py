@@ -80,13 +80,13 @@ class Retractions(PersonalData, Listener):
         self._sessions_of = sessions_of
         self._waiting: dict[str, Gone] = {}
         self._done: dict[str, int] = {}
-        """By message id: when (ms) the edit was that was followed last; 0 for a deletion."""
+        """When (ms) the last edit that was followed was made, by message id; 0 for a deletion."""
         self._worker = Worker("deleted messages", self._run)
 
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
-        """Finish what a killed run left, as far as that is done soon."""
+        """Finish what a killed run left. What takes long is finished while people talk."""
         cursor = await self._cursors.get(CURSOR)
         self._done = {key: at for key, at in _pairs(cursor.get("done")) if isinstance(at, int)}
         for message_id, value in _pairs(cursor.get("deleted")):
@@ -148,7 +148,7 @@ class Retractions(PersonalData, Listener):
             )
 
     def _may_be_used(self, said: Said) -> bool:
-        """Whether anything may rest on a message: nothing does on people's who want no memory."""
+        """Whether anything may rest on a message: not on those of people who want no memory."""
         return said.by_us or self._consent.may_keep(said.author_id, said.sent_at)
 
     def edited(self, now: Edited, before: str | None) -> None:
@@ -169,7 +169,7 @@ class Retractions(PersonalData, Listener):
         self._note(Gone(what, frozenset(sessions_with(said.id, session_key)), said.author_id, now))
 
     def committed(self, subject: str, commit: Commit) -> None:
-        """What was being learned from a message while it was deleted is taken back as well. Never blocks."""
+        """Take back what was being learned from a message while it was deleted, too. Never blocks."""
         by = str(commit.metadata.get("by"))
         if not (by in ("extraction", "summary", "menu") or by.startswith("memory_")):
             return
@@ -241,7 +241,7 @@ class Retractions(PersonalData, Listener):
         return count
 
     async def _withdrawal(self, author_id: str, theirs: Theirs) -> Withdrawal:
-        """What has to leave everything that was made from one author's messages. Raises MemoryFault."""
+        """What to remove from everything that was made from one author's messages. Raises MemoryFault."""
         subject = user_subject(author_id) if author_id else ""
         words = Words()
         if author_id and (own := theirs.words()):

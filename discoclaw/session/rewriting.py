@@ -1,6 +1,6 @@
-"""Makes withdrawn summaries again, as soon as they are out of use: from what the chat's history still has.
+"""Has withdrawn summaries written again, from what the chat's history still has.
 
-Where nothing was heard lately, that waits for the next message there. Nobody waits for it.
+In a conversation where nothing was said lately, that waits for the next message. Nobody waits for it.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Rewriting(PersonalData):
         return NOTHING_WITHDRAWN
 
     def withdrawn(self, subject: str) -> None:
-        """Have them read now: before, nothing may be made of these conversations."""
+        """Have them read now. Until here, no summary of these conversations may be written."""
         waiting, self._waiting = self._waiting, set()
         for key in sorted(waiting):
             self._worker.note(key)
@@ -51,7 +51,7 @@ class Rewriting(PersonalData):
         await self._worker.settle()
 
     async def close(self) -> None:
-        """Stop. What was not read is read when something is said there again."""
+        """Stop. The rest is read when somebody says something there again."""
         await self._worker.close(0)
 
     async def _read(self, session_key: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Literal
 
 Stopped = Literal["now", "ending", "unknown"]
-"""Whether an answer is stopped by this request, is ending anyway, or is none that is being given."""
+"""Whether this request stops the answer, comes when it is ending anyway, or finds none under way."""
 
 
 class Stoppable:
@@ -23,7 +23,7 @@ class Stoppable:
     @asynccontextmanager
     async def part(self) -> AsyncIterator[None]:
         """The part that can be stopped: what is awaited in it is cancelled, and it ends without an error."""
-        # A time limit that is over when somebody says so: it tells our cancellation from everybody else's.
+        # A timeout that we set off by hand: it tells our own cancellation from anybody else's.
         limit = self._limit = asyncio.timeout(None)
         try:
             async with limit:
@@ -59,7 +59,7 @@ class Stops:
             del self._turns[message_id]
 
     def stop(self, message_id: str, user_id: str) -> Stopped:
-        """Stop the answer to a message, for the person who is answered and for nobody else."""
+        """Stop the answer to a message. Only the person who is answered can do that."""
         one = self._turns.get(message_id)
         if one is None or one.user_id != user_id:
             return "unknown"

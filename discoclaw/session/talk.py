@@ -60,7 +60,7 @@ class Talk:
     def first_time(self, message: Inbound) -> bool:
         """Whether a message was never handled before; Discord repeats some after a lost connection."""
         if message.place.kind == "dm" and not message.author.allowed:
-            return True  # nothing is kept of strangers, not even that they wrote
+            return True  # nothing is kept about strangers, not even that they wrote
         return self.inboxes.take(message.place, message.session_key, message.id)
 
     async def receive(self, message: Inbound, reply: MakeReply) -> None:
@@ -139,15 +139,15 @@ class Talk:
         return True
 
     async def go_on(self, message: Inbound, make: MakeReply) -> bool:
-        """Answer somebody who wants the rest of an answer, and has written nothing for that.
+        """Give somebody the rest of an answer, for which they wrote no message.
 
-        `message` is what they would have written. Nobody else is told about it, nor is it open after a
-        restart: the chat does not have it. Returns False if the queue is full. Raises Refused.
+        `message` is what they would have written. No other part hears of it, and it is not open after a
+        restart, because the chat does not have it. Returns False if the queue is full. Raises Refused.
         """
         return self.answer(await self._asked(message), make, in_chat=False)
 
     async def _asked(self, message: Inbound) -> Arrival:
-        """What somebody asks for by a button; that counts as a mention. Raises Refused."""
+        """What somebody asks for with a button, which counts as a mention. Raises Refused."""
         arrival = await self.arrivals.of(replace(message, mentions_us=True))
         if self._hatchery.takes(arrival):
             raise NotNow(INTERVIEW)
@@ -157,9 +157,10 @@ class Talk:
         return arrival
 
     def answer(self, arrival: Arrival, make: MakeReply, *, in_chat: bool = True) -> bool:
-        """Answer when the conversation's queue reaches the message. Whoever finds it full is told.
+        """Answer when the conversation's queue reaches the message.
 
-        Returns False then. `in_chat`: the message can be read there after a restart.
+        Returns False if the queue is full, which the author is told. `in_chat`: the message can be read there
+        after a restart.
         """
         key, message_id = arrival.session_key, arrival.message.id
         if in_chat:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 EMPTY_ANSWER = "I have no answer to that. Please put it another way."
 SAID_NOTHING = "-# Stopped."
-"""The answer to somebody who stopped it before its first word. It is small, like all that is no talk."""
+"""Shown when somebody stops an answer before its first word. In small print, like all that is no talk."""
 STOPPED = "I was stopped before I could finish this. Please ask again in a moment."
 
 
@@ -59,7 +59,7 @@ class Turns:
     async def take(self, arrival: Arrival, reply: Reply, ended: Callable[[bool], None]) -> None:
         """Answer one message. Every failure ends with a sentence to the person, or in the log.
 
-        At the end `ended` is told whether that was all: not if the chat was out of reach.
+        `ended` is called at the end, with False if the chat was out of reach.
         """
         key, done = arrival.session_key, False
         ending: Ending = "other" if self._hatchery.takes(arrival) else "missing"
@@ -115,7 +115,7 @@ class Turns:
             self._record.reasons(there, answer_id, ready)
             self.preparation.note_use(arrival, ready)
             self._branching.answered(there, shown)
-        if not turn.stopped:  # who has heard enough is not asked anything
+        if not turn.stopped:  # whoever stopped the answer wants no question either
             hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
             offers: list[Offer | HatchOffer | AskOffer] = [*answered.offers, *hatching]
             if not offers:  # one question at a time

@@ -71,7 +71,7 @@ class Window:
         return tuple(self._said.values())
 
     def copy(self) -> "Window":
-        """A window of the same messages, in which nothing that happens shows in this one."""
+        """A copy with the same messages; changes to the copy don't show here."""
         copy = Window(self.capacity)
         copy.place = self.place
         copy.refilled = self.refilled
