@@ -22,7 +22,7 @@ from discoclaw.memory.people import choices
 from discoclaw.memory.subjects.inspect import held, subjects
 
 BESIDE = "other files"
-"""What findings in files of no part are listed under."""
+"""The heading of findings in files that belong to no part."""
 MOST_BYTES = 50_000_000
 """Larger files are not read: no copy of ours is as large."""
 _USER = re.compile(r"(?<![0-9A-Za-z])\d{15,20}(?![0-9A-Za-z])")
@@ -38,7 +38,7 @@ _MAY_NAME = {"transparency.json"}
 
 
 class Audit:
-    """What should not be readable, known at one moment. Building it raises MemoryFault."""
+    """What should not be readable, known at one moment. Creating it may raise MemoryFault."""
 
     def __init__(self, disk: Disk, registry: Registry) -> None:
         self._disk = disk
@@ -98,7 +98,7 @@ class Audit:
         return (user_subject(name.removesuffix(JSON)) for name in names if name.endswith(JSON))
 
     def _erased(self, part: str, place: str, text: str) -> Iterator[Finding]:
-        """The people a text names who were erased, and of whom nothing was learned since."""
+        """The people named in a text who were erased, and about whom nothing was learned since."""
         for subject in sorted({user_subject(one) for one in _USER.findall(text)} - self._back):
             if self._tombs.erased_at(subject) >= 0:
                 yield Finding(part, place, subject, "erased")
@@ -106,7 +106,7 @@ class Audit:
     # ------------------------------------------------------------------ files
 
     def _names(self) -> Iterator[Finding]:
-        """The names of files in the store, and cursors and channels' files as a whole: they have ids."""
+        """File names, and the whole of cursors and channels' files, since these have ids in them."""
         for part in (CURSORS, GROUPS, ROLLING, TOOLS):
             folder = self._disk.documents(part)
             for name in set(folder.names()) - _MAY_NAME:

@@ -1,10 +1,10 @@
 """Who last changed a live setting in Discord, and when: `changed.json`, beside the local file.
 
 Kept apart from `config.json`, whose format people and other programs write. It names people, so an erasing
-removes them from it; the settings they chose stay. A record holds only as long as the file still says what
-it is about: after an edit by hand it is not known any more who it was. If the file cannot be read or written,
-only this is missing: each change is in the log too. One that makes no sense counts as empty; one of a newer
-version, or that the disk doesn't give, is left as it is.
+removes them from it; the settings they chose stay. A record counts only while the file still has the value it
+is about: after an edit by hand it is unknown who changed it. If the file cannot be read or written, nothing
+else is lost: each change is in the log too. A file that makes no sense counts as empty; one that is
+unreadable, or of a newer version, is left as it is.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ class ChangedBy(PersonalData):
         return found if found is not None and found.digest == _digest(value) else None
 
     def note(self, scope: Scope, name: str, value: Value | None, by: str, at: int) -> None:
-        """Record a change; without a value there is nothing left to record. Blocking."""
+        """Record a change; a setting that lost its value loses its record. Blocking."""
         try:
             with self._one:
                 known = _read(self._documents)

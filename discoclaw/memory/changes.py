@@ -7,7 +7,7 @@ after another, after the change is on disk; they only record what to do later. I
 from discoclaw.core.event import Commit
 
 SESSION = "session:"
-"""The unit of a conversation is this and its session key."""
+"""The unit of a conversation begins with this, followed by its session key."""
 
 
 class Listener:

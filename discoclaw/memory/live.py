@@ -45,7 +45,7 @@ VERSION = 1
 LOOK_WAIT_S = 0.5
 """A message waits this long for a local file that changed, and no longer."""
 LOOK_EVERY_S = 1.0
-"""How often a store is asked whether the file changed, where a `stat` cannot tell."""
+"""How often a store is asked whether the file changed, if `stat` cannot tell."""
 LOCK_WAIT_S = 5.0
 
 

@@ -91,7 +91,7 @@ class NoMemory(Memory):
 
 
 class _Nothing:
-    """What an empty part does when it is started, notified of a change, or told what has to go."""
+    """What an empty part does when it is started, notified of a change, or told to forget: nothing."""
 
     def __init__(self) -> None:
         """There is nothing to set up."""

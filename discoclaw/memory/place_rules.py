@@ -1,6 +1,6 @@
 """What applies in a place: live configuration, and where it says nothing, the settings' lists of places.
 
-Each part is given the one question it has to ask, so a change counts for the next message.
+Each part gets only the question it needs to ask, and a change applies from the next message on.
 """
 
 from collections.abc import Collection
@@ -45,5 +45,5 @@ class PlaceRules:
         return self.live.policy(place, user_id).approve
 
     def dm_privacy(self) -> DmPrivacy:
-        """What of a DM may be used elsewhere."""
+        """How much of a DM may be used elsewhere."""
         return self.live.policy().dm_privacy

@@ -1,14 +1,12 @@
 """Withdrawing: what a person took back leaves everything that is derived from it.
 
-The ledger says what was taken back (`View.taken_back`); every part with personal data is told of it. What is
-in RAM goes as soon as the commit is recorded, what is on disk right after that, by a follower of the ledger
+The ledger says what was taken back (`View.taken_back`), and every part with personal data is told. What is in
+RAM goes as soon as the commit is recorded, what is on disk right after that, by a follower of the ledger
 which tries again until it has worked. The cursor `withdrawn-<subject>` says what is `done` (the times in ms
 at which something was taken back), and whether all was withdrawn because the person opted `out`. If the
-program was killed in between, the start does the rest before anybody is answered. What comes later from
-elsewhere (an edit by hand, another replica, a recovery) is done as well, however old it is.
-
-Somebody who wants no memory at all takes everything back that they said.
-Independent of the parts, and of how a person is told.
+program was killed in between, the start does the rest before anybody is answered. What comes in later from
+elsewhere (an edit by hand, another replica, a recovery) is withdrawn too, however old it is. People who want
+no memory at all take back everything they said. Independent of the parts, and of how a person is told.
 """
 
 import asyncio
@@ -37,18 +35,18 @@ from discoclaw.memory.subjects.store import Memory
 log = logging.getLogger(__name__)
 
 WITHDRAWN: Final = "withdrawn-"
-"""How the names of the cursors begin that say what is done."""
+"""The beginning of the names of the cursors that say what is done."""
 FOLLOWER: Final = "follow-withdrawals"
 """The cursor of the follower."""
 START_S: Final = 20.0
-"""The longest that a start waits for what a killed run left; after that it is done beside the talk."""
+"""The longest that a start waits for what a killed run left; after that it is done while people talk."""
 REPORT_S: Final = 2.0
 """The longest that somebody waits to be told what was removed; a disk may hang."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """What happens to one subject while somebody waits to be told: its commits, its choices, what went."""
+    """What happens to one subject while somebody waits to be told: commits, choices, and what was removed."""
 
     subject: str
     commits: list[Commit] = field(default_factory=list)
@@ -85,7 +83,7 @@ class Withdrawals(PersonalData, Listener):
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
-        """Finish what a killed run left, as far as that is done soon."""
+        """Finish what a killed run left. What takes long is finished while people talk."""
         await self._follower.catch_up()
         try:
             async with asyncio.timeout(self._start_s):
@@ -195,7 +193,7 @@ class Withdrawals(PersonalData, Listener):
             self._follower.touch(withdrawal.subject)  # which ends it, after what their ledger says
 
     async def of(self, user_ids: Iterable[str]) -> list[Withdrawal]:
-        """Everything that these people took back, so that talk which is read again goes without it.
+        """Everything that these people took back, so that it can be left out when talk is read again.
 
         Raises MemoryFault.
         """
@@ -209,14 +207,14 @@ class Withdrawals(PersonalData, Listener):
     async def left(self, said: Iterable[Said], session_key: str, *, private: bool) -> list[Said]:
         """The messages of a conversation that may be used, without what somebody took back.
 
-        Of people who want no memory nothing is read again.
-        Raises MemoryFault: without knowing, nothing may be used.
+        Nothing by people who want no memory is used. Raises MemoryFault: if this is unknown, nothing may be
+        used.
         """
         messages = list(said)
         people = {_person_in(one) for one in messages if not one.guest}
         taken = await self.of({*people, person_of(session_key) or ""} - {""})
         asked: dict[str, int] = {}
-        """When (ms) each person last said something, which is what an answer to them is about."""
+        """When (ms) each person last said something: an answer to them is about that."""
         kept = []
         for one in messages:
             person = _person_in(one)
@@ -252,12 +250,12 @@ class Withdrawals(PersonalData, Listener):
             self._let_go(one)
 
     def _let_go(self, withdrawal: Withdrawal) -> None:
-        if withdrawal.texts:  # else no ledger knows it, and what one took back at that time is another thing
+        if withdrawal.texts:  # else no ledger has it, and that time may be another withdrawal's
             self._gone.setdefault(withdrawal.subject, set()).add(withdrawal.at)
         for part in self._personal:
             try:
                 self._note(withdrawal.subject, part.let_go(withdrawal))
-            except Exception:  # deliberately broad: whatever fails in one part, the others let go
+            except Exception:  # deliberately broad: whatever fails in one part, the others must let go
                 log.exception("%s: %s could not let go", withdrawal.subject, part.name)
 
     async def _bring(self, subject: str) -> None:
@@ -282,7 +280,7 @@ class Withdrawals(PersonalData, Listener):
     async def _withdraw(
         self, subject: str, found: Sequence[Withdrawal], sessions: Collection[str] | None = None
     ) -> None:
-        """Let every part do its work, also if another one fails. Raises MemoryFault and OSError."""
+        """Let every part do its work, even if another one fails. Raises MemoryFault and OSError."""
         if not found:
             return
         if sessions is None:
@@ -317,7 +315,7 @@ class Withdrawals(PersonalData, Listener):
 
 
 def _person_in(said: Said) -> str:
-    """The user id of whose talk a message is: its author, or the person it answers."""
+    """The user id of the person whose talk a message belongs to: its author, or the person it answers."""
     return said.to_id if said.by_us else said.author_id
 
 
@@ -327,7 +325,7 @@ def _everything(subject: str) -> Withdrawal:
 
 
 def _brings_back(commit: Commit) -> bool:
-    """Whether a commit undoes another one, and by that something is remembered again."""
+    """Whether a commit undoes another one so that something is remembered again."""
     undoes = not {"reverts", "restores"}.isdisjoint(commit.metadata)
     return undoes and any(
         event.event_type == "add" or event.ext.get("item", {}).get("status") == "active"

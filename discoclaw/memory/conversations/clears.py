@@ -72,7 +72,7 @@ def newest(clears: Iterable[Clear]) -> dict[str, int]:
 
 
 def hidden(cleared: Mapping[str, int], session_key: str, at: int) -> bool:
-    """Whether a clear hides a conversation's content of a time (ms); `cleared` comes from `newest`."""
+    """Whether a clear hides what a conversation has from a time (ms). `cleared` comes from `newest`."""
     return at <= cleared.get(session_key, -1)
 
 

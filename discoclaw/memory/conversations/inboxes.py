@@ -1,8 +1,8 @@
 """The inboxes of all conversations: in RAM, and on disk as the one cursor `inbox`.
 
-It is written behind the messages, never before them: at once where something is to be answered, every few
-messages where people only talked. What was not written before a crash is read again from the chat.
-On disk are ids of messages and channels, and for direct messages the person's id, unless they opted out.
+It is written after a message was handled, never before: at once if the message is to be answered, every few
+messages if people only talked. What was not written before a crash is read again from the chat. On disk are
+ids of messages and channels, and for direct messages the person's id, unless they opted out.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ NAME: Final = "inbox"
 MOST: Final = 1_000
 """The most conversations on disk: those with the newest messages."""
 MOST_UNWRITTEN: Final = 20
-"""How many messages that nobody has to answer may stay unwritten."""
+"""How many messages that need no answer may wait to be written."""
 
 
 class Inboxes(PersonalData):
@@ -78,7 +78,7 @@ class Inboxes(PersonalData):
     # ------------------------------------------------------------------ gaps
 
     def fall_behind(self) -> None:
-        """The connection was lost for good: what was said meanwhile is still to be read."""
+        """Note a gap: the connection was lost, and what is said meanwhile has to be read later."""
         if self._catches_up and self._inboxes:
             self._since = max(inbox.newest for inbox in self._inboxes.values())
             for inbox in self._inboxes.values():
@@ -94,13 +94,13 @@ class Inboxes(PersonalData):
         return {key: inbox for key, inbox in self._inboxes.items() if inbox.behind}
 
     def interrupted(self, session_key: str) -> Mapping[int, Open]:
-        """What was to be answered in a conversation and nobody is working on, oldest first."""
+        """The unanswered messages of a conversation that nobody is working on, oldest first."""
         inbox = self._inboxes.get(session_key)
         waiting = {} if inbox is None else inbox.open
         return {one: waiting[one] for one in sorted(waiting) if one not in self._working}
 
     def all_interrupted(self) -> Mapping[str, Inbox]:
-        """The conversations where something was to be answered that nobody is working on."""
+        """The conversations with unanswered messages that nobody is working on."""
         return {key: inbox for key, inbox in self._inboxes.items() if self.interrupted(key)}
 
     def sessions_of(self, channel_id: str) -> set[str]:
@@ -109,7 +109,7 @@ class Inboxes(PersonalData):
         return known or {f"discord:channel:{channel_id}", f"discord:thread:{channel_id}"}
 
     def reach(self, session_key: str, channel_id: str) -> Inbox:
-        """The inbox of a conversation. A new one begins where everything else was heard last."""
+        """The inbox of a conversation. A new one begins at the newest message before the gap."""
         inbox = self._inboxes.get(session_key)
         if inbox is None:
             inbox = self._inboxes[session_key] = Inbox(channel_id, self._since, behind=self._since > 0)
@@ -121,7 +121,7 @@ class Inboxes(PersonalData):
         return self._since
 
     def all_reached(self) -> None:
-        """Every conversation that may have a gap is known by now: new ones begin with their first message."""
+        """Note that all conversations with a gap are known now: new ones begin with their first message."""
         self._since = 0
 
     def knows(self, session_key: str) -> bool:
@@ -129,7 +129,7 @@ class Inboxes(PersonalData):
         return session_key in self._inboxes
 
     def caught_up(self, session_key: str) -> None:
-        """A conversation's gap was read."""
+        """Note that a conversation's gap was read."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.caught_up()
             self._worker.note(NAME)
@@ -148,7 +148,7 @@ class Inboxes(PersonalData):
         return inbox.take(number)
 
     def pass_over(self, place: Place, session_key: str, message_ids: Iterable[int]) -> None:
-        """Messages are not for our ears: nobody hears them, not even later, and nothing there is answered."""
+        """Ignore messages that are not for the bot, now and later. Nothing that waits there is answered."""
         for number in message_ids:
             known = session_key in self._inboxes
             inbox = self.reach(session_key, place.channel_id)
@@ -160,12 +160,12 @@ class Inboxes(PersonalData):
         self.end(session_key, map(str, self.interrupted(session_key)), True)
 
     def passed(self, session_key: str, message_id: int) -> bool:
-        """Whether a message was not for our ears."""
+        """Whether a message was ignored as not for the bot."""
         inbox = self._inboxes.get(session_key)
         return inbox is not None and inbox.passed(message_id)
 
     def delay(self, session_key: str, message_id: str) -> None:
-        """Handling a message takes a while: have it on disk that this is not done, in case we are killed."""
+        """Write down that a message is still being handled, since that takes a while and we may be killed."""
         inbox = self._inboxes.get(session_key)
         if inbox is not None and int(message_id) in inbox.hearing:
             inbox.changes += 1
@@ -179,7 +179,7 @@ class Inboxes(PersonalData):
         )
 
     def heard(self, session_key: str, message_id: str) -> None:
-        """A message was handled; if it is to be answered, `begin` came before."""
+        """Note that a message was handled. If it is to be answered, `begin` was called before."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.heard(int(message_id))
         self._unwritten += 1
@@ -187,13 +187,13 @@ class Inboxes(PersonalData):
             self._worker.note(NAME)
 
     def give_back(self, session_key: str, message_ids: Iterable[str]) -> None:
-        """Messages were not handled after all."""
+        """Note that messages were not handled after all."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             for message_id in message_ids:
                 inbox.give_back(int(message_id))
 
     def begin(self, session_key: str, message_id: str, *, command: bool = False) -> None:
-        """Somebody begins to answer a message."""
+        """Note that somebody begins to answer a message."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.open.setdefault(int(message_id), Open(command))
             inbox.changes += 1
@@ -201,7 +201,7 @@ class Inboxes(PersonalData):
             self._worker.note(NAME)
 
     def show(self, session_key: str, message_id: str, shown_id: str) -> None:
-        """A message of its answer was sent."""
+        """Note that a message of its answer was sent."""
         inbox = self._inboxes.get(session_key)
         waits = None if inbox is None else inbox.open.get(int(message_id))
         if inbox is not None and waits is not None:
@@ -210,7 +210,7 @@ class Inboxes(PersonalData):
             self._worker.note(NAME)
 
     def end(self, session_key: str, message_ids: Iterable[str], done: bool) -> None:
-        """Nobody works on these messages any more. Unless that was all, they are answered after a gap."""
+        """Note that nobody works on these messages any more. Unless `done`, they are answered later."""
         inbox = self._inboxes.get(session_key)
         for number in map(int, message_ids):
             self._working.discard(number)
@@ -220,7 +220,7 @@ class Inboxes(PersonalData):
                 self._worker.note(NAME)
 
     async def written(self, within_s: float) -> None:
-        """Wait until what is open is on disk, or until a slow disk has had its time."""
+        """Wait until the unanswered messages are on disk, but at most `within_s`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._worker.settle(NAME)
@@ -248,7 +248,7 @@ class Inboxes(PersonalData):
         return f"{{\n{lines}\n}}\n".encode()
 
     def _line(self, session_key: str, inbox: Inbox) -> str:
-        """A conversation as it is written down, rendered anew only after a change: this is done often."""
+        """A conversation as it is on disk. Rendered only after a change, because this is called often."""
         changes, line = self._lines.get(session_key, (-1, ""))
         if changes != inbox.changes:
             line = f"{json.dumps(session_key)}: {json.dumps(inbox.as_json())}"
@@ -256,6 +256,6 @@ class Inboxes(PersonalData):
         return line
 
     def _may_keep(self, session_key: str) -> bool:
-        """Whether a conversation may be written down: a direct message names its person."""
+        """Whether a conversation may be on disk: a direct message names its person."""
         user_id = person_of(session_key)
         return user_id is None or (self._names_people and not self._consent.opted_out(user_id))

@@ -5,9 +5,9 @@ stored for the person who got it and never served to anybody else. Always safe t
 counts as empty. Expired entries are removed first, then those used longest ago.
 
 An erasing removes the file while nobody writes; an answer to a question from before it is neither stored nor
-served later. What somebody takes back goes with all their answers, and with others' answers that have its
-words. Everything here blocks, and may be called by several threads at once. Independent of models, and
-of what a key is made of.
+served later. When somebody takes something back, all their answers are removed, and others' answers that have
+its words. Everything here blocks, and may be called by several threads at once. Independent of models, and of
+what a key is made of.
 """
 
 import json
@@ -104,7 +104,7 @@ class Responses(PersonalData):
         self._consent = consent
         self._swept: int | None = None
         self._taken_back: list[Withdrawal] = []
-        """What was taken back so lately that an answer from before it could still arrive."""
+        """What was taken back so recently that an answer from before could still arrive."""
         self._disk = threading.Lock()  # for all work on files; taken before the other lock
         self._ram = threading.Lock()  # never held during disk access
         self._shelves: IdleMap[_SubjectAnswers] = IdleMap(
@@ -169,7 +169,7 @@ class Responses(PersonalData):
             return remove_named(FileDocuments(self.folder), {path.name})
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Serve no answer from before that rests on what was taken back, and store none later."""
+        """Neither serve nor store an answer from before that rests on what was taken back."""
         since = self._clock() - self._ttl_ms
         if not withdrawal.everything:  # the consent knows that
             lately = [one for one in self._taken_back if one.at > since and one != withdrawal]
@@ -211,7 +211,7 @@ class Responses(PersonalData):
         return allowed and _alive(entry, now_ms, self._ttl_ms) and not self._was_taken_back(subject, entry)
 
     def _was_taken_back(self, subject: str, entry: Response) -> bool:
-        """Whether an answer was asked for before somebody took back what it rests on or says."""
+        """Whether somebody took back what an answer rests on or says after it was asked for."""
         later = [one for one in self._taken_back if entry.created <= one.at]
         return any(one.subject == subject or one.words.hold(entry.response) for one in later)
 

@@ -91,11 +91,11 @@ class RollingMemory(PersonalData):
         return NOTHING if self.paused(session_key) else entry.value
 
     def paused(self, session_key: str) -> bool:
-        """Whether a summary may rest on what somebody took back just now, so that nothing is made of it."""
+        """Whether a summary may rest on what somebody just took back, and so must not be used."""
         return any(session_key in keys for keys in self._paused.values())
 
     def pause(self, subject: str, concerns: Callable[[str, str], bool]) -> None:
-        """Use no summary in RAM that this is true of (session key, text), until `resume`. Never blocks."""
+        """Use no summary in RAM that `concerns(session key, text)`, until `resume`. Never blocks."""
         for key in self._entries:
             entry = self._entries.peek(key)
             if entry is not None and entry.value is not None and concerns(key, entry.value.summary):
@@ -103,10 +103,10 @@ class RollingMemory(PersonalData):
                 entry.generation = next(self._generations)
 
     def resume(self, subject: str) -> None:
-        """What this subject took back is done: their summaries may be used again, or are cleared."""
+        """End a pause: the withdrawal is done, and the summaries can be used again or are cleared."""
         for key in self._paused.pop(subject, ()):
             if (entry := self._entries.peek(key)) is not None:
-                entry.generation = next(self._generations)  # what was begun meanwhile knew nothing of it
+                entry.generation = next(self._generations)  # a summary begun meanwhile did not know of it
 
     async def generation(self, session_key: str) -> int:
         """Return a number that changes whenever the summary does; see `put`."""

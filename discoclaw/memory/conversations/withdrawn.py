@@ -1,12 +1,11 @@
-"""Withdraws summaries: one that took in what a person took back is not used any more, and is made again.
+"""Withdraws summaries: one that covers what a person took back is no longer used, and is written again.
 
-It rests on a message between the first and the last one that it took in (the cursor `summary-<session>`), or
-has the words. The cursor then counts that the summary has to be made `again`, with what remains of it as its
-`base`: the lines and sentences without these words, for the case that the messages cannot be read any more.
-Nothing remains if these words are unknown, as after a restart: any line may have them.
-The clear that is recorded hides copies elsewhere. The name of somebody who wants no memory leaves the cursor
-`people-<session>` too.
-Independent of how a summary is made.
+That is so if the message lies between the first and the last one that it covers (the cursor
+`summary-<session>`), or if it has the words. The cursor then says that the summary has to be written `again`,
+and keeps what remains of it as `base`: the lines and sentences without these words, in case the messages
+cannot be read any more. Nothing remains if these words are unknown, as after a restart: any line may have
+them. The clear that is recorded hides copies elsewhere. The name of somebody who wants no memory is also
+removed from the cursor `people-<session>`. Independent of how a summary is made.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -35,7 +34,7 @@ class SummaryWithdrawal(PersonalData):
         self._cursors = cursors
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Do not use a summary that may rest on it, until `withdraw` has looked at its cursor."""
+        """Use no summary that may rest on it until `withdraw` has read its cursor."""
         channels = {*withdrawal.messages.values(), *withdrawal.changed.values()}
 
         def concerns(key: str, summary: str) -> bool:
@@ -46,9 +45,9 @@ class SummaryWithdrawal(PersonalData):
         return NOTHING_WITHDRAWN
 
     def readable(self) -> Iterator[Readable]:
-        """The summaries, and what stands in for those that have to be made again.
+        """The summaries, and what remains of those that have to be written again.
 
-        A summary is from when the newest message was said that it took in.
+        A summary is dated by the newest message that it covers.
         """
         documents = self._rolling.documents
         for name in json_names(documents):
@@ -113,7 +112,7 @@ class SummaryWithdrawal(PersonalData):
         await self._rolling.clear(key)
 
     async def _strike(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> None:
-        """Withdraw from what was left of a summary that is still to be made again. Raises MemoryFault."""
+        """Withdraw from the remains of a summary that has yet to be written again. Raises MemoryFault."""
         known = withdrawal.everything or withdrawal.words
         if not known and not await self._took_in(key, withdrawal, sessions):
             return
@@ -125,7 +124,7 @@ class SummaryWithdrawal(PersonalData):
             raise MemoryFault(f"what is left of the summary of {key} could not be changed")
 
     async def _unname(self, key: str, user_id: str) -> None:
-        """Remove the name that somebody has in a conversation's summary. Raises MemoryFault."""
+        """Remove somebody's name from the cursor of a conversation's summary. Raises MemoryFault."""
         name = f"people-{key}"
         if user_id not in names_of(await self._cursors.get(name)):
             return

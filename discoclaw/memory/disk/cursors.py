@@ -49,7 +49,7 @@ class Cursors:
         return known
 
     def _read(self, name: str) -> asyncio.Future[Mapping[str, object]]:
-        """The reading of a cursor: one for all who wait, so that a file that hangs takes one thread."""
+        """The task that reads a cursor: one for all who wait, so that a file that hangs takes one thread."""
         reading = self._readings.get(name)
         if reading is None:
             reading = asyncio.ensure_future(read_in_thread(read, self.documents, session_name(name)))
@@ -68,7 +68,7 @@ class Cursors:
             return await self._store(name, value)
 
     async def put_rendered(self, name: str, render: Callable[[], bytes]) -> bool:
-        """Store a cursor that the caller keeps in RAM and renders as JSON, now that nobody else writes."""
+        """Store a cursor that the caller keeps in RAM. `render` returns its JSON once nobody else writes."""
         async with self._writing:
             return await self._write(name, render())
 
@@ -93,7 +93,7 @@ class Cursors:
             finally:
                 self.erasings += 1
                 self._known.clear()
-                self._readings.clear()  # they may have begun before
+                self._readings.clear()  # a reading may have begun before
 
     def forget(self, name: str) -> None:
         """Drop a cursor from RAM; its file stays."""

@@ -1,4 +1,4 @@
-"""Records who has the data folder, beside the lock, for other processes that find the folder in use.
+"""Records who uses the data folder, beside the lock, for other processes that find it locked.
 
 `.holder`: {pid, host, since}. Only the lock decides; a wrong or missing record changes nothing but the text
 of an error. Blocking.

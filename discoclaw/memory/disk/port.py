@@ -5,10 +5,10 @@
     Documents  the named texts of one folder, each replaced whole
     Disk       all of it
 
-Names and bytes are the same in every store, so whoever moves from one to another copies. A `path` says in
+Names and bytes are the same in every store, so moving from one to another means copying. A `path` says in
 messages where something lies; only here is there a file of that name. Everything blocks, and raises OSError,
-the text of which says what is wrong; `append` raises MemoryFault where somebody else wrote.
-Knows nothing about what the bytes mean.
+the text of which says what is wrong; `append` raises MemoryFault where somebody else wrote. Knows nothing
+about what the bytes mean.
 """
 
 import os

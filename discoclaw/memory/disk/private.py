@@ -1,4 +1,4 @@
-"""Files and folders that only the bot's user reads: creating them, and closing those from before.
+"""Files and folders that only the bot's user can read: creating them, and closing older ones.
 
 Whatever the umask is, a new file has the mode 0600 and a new folder 0700. A folder that an admin made keeps
 its mode. Blocking.

@@ -8,9 +8,9 @@ A ledger is read by putting its lines together, so ids, hashes and `verify` know
 durable file to edit by hand, and snapshots stay beside (`data/cache`), since they can be lost.
 
 A change is one transaction. The file is in WAL mode with synchronous FULL: the log is synced with each
-commit, so what was acknowledged outlives a killed process and a power cut, as with files (NORMAL would give
-the last commits up in a power cut). A file that is damaged is never written: the start is refused, because
-the file says also who opted out and who was erased, and `verify --repair` saves what can be read (`rescue`).
+commit, so what was acknowledged outlives a killed process and a power cut, as with files (NORMAL would lose
+the last commits in a power cut). A file that is damaged is never written: the start is refused, because the
+file says also who opted out and who was erased, and `verify --repair` saves what can be read (`rescue`).
 
 Removed rows are overwritten (secure_delete); `wipe` writes the whole file anew and empties the WAL, because
 SQLite leaves copies of rows behind where it once moved them. That takes as much RAM as the file is long.

@@ -1,4 +1,4 @@
-"""Threads for calls that may never return: one that hangs stops no other call, and not the program's end.
+"""Threads for calls that may never return: one that hangs stops neither other calls nor the program's end.
 
 The threads of `asyncio.to_thread` are few (six on two cores), shared by everything, and Python waits for them
 when it ends; six files on a dead mount would stop the whole bot. Here a call that takes long no longer counts
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""As many as Python's own pool has on a large machine; more would only wait for the same disk."""
+"""As many as in Python's own pool on a large machine; more would only wait for the same disk."""
 MOST = 1_000
 """All threads, including those that hang. Their callers' locks allow about one for each file that hangs."""
 HANGS_S = 0.5

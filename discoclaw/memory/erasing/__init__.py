@@ -1,1 +1,1 @@
-"""Erasing a person for good: intents, tombstones, and what goes. Knows nothing about Discord."""
+"""Erasing a person for good: intents, tombstones, and what is removed. Knows nothing about Discord."""

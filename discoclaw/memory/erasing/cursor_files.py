@@ -21,7 +21,7 @@ from discoclaw.memory.erasing.files import JSON, json_names, remove_named
 T = TypeVar("T")
 
 OUTSIDE = ("transparency",)
-"""Cursors about content outside, by user id. An entry goes when that content is removed, a later step."""
+"""Cursors about content outside, by user id. An entry is removed with that content, in a later step."""
 
 
 def people_of(cursor: Mapping[str, object]) -> set[str]:

@@ -101,7 +101,7 @@ class CopiesAside(PersonalData):
         self._folders = [disk.documents(name) for name in (ROLLING, GROUPS, PROFILES)]
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        """Remove the copies that have the words; of somebody who wants no memory, all of them."""
+        """Remove the copies that have the words; for somebody who wants no memory, all copies."""
         if not withdrawal.open_only:
             await in_thread(self._withdraw, withdrawal)
         return NOTHING_WITHDRAWN

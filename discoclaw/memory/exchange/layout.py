@@ -32,7 +32,7 @@ MOST_ITEMS = 100_000
 MOST_STEPS = 50_000_000
 """Most steps that reading a history may take; it is read anew at every start."""
 MOST_LIVE = 2_000
-"""So many memories a branch may have at once after an import, if more than that are not usual here."""
+"""The most memories of a branch after an import, unless more are usual here."""
 DEEPEST = 40
 """Deepest nesting of what a record carries along; far below what Python's JSON can take."""
 

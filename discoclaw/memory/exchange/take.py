@@ -28,7 +28,7 @@ from discoclaw.memory.exchange.layout import MOST_LIVE, Content, Imported, Items
 from discoclaw.memory.exchange.unmarked import has_unmarked, with_private
 
 MOST_AHEAD_MS = 86_400_000
-"""So far in the future a record may be dated: clocks differ, and times only ever rise in a ledger."""
+"""How far in the future a record may be dated: clocks differ, and times only ever rise in a ledger."""
 
 _SAYS_OTHERWISE = "an import says otherwise"
 
@@ -105,7 +105,7 @@ def united(
         known=len(content.records) - len(erased) - len(fresh), erased=len(erased), notes=content.notes
     )
     if all(isinstance(record, Ref) and record.action == "union" for record in fresh):
-        return [], report  # that another replica took something in is no news by itself
+        return [], report  # that another replica imported something is no news by itself
     whole = History(union(history.records, fresh))
     lost = _lost(history, whole, erased)
     before, after = history.branches.all, whole.branches.all
@@ -134,7 +134,7 @@ def united(
         commits=sum(isinstance(record, Commit) for record in fresh),
         branches=tuple(name for name in after if name not in before),
     )
-    # The mends first: whatever is cut off behind them leaves no orphans.
+    # The mends come first, so that no orphans are left if the rest is cut off.
     return [*mends, *fresh, *last], report
 
 
@@ -246,7 +246,7 @@ def _one_commit(
     held, new = known_and_new(wanted, draft, content.unmarked, origin.dm_privacy)
     again: list[Item] = []
     rejected = list(content.rejected)
-    if origin.author == "inferred":  # what the person had removed comes back at their own word only
+    if origin.author == "inferred":  # what the person removed comes back only if they say so
         forgotten = draft.view.forgotten
         gone = {item.id for item in new if forgotten.get(item.id, -1) >= item.updated_at}
         rejected += [_left_out(item, "it was forgotten since") for item in new if item.id in gone]

@@ -23,7 +23,7 @@ from discoclaw.memory.exchange.layout import MIB, MOST_BYTES, MOST_FILES, MOST_U
 _ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DEEPEST = 4
-"""So deep lies what we look for: data/memory/ledger/events/."""
+"""How deep what we look for can be: data/memory/ledger/events/."""
 
 
 class Tree(Protocol):

@@ -29,7 +29,7 @@ def as_private(item: Item, rule: DmPrivacy) -> Item:
 
 
 def with_private(content: Records, rule: DmPrivacy) -> Records:
-    """The same history, with what its events don't say to be open as private as the rule makes it.
+    """The same history; events that don't say how private they are become as private as the rule makes them.
 
     The ids of events and commits stay: the sensitivity of an event counts only for its hash.
     """

@@ -1,4 +1,4 @@
-"""Who may be asked something that only a model wants to know: one question a person and day, one at a time.
+"""Limits what models may ask people: one question a day for each person, and one at a time.
 
 Extraction may ask about what it is unsure of, and tidying about memories that seem to contradict each other.
 When a person was last asked is in the cursor `asked-<user id>`, which erasing the person removes; what they
@@ -31,14 +31,14 @@ class AskedBack:
     async def may_raise(self, user_id: str) -> bool:
         """Whether extraction may leave a question for a person. Raises MemoryFault.
 
-        Whoever is asked about everything needs no such question.
+        People who are asked about everything need no such question.
         """
         if self._choices.asks_first(user_id) or not self.wanted(user_id):
             return False
         return await self.may_ask(user_id) and not await self.open(user_id)
 
     def wanted(self, user_id: str) -> bool:
-        """Whether a person did not choose to be asked about nothing."""
+        """Whether a person has not chosen to be asked about nothing."""
         return not self._choices.never_asks(user_id)
 
     async def may_ask(self, user_id: str) -> bool:
@@ -49,7 +49,7 @@ class AskedBack:
         return not (isinstance(at, int) and 0 <= self._clock() - at < DAY_MS)
 
     async def open(self, user_id: str) -> set[str]:
-        """The events that asked what a person has not answered, in any persona. Raises MemoryFault."""
+        """The events of the questions that a person has not answered, in any persona. Raises MemoryFault."""
         subject = user_subject(user_id)
         found = set[str]()
         for name in (await self._memory.branches(subject)).all:
@@ -58,7 +58,7 @@ class AskedBack:
         return found
 
     async def was_shown(self, user_id: str, event_id: str) -> bool:
-        """Whether a person's last question was the one of this event."""
+        """Whether the question of this event was the last one that a person was asked."""
         return (await self._cursors.get(_cursor(user_id))).get("event") == event_id
 
     async def note(self, user_id: str, event_id: str) -> bool:
@@ -71,7 +71,7 @@ class AskedBack:
         )
 
         def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
-            # An erasing under way may have its tombstone already: then only its end tells of it.
+            # An erasing under way may have its tombstone already; then only its end shows that it happened.
             waited = self._cursors.erasings != erasings and erased_at() >= 0
             return None if waited or erased_at() != before else asked
 

@@ -75,7 +75,7 @@ class Choices:
         return self._asks(user_id, place) if chosen is None else bool(chosen)
 
     def never_asks(self, user_id: str) -> bool:
-        """Whether a person chose not to be asked, whatever others are."""
+        """Whether a person chose not to be asked, whatever the default is."""
         return self._people.get(user_id, {}).get(ASKS) is False
 
     async def choose(self, user_id: str, **chosen: bool | int) -> None:

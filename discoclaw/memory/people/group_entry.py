@@ -22,7 +22,7 @@ class Entry:
     told: tuple[tuple[object, ...], str] | None = None
     """The notes for prompts, and the view they were made from."""
     people: tuple[str, Mapping[str, frozenset[str]]] | None = None
-    """The people whose words the items rest on, by item, and the commit that this is true of."""
+    """The people whose words each item rests on, as of the commit that is named."""
 
 
 def trimmed(members: dict[str, str]) -> bool:

@@ -32,7 +32,7 @@ class GroupWithdrawal(PersonalData):
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._taken_back: list[Withdrawal] = []
-        """What was taken back and is not removed yet."""
+        """What was taken back but is not removed yet."""
 
     def left(self, view: View) -> View:
         """A group's view without what is about to be removed from it."""
@@ -42,7 +42,7 @@ class GroupWithdrawal(PersonalData):
         return replace(view, items={key: item for key, item in view.items.items() if key not in gone})
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Show nothing that has the words, until `withdraw` has looked at whose they are."""
+        """Show nothing that has the words until `withdraw` has found out whose they are."""
         if not withdrawal.everything and withdrawal not in self._taken_back:
             self._taken_back.append(withdrawal)
         return NOTHING_WITHDRAWN

@@ -102,7 +102,7 @@ class Profiles(PersonalData, Listener):
         self._note(user_id)
 
     def at_hand(self, user_id: str) -> bool:
-        """Whether RAM has everything that is known about somebody."""
+        """Whether everything known about somebody is in RAM."""
         entry = self._entries.peek(user_id)
         return entry is not None and entry.read
 

@@ -39,7 +39,7 @@ LONGEST = 300
 """The most characters (UTF-16 units) of an answer that are logged."""
 KEPT_MS = 30 * 86_400_000
 MOST_BYTES = 1_000_000
-"""The most bytes of one person's file; of a longer one the newer half stays."""
+"""The most bytes of one person's file; a longer one keeps only its newer half."""
 MOST_WAITING = 1_000
 """The most lines that wait for the disk; beyond that the oldest are lost."""
 REST_S = 30.0
@@ -314,7 +314,7 @@ def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
 
 
 def _stays(call: Call, withdrawal: Withdrawal) -> bool:
-    """Whether a call may still be known after its person took something back."""
+    """Whether a call may stay after its person took something back."""
     if call.at > withdrawal.at or (withdrawal.open_only and call.private):
         return True
     return not (withdrawal.everything or withdrawal.words.hold(call.content))

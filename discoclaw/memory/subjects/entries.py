@@ -28,7 +28,7 @@ class Entry:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     files: SubjectFiles | None = None
     users: int = 0
-    """How many hold the lock or wait for it; the entry is not evicted before this is 0."""
+    """How many callers hold the lock or wait for it; the entry stays in RAM until there are none."""
 
 
 @asynccontextmanager

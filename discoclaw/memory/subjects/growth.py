@@ -1,4 +1,4 @@
-"""What the next record makes of the branches and views in RAM, without reading the history."""
+"""Applies the next record to the branches and views in RAM, without reading the history."""
 
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import Branches
@@ -7,7 +7,7 @@ from discoclaw.core.view import View
 
 
 def follows(record: Record, branches: Branches) -> bool:
-    """Whether a record is in order after those that made `branches`."""
+    """Whether a record comes after those that made `branches`."""
     if ms_of_iso(record.timestamp) <= branches.last_ms:
         return False
     if isinstance(record, Commit):

@@ -82,7 +82,7 @@ def edit_of(
 
 
 def file_alone(file: DurableFile, known: View) -> View:
-    """What a file says beside a damaged ledger, of which `known` is left.
+    """What a file says when its ledger is damaged and only `known` is left of it.
 
     The file does not mark privacy, so items that are not known are private.
     """

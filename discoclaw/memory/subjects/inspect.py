@@ -35,7 +35,7 @@ class Inspection:
     """A subject as it is on disk. `faults` are sentences, empty if nothing is wrong.
 
     `damage` are the lines of the ledger that do not verify, `torn` the bytes of an unfinished last line.
-    `notes` are sentences about what the bot brings in order by itself, such as what a crash left.
+    `notes` are sentences about what the bot repairs by itself, such as what a crash left.
     """
 
     subject: str
@@ -192,7 +192,7 @@ def _held(disk: Disk, subject: str) -> Inspection:
 
 
 def _judged(path: Path, loaded: Loaded) -> tuple[list[str], list[str]]:
-    """What is wrong with a durable file, and what the bot will do to it without anything being wrong."""
+    """What is wrong with a durable file, and what the bot will change in it although nothing is wrong."""
     history, name, renewed = loaded.history, path.name, "the bot writes it again when it next uses it"
     try:
         content, view = read_plain(path), history.shown()

@@ -101,7 +101,7 @@ async def settle(
     branch: str | None = None,
     **metadata: Any,
 ) -> Conflict:
-    """Record the person's decision of the event's conflict; on HEAD's branch, or where it is still open."""
+    """Record the person's decision about the event's conflict, on HEAD's branch or where it is still open."""
     branches = await memory.branches(subject)
     for name in [branch] if branch is not None else [branches.current, *branches.all]:
         for conflict in (await memory.view(subject, name)).conflicts:
