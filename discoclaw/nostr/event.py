@@ -48,7 +48,7 @@ class Event:
     content: str
     sig: str
     d: str = field(init=False, repr=False, compare=False)
-    """The identifier of an addressable event; "" when it has none, as NIP-01 has it."""
+    """The identifier of an addressable event; "" when it has none, as in NIP-01."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "d", self.tag("d") or "")

@@ -3,9 +3,8 @@
     snowclaw:config:{global, group:<id>, npub:<id>}   the fields of core/live_fields
     snowclaw:memory:npub:<id>                         {notes: [text…], preferences: {key: text}}
 
-Both have kind 30078 and JSON as content, optionally encrypted to the bot (tag ["encrypted", "nip44"]).
-Events of anybody else have no effect, and without an owner no event has. Only the settings say who the
-owner is.
+Both have kind 30078 and JSON as content, optionally encrypted to the bot (tag ["encrypted", "nip44"]). Events
+of anybody else have no effect; without an owner, no event has one. Only the settings say who the owner is.
 
 An event counts once. `memory/live` remembers the newest event of each address; a note is also remembered
 by the commit it became. So an event that arrives again, after a crash or from an old copy, changes

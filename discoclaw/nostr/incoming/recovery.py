@@ -1,4 +1,4 @@
-"""Recovery: unites everything that relays have of ours with what is on disk.
+"""Recovery: unites everything of ours that relays have with what is on disk.
 
     1  fetch    from every relay, each to its end: deletion requests, records, views  (gather)
     2  select   what is ours, the newest at each address, nothing that we deleted     (selection)

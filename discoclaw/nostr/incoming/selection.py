@@ -1,10 +1,10 @@
 """Selects the events that count: of all that relays served, the newest version at each address.
 
-Relays may serve anything, in any order and any number of times. Events that the bot's key didn't sign, of
-other kinds, without an address, or older versions change nothing. If a deletion request of ours, or a
-tombstone, is about the newest version, the address is deleted: an older version that some relay still
-serves does not come back. nostr-relay, for one, serves replaced versions and accepts deleted events again.
-Pure: knows relays by their URL only, and nothing about files.
+Relays may serve anything, in any order and any number of times. Events change nothing if the bot's key didn't
+sign them, if they are of another kind or have no address, or if they are older versions. If a deletion
+request of ours, or a tombstone, is about the newest version, the address is deleted: an older version that
+some relay still serves does not come back. nostr-relay, for one, serves replaced versions and accepts deleted
+events again. Pure: knows relays by their URL only, and nothing about files.
 """
 
 from collections.abc import Iterable, Mapping

@@ -104,7 +104,7 @@ class Mirror(PersonalData, Listener):
     # ------------------------------------------------------------------ what is to be done
 
     def touch(self, unit: str, *, urgent: bool = False) -> None:
-        """Something of a unit changed on disk. `urgent`: a person waits for it. Never blocks."""
+        """Note that something of a unit changed on disk. `urgent`: a person waits for it. Never blocks."""
         if urgent and self._is_ready:
             self._worker.note(unit, first=True)
         elif self._is_ready:

@@ -251,20 +251,20 @@ class Outbox:
             return db.execute(rows.WAITS, (number,)).fetchone() is not None
 
     def mark_acked(self, relay: str, ids: Collection[str]) -> None:
-        """A relay has these events. Raises MemoryFault."""
+        """Record that a relay has these events. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
             for event_id in ids:
                 rows.settle(db, number, event_id, rows.ACKED)
 
     def park(self, relay: str, event_id: str, reason: str) -> None:
-        """A relay refuses an event permanently. Only `unpark` tries it again. Raises MemoryFault."""
+        """Record that a relay refuses an event for good; only `unpark` tries it again. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
             rows.settle(db, number, event_id, rows.PARKED, reason[:MAX_REASON_CHARS])
 
     def postpone(self, relay: str, event_id: str, at_ms: int, reason: str) -> None:
-        """An event failed and is due again at a time (ms). Raises MemoryFault."""
+        """Record that an event failed and is due again at a time (ms). Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
             rows.postpone(db, number, event_id, at_ms, reason[:MAX_REASON_CHARS])

@@ -94,7 +94,7 @@ class Payloads:
         if not items:
             return None
         hk, is_open = self.names.user_key(user_id), all(may_show(item, in_dm=False) for item in items)
-        # Oldest first, because `fitting` drops the first entries; turned round again below.
+        # Oldest first, because `fitting` drops the first entries; reversed again below.
         lines = self._clean(item.text for item in reversed(items))
         body: dict[str, Any] = {"history_key": hk, "preference": lines, "updated_at": None}
         if not is_open:  # in the payload, so that turning private makes it another version

@@ -39,7 +39,7 @@ MAX_PER_SECOND: Final = 100
 MAX_IDS: Final = 300
 """Event ids in one deletion request: with the addresses it stays well below the size limit."""
 _MAX_SECONDS = 50_000
-"""Seconds that are remembered; then counting begins anew."""
+"""How many seconds are remembered; beyond that, counting starts over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,12 +42,12 @@ class Authentication:
 
     @property
     def requested(self) -> bool:
-        """The relay has sent a challenge."""
+        """Whether the relay has sent a challenge."""
         return bool(self._challenge)
 
     @property
     def done(self) -> bool:
-        """We have answered the relay's last challenge."""
+        """Whether we have answered the relay's last challenge."""
         return bool(self._challenge) and self._answered == self._challenge
 
     def reset(self, error: RelayUnreachable) -> None:

@@ -6,12 +6,12 @@ LMDB does not destroy what is deleted: even after wiping, the bytes stay in free
 what is left into a new database and removes the old one. After a kill in the middle, either the old or the
 new one is in use, and the next start removes the other.
 
-What the library needs of us:
+What the library requires of us:
 - Its relay calls the database through this program's event loop.
 - It ends the whole process when an LMDB file is cut short, or when the process ends while the library's
   threads still hold the database. So a short file is padded before it is opened, and `stop` waits for them.
 - A connection that is just being opened misses a shutdown, and goes on reading from the old database. So
-  people connect to a port of ours, which passes them on, and we cut their connections ourselves.
+  clients connect to a port of ours, which forwards them, and we cut their connections ourselves.
 - It ignores deletions by address (`a`) when the identifier contains a colon, as all of ours do.
 - It answers an older version of an event with "error: unknown".
 """

@@ -36,10 +36,7 @@ class Limits:
 
 
 async def fetch_limits(session: aiohttp.ClientSession, url: yarl.URL, timeout_s: float) -> Limits:
-    """The limits that a relay announces over HTTP; none if it doesn't answer in time.
-
-    Never raises for that.
-    """
+    """The limits that a relay announces over HTTP; none if it doesn't answer in time. Never raises."""
     http = url.with_scheme("https" if url.scheme == "wss" else "http")
     try:
         async with (

@@ -23,7 +23,7 @@ class FetchResult:
     events: list[Event] = field(default_factory=list)
 
     def fail(self, reason: str) -> None:
-        """It is incomplete. The first reason is kept: later ones are often its consequences."""
+        """Mark it as incomplete. The first reason is kept: later ones are often its consequences."""
         self.complete = False
         self.reason = self.reason or reason
 
