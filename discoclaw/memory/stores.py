@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk.port import LEDGERS, ROLLING, Disk, Documents, FilesDisk, Ledgers, Log, drop
+from discoclaw.memory.disk.port import LEDGERS, ROLLING, Disk, Documents, FilesDisk, Log, drop
 from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
@@ -112,7 +112,7 @@ def disks(store: Store, root: Path, *, durable: Path | None = None, rolling: Pat
     files = FilesDisk(root, durable=durable, rolling=rolling)
     stores: dict[Store, Disk] = {"files": files, "sqlite": SqliteDisk(root)}
     beside = tuple(disk for name, disk in stores.items() if name != store)
-    return Disks(root, stores.get(store, NoDisk(files)), beside)
+    return Disks(root, stores.get(store, NoDisk(root)), beside)
 
 
 def disks_at(where: Path | Disks) -> Disks:
@@ -145,40 +145,19 @@ def _move_decisions(source: Disk, target: Disk) -> None:
 # ---------------------------------------------------------------------- none
 
 
-class NoDisk:
+class NoDisk(FilesDisk):
     """Stores no memories. What people decided and cursors are still stored, in plain files."""
 
     name = "none"
     remembers = False
 
-    def __init__(self, files: FilesDisk) -> None:
-        self.durable: Path | None = None
-        self.ledgers: Ledgers = NoLedgers(files.root)
-        self._files = files
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.durable = None
+        self.ledgers = NoLedgers(root)
 
     def documents(self, folder: str) -> Documents:
-        off = folder in (LEDGERS, ROLLING)
-        return _NoDocuments(self._files.root) if off else self._files.documents(folder)
-
-    def log(self, name: str) -> Log:
-        return self._files.log(name)
-
-    def open(self) -> None:
-        """Nothing to do."""
-
-    def check(self) -> str | None:
-        """Nothing here can be damaged."""
-        return None
-
-    def rescue(self, stamp: str) -> list[str]:
-        """There is nothing to save."""
-        return []
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-    def wipe(self) -> None:
-        """Nothing to do."""
+        return _NoDocuments(self.root) if folder in (LEDGERS, ROLLING) else super().documents(folder)
 
 
 _OFF = "memory is off (DISCOCLAW_STORE=none)"

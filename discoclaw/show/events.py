@@ -105,10 +105,15 @@ def text_of(event: Event) -> str:
     return triple_text(event.subject, event.predicate, event.object)
 
 
+def linked(link: Mapping[str, object]) -> str:
+    """What an event did to the link of its item with another one."""
+    return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
+
+
 def _words(event: Event) -> str:
     link, noted = event.ext.get("link"), event.ext.get("conflict")
     if link is not None:
-        return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
+        return linked(link)
     if noted is not None:
         text = noted.get("text")
         other = quoted(text) if isinstance(text, str) and text else "it no longer holds"

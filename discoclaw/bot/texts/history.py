@@ -18,6 +18,7 @@ from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.show import text as shown
+from discoclaw.show.events import linked
 from discoclaw.show.graph import digits
 from discoclaw.show.words import PRIVATE, acts, count, line, short, word
 
@@ -174,7 +175,7 @@ def _verb(event: Event) -> str:
 def _words(event: Event) -> str:
     link, noted = event.ext.get("link"), event.ext.get("conflict")
     if link is not None:
-        return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
+        return linked(link)
     if noted is not None:
         text = noted.get("text")
         other = said(text) if isinstance(text, str) and text else "that it no longer holds"

@@ -22,7 +22,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import Erasure
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import (
     LONGEST_PURPOSE,
@@ -35,17 +35,15 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.view import View
-from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id
-from discoclaw.memory.disk.port import Documents, documents_at
+from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.erasing.files import JSON, json_names
-from discoclaw.memory.people import records
 from discoclaw.memory.people.group_entry import Entry, trimmed
 from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
 from discoclaw.memory.people.groups_withdrawn import MESSAGES, GroupWithdrawal
+from discoclaw.memory.people.records import Records
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ class _Moved(Exception):
     """Somebody else wrote in the meantime."""
 
 
-class Groups(PersonalData, Listener):
+class Groups(Records):
     """The memory of all groups. Their files show what is recorded in `memory`; its listeners are notified."""
 
     name = "groups in RAM"
@@ -76,13 +74,10 @@ class Groups(PersonalData, Listener):
         withdrawal: GroupWithdrawal | None = None,
     ) -> None:
         self._withdrawal = withdrawal or GroupWithdrawal(memory)
-        self.documents = documents_at(where)
-        self._memory = memory
-        self._clock = clock
+        super().__init__("group", where, memory, clock=clock)
         self._consent = consent
         self._redactor = redactor
         self._entries: IdleMap[Entry] = IdleMap(lambda group_id: Entry(), idle_ms=idle_ms)
-        self._worker = Worker("groups", self._bring)
         self._writing = asyncio.Lock()
         self._erasings = 0
 
@@ -226,23 +221,6 @@ class Groups(PersonalData, Listener):
 
     # ------------------------------------------------------------------ the files
 
-    async def start(self) -> None:
-        """Does nothing: the first change starts the writing."""
-
-    async def settle(self) -> None:
-        """Wait until everything is written, or cannot be written for now."""
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting within `grace_s`, then stop."""
-        self._worker.hurry()
-        await self._worker.close(grace_s)
-
-    def _note(self, group_id: str) -> None:
-        """Queue a file for writing, together with those that the disk refused before."""
-        self._worker.hurry()
-        self._worker.note(group_id)
-
     def recorded(self, subject: str) -> None:
         if (group_id := group_of(subject)) is not None:
             self._note(group_id)
@@ -276,7 +254,7 @@ class Groups(PersonalData, Listener):
         subject, entry = group_subject(group_id), self._entries.use(group_id, self._clock())
         erasings = self._erasings
         # Not while holding the writer's role: an erasing waits for that, and holds the group's lock.
-        view = await self._view(subject)
+        view = await self._shown(subject, self._memory.view(subject))
         async with self._writing:
             if erasings != self._erasings or self._entries.peek(group_id) is not entry:
                 self._worker.note(group_id)
@@ -309,25 +287,11 @@ class Groups(PersonalData, Listener):
         group = replace(group, purpose=purpose, members=members)
         return group.with_view(view) if view is not None else group
 
-    async def _view(self, subject: str) -> View | None:
-        """The view of the group's memory; None if it cannot be read, and the file then stays as it is."""
-        try:
-            return await self._memory.view(subject)
-        except MemoryFault as fault:
-            log.warning("the file of %s shows what its memory said before: %s", subject, fault)
-            return None
-
     async def _read(self, group_id: str, entry: Entry) -> None:
         """Read a file, once. The caller must be the only writer."""
         if entry.read:
             return
-        name = _file(group_id)
-        try:
-            group, entry.content = await in_thread(
-                records.read, self.documents, name, Group.from_json, what="group", now_ms=self._clock()
-            )
-        except OSError as error:
-            raise MemoryFault(f"{self.documents.folder / name} cannot be read: {error}") from error
+        group, entry.content = await self._read_file(_file(group_id), Group.from_json)
         entry.group = group or Group()
         before = {user_id: name for user_id, name in entry.group.members if user_id not in entry.members}
         entry.members = {**before, **entry.members}

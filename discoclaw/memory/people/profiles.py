@@ -17,21 +17,18 @@ from weakref import WeakValueDictionary
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
-from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import Erasure
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.view import View
-from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id
-from discoclaw.memory.disk.port import Documents, documents_at
+from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.erasing.files import JSON, json_names
-from discoclaw.memory.people import records
+from discoclaw.memory.people.records import Records
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +54,7 @@ class _Entry:
     sightings: list[_Sighting] = field(default_factory=list)
 
 
-class Profiles(PersonalData, Listener):
+class Profiles(Records):
     """The profiles of all who consent. They show what is in `memory`; its listeners are notified."""
 
     name = "profiles in RAM"
@@ -71,12 +68,9 @@ class Profiles(PersonalData, Listener):
         consent: Consent,
         idle_ms: int = HOUR_MS,
     ) -> None:
-        self.documents = documents_at(where)
-        self._memory = memory
-        self._clock = clock
+        super().__init__("profile", where, memory, clock=clock)
         self._consent = consent
         self._entries: IdleMap[_Entry] = IdleMap(lambda user_id: _Entry(), idle_ms=idle_ms)
-        self._worker = Worker("profiles", self._bring)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def readable(self) -> Iterator[Readable]:
@@ -119,24 +113,7 @@ class Profiles(PersonalData, Listener):
                 await self._read(user_id, entry)
         return entry.value
 
-    async def start(self) -> None:
-        """Does nothing: the first change starts the writing."""
-
-    async def settle(self) -> None:
-        """Wait until everything is written, or cannot be written for now."""
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting within `grace_s`, then stop."""
-        self._worker.hurry()
-        await self._worker.close(grace_s)
-
-    # ------------------------------------------------------------------ inside
-
-    def _note(self, user_id: str) -> None:
-        """Queue a file for writing, together with those that the disk refused before."""
-        self._worker.hurry()
-        self._worker.note(user_id)
+    # ------------------------------------------------------------------ changes and erasings
 
     def recorded(self, subject: str) -> None:
         if (user_id := user_of(subject)) is not None:
@@ -171,7 +148,7 @@ class Profiles(PersonalData, Listener):
         if entry.value is None and not entry.sightings:
             return  # they have not spoken yet
         # Not while holding the profile's lock: an erasing waits for that, and holds the lock of the memory.
-        view = await self._view(subject)
+        view = await self._shown(subject, self._memory.last_view(subject))
         async with self._alone(user_id):
             if self._memory.erased_at(subject) != erased_at or self._entries.peek(user_id) is not entry:
                 return  # a change meanwhile has queued it again
@@ -198,25 +175,12 @@ class Profiles(PersonalData, Listener):
                 profile = profile.with_name(one.name, one.at_s)
         return profile.with_view(view) if profile is not None and view is not None else profile
 
-    async def _view(self, subject: str) -> View | None:
-        """The view of the person's memory; None if it cannot be read, and the file then stays as it is."""
-        try:
-            return await self._memory.last_view(subject)
-        except MemoryFault as fault:
-            log.warning("the profile of %s shows what its memory said before: %s", subject, fault)
-            return None
-
     async def _read(self, user_id: str, entry: _Entry) -> None:
         """Read a file, once. The caller holds the person's lock."""
         if entry.read:
             return
         name = _file(user_id)
-        try:
-            entry.value, entry.content = await in_thread(
-                records.read, self.documents, name, Profile.from_json, what="profile", now_ms=self._clock()
-            )
-        except OSError as error:
-            raise MemoryFault(f"{self.documents.folder / name} cannot be read: {error}") from error
+        entry.value, entry.content = await self._read_file(name, Profile.from_json)
         entry.read = True
         erased_at = self._consent.erased_at(user_id)
         if entry.value is not None and (entry.value.first_seen + 1) * 1000 <= erased_at:
