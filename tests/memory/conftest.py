@@ -1,5 +1,6 @@
 """A clock moved by hand and a memory on a real folder, for every test of this folder."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from discoclaw.memory.stores import Disks, Store, disks
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import Clock
+from tests.memory.leftovers import Shelves, shelves
 
 
 @pytest.fixture
@@ -67,3 +69,19 @@ def restart(clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Callable[[], M
     yield start
     for one in started:
         one.close()
+
+
+@pytest.fixture
+def template(templates: Callable[[Store], Path], store: Store) -> Path:
+    """A full data folder, to be copied; a module's own `templates` fill it."""
+    return templates(store)
+
+
+@pytest.fixture
+def full(template: Path, tmp_path: Path, store: Store) -> Iterator[Shelves]:
+    """A memory over a copy of the full folder."""
+    shutil.copytree(template, tmp_path / "data")
+    opened = shelves(tmp_path / "data", store=store)
+    opened.memory.open()
+    yield opened
+    opened.memory.close()

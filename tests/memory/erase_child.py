@@ -1,21 +1,18 @@
 """Erases in processes of their own: to be killed in the middle, or to meet a disk that is full.
 
 Run as `python -m tests.memory.erase_child <program> [<argument>...]`. `forge` reads lines of JSON
-[what, step, store, data folder]: each is done in a fresh fork that is killed right before its `step`th act
+[step, what, store, data folder]: each is done in a fresh fork that is killed right before its `step`th act
 on the folder. Said is whether it lived; before that, at step 0, the kinds of all acts.
 """
 
 import asyncio
-import gc
-import json
-import os
-import signal
 import sys
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.stores import Store
 from tests.memory.child import full_at, say
-from tests.memory.kills import die_at
+from tests.memory.kills import die_at, in_forks
 from tests.memory.leftovers import ANN, Shelves, shelves
 
 
@@ -33,19 +30,10 @@ def resume(step: int, house: Shelves) -> list[str]:
 
 
 def forge() -> None:
-    gc.freeze()  # else every fork has its own copy of what was imported
-    for line in sys.stdin:
-        what, step, store, data = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            kinds = {"erase": erase, "resume": resume}[what](step, shelves(Path(data), store=store))
-            if step == 0:
-                say(kinds)
-            os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL
-        assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
-        say(os.WIFEXITED(status))
+    def run(step: int, what: str, store: Store, data: str) -> list[str]:
+        return {"erase": erase, "resume": resume}[what](step, shelves(Path(data), store=store))
+
+    in_forks(run)
 
 
 def erase_full(data: str, room: str) -> None:

@@ -5,16 +5,19 @@ kind is what is done in which folder, or the statement without its values. The f
 kind are tried (`chosen`): that found what every third act had missed. HYPOTHESIS_PROFILE=thorough tries all.
 """
 
+import gc
+import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.subjects.store import Memory
+from tests.memory.child import say
 
 ACTS = frozenset({"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate"})
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -56,3 +59,24 @@ def chosen(kinds: Sequence[str], *, last: bool = True) -> list[int]:
     first = {kind: step for step, kind in reversed(steps)}
     behind = {kind: step for step, kind in steps} if last else {}
     return sorted({*first.values(), *behind.values(), len(kinds) + 1})
+
+
+def in_forks(run: Callable[..., list[str]]) -> None:
+    """Call `run` with each line of JSON from the input, in a fresh fork that may be killed.
+
+    The first value of a line is the step right before which it is killed. Said is whether it lived; before
+    that, at step 0, what `run` returns.
+    """
+    gc.freeze()  # else every fork has its own copy of what was imported
+    for line in sys.stdin:
+        step, *given = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            result = run(step, *given)
+            if step == 0:
+                say(result)
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL
+        assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
+        say(os.WIFEXITED(status))

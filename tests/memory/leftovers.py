@@ -1,9 +1,14 @@
 """A data folder with one person's words in every place where there can be any, and a search for them."""
 
+import asyncio
 import json
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from discoclaw.core.event import encode_line
 from discoclaw.core.message import Me, Place, Said
@@ -63,6 +68,22 @@ def shelves(data: Path, clock: Clock | None = None, *, store: Store = "files") -
     memory = Memory(kept, clock=clock, cursors=cursors)
     memory.join(rolling, Responses(data / "cache" / "responses", clock=clock))
     return Shelves(data, clock, store, memory, rolling, cursors)
+
+
+def templates_of(
+    fill: Callable[[Shelves], Coroutine[Any, Any, object]], folders: pytest.TempPathFactory
+) -> Callable[[Store], Path]:
+    """A data folder of each store, filled once; to be copied."""
+
+    @cache
+    def make(store: Store) -> Path:
+        made = shelves(folders.mktemp("template") / "data", store=store)
+        made.memory.open()
+        asyncio.run(fill(made))
+        made.memory.close()
+        return made.data
+
+    return make
 
 
 def said(number: int, subject: str, text: str, *, sent_at: int = NOW - 1000) -> Said:

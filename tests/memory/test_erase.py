@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -49,6 +48,7 @@ from tests.memory.leftovers import (
     fill,
     said,
     shelves,
+    templates_of,
     traces,
     upsert,
 )
@@ -91,31 +91,7 @@ def house(tmp_path: Path, store: Store) -> Iterator[Shelves]:
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Store], Path]:
     """A data folder of a store with Ann's and Bob's words in every place; to be copied."""
-
-    @cache
-    def make(store: Store) -> Path:
-        made = shelves(tmp_path_factory.mktemp("template") / "data", store=store)
-        made.memory.open()
-        asyncio.run(fill(made))
-        made.memory.close()
-        return made.data
-
-    return make
-
-
-@pytest.fixture
-def template(templates: Callable[[Store], Path], store: Store) -> Path:
-    return templates(store)
-
-
-@pytest.fixture
-def full(template: Path, tmp_path: Path, store: Store) -> Iterator[Shelves]:
-    """A memory over a copy of the full folder."""
-    shutil.copytree(template, tmp_path / "data")
-    opened = shelves(tmp_path / "data", store=store)
-    opened.memory.open()
-    yield opened
-    opened.memory.close()
+    return templates_of(fill, tmp_path_factory)
 
 
 class TestEveryByteGoes:
@@ -783,13 +759,13 @@ class Forge:
 
     def steps(self, what: str, data: Path, store: Store) -> list[int]:
         """The steps at which it is worth killing, found by doing it once on that folder."""
-        kinds = self._said(what, 0, store, data)
+        kinds = self._said(0, what, store, data)
         assert self._heard() is True
         return chosen(kinds)
 
     def lived(self, what: str, step: int, data: Path, store: Store) -> bool:
         """Do it, and be killed right before the `step`th act on the folder. Whether there were fewer."""
-        return bool(self._said(what, step, store, data))
+        return bool(self._said(step, what, store, data))
 
     def _said(self, *order: object) -> Any:
         assert self._child.stdin is not None

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ from tests.memory.kit import (
     remember,
     texts,
 )
-from tests.memory.leftovers import ANN, BOB, CANARY, ME, Shelves, backlog, said, shelves, traces
+from tests.memory.leftovers import ANN, BOB, CANARY, ME, Shelves, backlog, said, shelves, templates_of, traces
 from tests.memory.test_erase import Forge
 from tests.session.scene import ScriptedModel, until
 
@@ -409,29 +408,7 @@ def content_of(house: Shelves, group: str) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Store], Path]:
-    @cache
-    def make(store: Store) -> Path:
-        made = shelves(tmp_path_factory.mktemp("template") / "data", store=store)
-        made.memory.open()
-        asyncio.run(filled(made))
-        made.memory.close()
-        return made.data
-
-    return make
-
-
-@pytest.fixture
-def template(templates: Callable[[Store], Path], store: Store) -> Path:
-    return templates(store)
-
-
-@pytest.fixture
-def full(template: Path, tmp_path: Path, store: Store) -> Iterator[Shelves]:
-    shutil.copytree(template, tmp_path / "data")
-    opened = shelves(tmp_path / "data", store=store)
-    opened.memory.open()
-    yield opened
-    opened.memory.close()
+    return templates_of(filled, tmp_path_factory)
 
 
 class TestErasingAPerson:

@@ -6,16 +6,12 @@ that, at step 0, the kinds of all acts.
 """
 
 import asyncio
-import gc
 import json
-import os
-import signal
 import sys
 from pathlib import Path
 
 from discoclaw.nostr.event import Event
-from tests.memory.child import say
-from tests.memory.kills import die_at
+from tests.memory.kills import die_at, in_forks
 from tests.memory.kit import NOW, Clock
 from tests.nostr.recovery_kit import BotMemory, StoredRelay
 
@@ -30,19 +26,7 @@ def recover(events: list[Event], step: int, data: str) -> list[str]:
 def main(path: str) -> None:
     values = [json.loads(line) for line in Path(path).read_text().splitlines()]
     events = [Event(**{**one, "tags": tuple(map(tuple, one["tags"]))}) for one in values]
-    gc.freeze()  # else every fork has its own copy of what was imported
-    for line in sys.stdin:
-        step, data = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            kinds = recover(events, step, data)
-            if step == 0:
-                say(kinds)
-            os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL
-        assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
-        say(os.WIFEXITED(status))
+    in_forks(lambda step, data: recover(events, step, data))
 
 
 if __name__ == "__main__":

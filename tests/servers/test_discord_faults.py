@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 
 import discord
 import pytest
 
-from tests.servers.discord_parrot import Parrot, connected, redirected_server, text_channel
+from tests.servers.discord_parrot import Parrot, connected, text_channel
 from tests.servers.discord_server import DiscordServer
 
 CHANNEL_MESSAGES = "/channels/*/messages"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with redirected_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def bot(server: DiscordServer) -> AsyncIterator[Parrot]:
-    server.add_channel("talk")
-    server.add_user("Alice")
-    async with connected(server) as running:
-        yield running
 
 
 class TestGatewayFaults:

@@ -7,29 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import discord
 import pytest
 from discord.ext import commands
 
-from tests.servers.discord_parrot import Parrot, connected, redirected_server, text_channel
+from tests.servers.discord_parrot import Parrot, connected, text_channel
 from tests.servers.discord_server import DiscordServer
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with redirected_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def bot(server: DiscordServer) -> AsyncIterator[Parrot]:
-    server.add_channel("talk")
-    server.add_user("Alice")
-    async with connected(server) as running:
-        yield running
 
 
 class TestConnecting:
