@@ -10,6 +10,7 @@ from discoclaw.nostr.folder import key_path, keys_of, make_key
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.redactor import redactor_of
+from discoclaw.nostr.schemas import Codec
 from discoclaw.settings import EMBEDDED, Settings
 
 
@@ -51,19 +52,18 @@ def nostr_config(settings: Settings, keys: Keys | None) -> NostrConfig | None:
 def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
     """What a command mirrors, even with NOSTR_MODE=off. Raises SettingsError."""
     box, owner = settings.nostr_box_key, settings.owner_pubkey
+    secret_box = SecretBox.parse(box.get_secret_value()) if box is not None else SecretBox.of(keys)
     return NostrConfig(
-        keys=keys,
+        codec=Codec(keys, secret_box, allow_plaintext=settings.nostr_in_clear),
         relays=settings.nostr_relays,
         data_dir=settings.data_dir,
         outbox=settings.outbox_path,
         canonical=settings.nostr_mode == "canonical",
-        box=SecretBox.parse(box.get_secret_value()) if box is not None else None,
         owner=public_key(owner) if owner is not None else None,
         owners=settings.owners,
         min_acks=settings.nostr_min_acks,
         timeout_s=settings.nostr_timeout_s,
         flush_s=settings.nostr_flush_s,
-        allow_plaintext=settings.nostr_in_clear,
         groups=settings.nostr_groups,
     )
 

@@ -124,7 +124,7 @@ class NostrAdapter:
                 self.relays,
                 min_acks=self.config.min_acks,
                 clock=self._clock,
-                allow_plaintext=self.config.allow_plaintext,
+                allow_plaintext=self.config.codec.allow_plaintext,
             )
             for relay in self.relays:
                 relay.start()

@@ -1,11 +1,10 @@
-"""The Nostr adapter's configuration: keys, relays, paths and options. `mirroring` builds it from settings."""
+"""The Nostr adapter's configuration: codec, relays, paths, options. `mirroring` builds it from settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.relays.address import check_private
 from discoclaw.nostr.schemas import Codec
@@ -20,28 +19,26 @@ class NostrConfig:
 
     `data_dir` is the bot's data folder, `outbox` the outbox's file. `owner` is the public key (hex) whose
     events configure the bot; `owners` are user ids. `canonical`: recover from the relays at each start.
-    With `allow_plaintext`, preferences without anything private are published unencrypted. `groups` maps
-    channel ids to groups on a NIP-29 relay.
+    If the `codec` allows plaintext, preferences without anything private are published unencrypted. `groups`
+    maps channel ids to groups on a NIP-29 relay.
     """
 
-    keys: Keys
+    codec: Codec
     relays: tuple[str, ...]
     data_dir: Path
     outbox: Path
     canonical: bool = False
-    box: SecretBox | None = None
     owner: str | None = None
     owners: frozenset[str] = frozenset()
     min_acks: int = 1
     timeout_s: float = 10.0
     flush_s: float = 300.0
-    allow_plaintext: bool = False
     groups: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def codec(self) -> Codec:
-        return Codec(self.keys, self.box or SecretBox.of(self.keys), allow_plaintext=self.allow_plaintext)
+    def keys(self) -> Keys:
+        return self.codec.keys
 
     def __post_init__(self) -> None:
-        if self.allow_plaintext:
+        if self.codec.allow_plaintext:
             check_private(one for one in self.relays if one != EMBEDDED)

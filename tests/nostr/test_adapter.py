@@ -9,7 +9,9 @@ import pytest
 from discoclaw.core.errors import MemoryFault
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.config import NostrConfig
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.folder import state_path
+from discoclaw.nostr.schemas import Codec
 from tests.nostr.recovery_kit import ANN, KEYS, BotMemory
 from tests.servers.nostr_lies import Lies
 from tests.servers.nostr_relay import LyingRelay
@@ -21,7 +23,8 @@ async def test_it_is_closed_though_whoever_closes_it_gives_up(
     with BotMemory(tmp_path / "data") as bot:
         async with LyingRelay() as relay:
             relay.lies = Lies(silent=True)
-            config = NostrConfig(KEYS, (relay.url,), tmp_path / "data", tmp_path / "outbox.sqlite")
+            codec = Codec(KEYS, SecretBox.of(KEYS))
+            config = NostrConfig(codec, (relay.url,), tmp_path / "data", tmp_path / "outbox.sqlite")
             adapter = NostrAdapter(config, bot.memory, clock=bot.clock)
             await adapter.open()
             await adapter.start()

@@ -10,8 +10,10 @@ from discoclaw.core.errors import NostrError
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.config import EMBEDDED, NostrConfig
+from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.folder import relay_folder
 from discoclaw.nostr.outgoing.mirror import PURGE
+from discoclaw.nostr.schemas import Codec
 from tests.memory.kit import Clock, remember
 from tests.nostr.mirror_kit import ANN, BOB, KEYS
 from tests.servers.nostr_relay import LyingRelay
@@ -26,7 +28,8 @@ async def opened(folder: Path, relay: str = EMBEDDED) -> AsyncIterator[tuple[Nos
     memory = Memory(folder / "memory", clock=clock)
     memory.open()
     outbox = folder / "memory" / "outbox" / "outbox.sqlite"
-    config = NostrConfig(KEYS, (relay,), folder, outbox, flush_s=0.0, allow_plaintext=True)
+    codec = Codec(KEYS, SecretBox.of(KEYS), allow_plaintext=True)
+    config = NostrConfig(codec, (relay,), folder, outbox, flush_s=0.0)
     adapter = NostrAdapter(config, memory, clock=clock)
     memory.join(adapter.mirror)
     try:
