@@ -1,6 +1,10 @@
 # DiscoClaw: `make demo` to try it, `make test` to test it. Each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
+ifdef VECTORS # a second environment, so that the tests go on without the model, as most bots do
+VENV := .venv-vectors
+EXTRA := [bench]
+endif
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py database.py sqlite.py ledger.py)
@@ -32,7 +36,7 @@ check: $(READY)  ## Lint, format, types, and which room may import which
 bench: $(READY)  ## What it costs, as ratios inside one run (BENCH=--json for programs)
 	$(BIN)/python -m bench $(BENCH)
 
-bench-recall: $(READY)  ## How well and how fast memory is found, beside plain rankings (BENCH=--json)
+bench-recall: $(READY)  ## How well and how fast memory is found, beside plain rankings (VECTORS=1: with vectors too)
 	$(BIN)/python -m bench.recall $(BENCH)
 
 mermaid: $(READY)  ## Ask Mermaid's own parser about the graphs we write (needs node and npm)
@@ -54,7 +58,7 @@ lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's
 	  --generate-hashes --no-header --quiet --output-file requirements.txt --no-emit-index-url
 
 clean:  ## Remove the virtual environment and caches; data/ stays
-	rm -rf $(VENV) .venv-3.* .pytest_disk .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* .venv-vectors .pytest_disk .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -64,4 +68,5 @@ $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes -r requirements.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(if $(EXTRA),$(BIN)/pip install --quiet --no-build-isolation -e '.$(EXTRA)')
 	@touch $(READY)

@@ -1,6 +1,6 @@
 """What is compared: plain rankings that anybody would write first, and ours. All get the same data.
 
-`ITEM_SYSTEMS` and `TALK_SYSTEMS` are the tables' rows; each entry makes a fresh system. What a system is
+`item_systems` and `talk_systems` are the tables' rows; each entry makes a fresh system. What a system is
 given is what may be shown: an item that is deprecated, or private in the open, never reaches it, as in the
 bot. The plain ones are given turns as lines, "Name: words", since that is what they would return.
 """
@@ -19,6 +19,7 @@ from typing import Protocol
 from bench.recall import overlap
 from bench.recall.data import Turn
 from bench.recall.times import NOW
+from bench.recall.vectors import Vectors, question
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import MANUAL, Item, by_newest
@@ -26,9 +27,11 @@ from discoclaw.core.ports import Signals
 from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
+from discoclaw.recall.select import Chosen, choose
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Put
+from discoclaw.search.matrix import Matrix
 from discoclaw.session.archive_rules import words_of
 from discoclaw.session.archive_search import find
 
@@ -145,22 +148,45 @@ class FullText:
 
 
 class Ours:
-    """The bot's ranking of items, which knows what the person is called."""
+    """The bot's ranking of items, which knows what the person is called; with `vectors`, if there are any."""
 
     OWN_NAME = "Somebody"
 
-    def __init__(self) -> None:
+    def __init__(self, vectors: Vectors | None = None) -> None:
         self._recall = Ranker()
-        self._items: Sequence[Item] = ()
+        self._vectors = vectors
+        self._items = VisibleItems()
+        self._texts: dict[str, str] = {}
+        self._matrix = Matrix()
 
     def load(self, items: Sequence[Item]) -> None:
         self._items = VisibleItems(items)
+        if self._vectors is not None:
+            self._texts = {item.id: item.text for item in items}
+            self._matrix = self._vectors.matrix(items)
 
     def search(self, query: str, limit: int) -> list[str]:
-        hits = self._recall.rank(
-            parse(query), self._items, now_ms=NOW, signals=Signals(own_name=self.OWN_NAME)
-        )
+        hits = self._recall.rank(parse(query), self._items, now_ms=NOW, signals=self.signals(query))
         return [hit.item.id for hit in hits[:limit]]
+
+    def chosen(self, query: str, max_chars: int) -> Sequence[Chosen]:
+        """What a prompt would hold, within so many characters."""
+        signals = self.signals(query)
+        return choose(
+            self._recall, parse(query), self._items, max_chars=max_chars, now_ms=NOW, signals=signals
+        )
+
+    def embedded(self, query: str) -> str:
+        """What is embedded of a query: "" if nothing is."""
+        return question(query, [self.OWN_NAME])
+
+    def signals(self, query: str) -> Signals:
+        """What is known of a query beside its words."""
+        asked = self.embedded(query)
+        if self._vectors is None or not asked:
+            return Signals(own_name=self.OWN_NAME)
+        cosines = self._matrix.cosines(self._vectors.vector(asked), self._texts)
+        return Signals(cosines, own_name=self.OWN_NAME, floor=self._vectors.floor)
 
 
 class OverTurns:
@@ -184,9 +210,13 @@ PLAIN: dict[str, Callable[[], ItemSystem]] = {
     "SQLite FTS5, porter": FullText,
 }
 
-OURS_FOR_ITEMS: dict[str, Callable[[], ItemSystem]] = {
-    "ours": Ours,
-}
+OURS, WITH_VECTORS = "ours", "ours, with vectors"
+
+
+def ours_for_items(vectors: Vectors | None = None) -> dict[str, Callable[[], Ours]]:
+    """The rows of our ranking of items: with words alone, and with vectors if there are any."""
+    rows: dict[str, Callable[[], Ours]] = {OURS: Ours}
+    return rows | {WITH_VECTORS: lambda: Ours(vectors)} if vectors is not None else rows
 
 
 class OurArchive:
@@ -219,18 +249,23 @@ def _remove(archive: Archive, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-OURS_FOR_TALK: dict[str, Callable[[], TalkSystem]] = {"ours": OurArchive}
+def ours_for_talk(vectors: Vectors | None = None) -> dict[str, Callable[[], TalkSystem]]:
+    """The rows of our search of talk. There the bot has no vectors yet, so none of them uses `vectors`."""
+    return {OURS: OurArchive}
 
 
 def _over(make: Callable[[], ItemSystem]) -> Callable[[], TalkSystem]:
     return lambda: OverTurns(make())
 
 
-ITEM_SYSTEMS: dict[str, Callable[[], ItemSystem]] = {**PLAIN, **OURS_FOR_ITEMS}
-TALK_SYSTEMS: dict[str, Callable[[], TalkSystem]] = {
-    **{name: _over(make) for name, make in PLAIN.items()},
-    **OURS_FOR_TALK,
-}
+def item_systems(vectors: Vectors | None = None) -> dict[str, Callable[[], ItemSystem]]:
+    """Every row about items."""
+    return {**PLAIN, **ours_for_items(vectors)}
+
+
+def talk_systems(vectors: Vectors | None = None) -> dict[str, Callable[[], TalkSystem]]:
+    """Every row about talk."""
+    return {**{name: _over(make) for name, make in PLAIN.items()}, **ours_for_talk(vectors)}
 
 
 def as_item(turn: Turn) -> Item:

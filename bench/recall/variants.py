@@ -1,7 +1,8 @@
 """Ours with one step left out, each a row of its own: what every step of the pipeline is worth.
 
 A step is left out by putting something idle in its place while a variant loads and searches, so the program
-itself needs no switches for it. One process, one thread, one system at a time.
+itself needs no switches for it. A step of a mechanism is one row in `STEPS`: a constant or a function of a
+module, where it is looked up, and what is idle instead. One process, one thread, one system at a time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from bench.recall import systems
 from discoclaw.core import words
 from discoclaw.recall import document, query, rank, score, spelling, talk
 
 T = TypeVar("T", contravariant=True)
+WITHOUT = " without "
 Step = tuple[Any, str, Any]
 """Where, under which name, and what stands there instead."""
 
@@ -52,9 +55,16 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "links": ((rank, "_along_links", lambda found, known: None),),
     "neighbours": ((talk, "NEIGHBOUR", 0.0),),
     "named speaker": ((talk, "SPEAKER", 1.0),),
+    "fused vectors": ((rank, "fuse", lambda texts, cosines, *weights: texts),),
+    "outstanding vectors": ((rank, "outstanding", lambda cosines: []),),
+    "names left out of the vector": ((systems, "question", lambda message, names: message),),
 }  # fmt: skip
-FOR_ITEMS = tuple(name for name in STEPS if name not in ("neighbours", "named speaker"))
-FOR_TALK = tuple(name for name in STEPS if name not in ("links", "weak ones dropped", "names of others"))
+TALK_ALONE = ("neighbours", "named speaker")
+ITEMS_ALONE = ("links", "weak ones dropped", "names of others")
+VECTORS_ALONE = ("fused vectors", "outstanding vectors", "names left out of the vector")
+FOR_ITEMS_WITH_VECTORS = tuple(name for name in STEPS if name not in TALK_ALONE)
+FOR_ITEMS = tuple(name for name in FOR_ITEMS_WITH_VECTORS if name not in VECTORS_ALONE)
+FOR_TALK = tuple(name for name in STEPS if name not in (*ITEMS_ALONE, *VECTORS_ALONE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +83,24 @@ class Without(Generic[T]):
             return self.inner.search(query, limit)
 
 
-def leave_one_out(make: Callable[[], System[T]], steps: Sequence[str]) -> dict[str, Callable[[], System[T]]]:
-    """A system for each step, without it."""
+def leave_one_out(
+    make: Callable[[], System[T]], steps: Sequence[str], whole: str
+) -> dict[str, Callable[[], System[T]]]:
+    """A system for each step, without it. `whole` is the row of the system with all of them."""
 
     def without(name: str) -> Callable[[], System[T]]:
         return lambda: Without(make(), STEPS[name])
 
-    return {f"ours without {name}": without(name) for name in steps}
+    return {f"{whole}{WITHOUT}{name}": without(name) for name in steps}
+
+
+def worthless(found: Mapping[str, object]) -> list[str]:
+    """The rows of `leave_one_out` that found exactly what the whole system found, of all rows of a set."""
+    return [
+        name
+        for name, ids in found.items()
+        if (whole := name.partition(WITHOUT)[0]) in found and whole != name and found[whole] == ids
+    ]
 
 
 @contextmanager

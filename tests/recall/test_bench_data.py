@@ -16,7 +16,8 @@ from bench.recall.data_talk_asked import talks
 from bench.recall.frames import frames
 from bench.recall.grammar import decide, fill, fillers, lines, read, slots, ways
 from bench.recall.score import Answer, by_kind, fitting, summarise
-from bench.recall.systems import ITEM_SYSTEMS, TALK_SYSTEMS
+from bench.recall.systems import item_systems, talk_systems
+from bench.recall.vectors import made_up
 from bench.recall.words import mistype, shares
 from discoclaw.core.privacy import may_show
 
@@ -260,25 +261,25 @@ class TestTheFigures:
 
 
 class TestTheSystems:
-    @pytest.mark.parametrize("name", ITEM_SYSTEMS)
+    @pytest.mark.parametrize("name", item_systems(made_up()))
     def test_each_finds_an_item_by_its_own_words(self, name: str) -> None:
         items = crowd(100, data.REPORT_SEED)
-        system = ITEM_SYSTEMS[name]()
+        system = item_systems(made_up())[name]()
         system.load(items)
         assert items[7].id in system.search(items[7].text, 5)
         assert len(system.search(items[7].text, 3)) <= 3
 
-    @pytest.mark.parametrize("name", TALK_SYSTEMS)
+    @pytest.mark.parametrize("name", talk_systems(made_up()))
     def test_each_finds_a_turn_by_its_own_words(self, name: str, turns: tuple[Turn, ...]) -> None:
         longest = max(turns, key=lambda turn: len(turn.text))
-        system = TALK_SYSTEMS[name]()
+        system = talk_systems(made_up())[name]()
         system.load(turns)
         assert longest.id in system.search(longest.text, 5)
 
-    @pytest.mark.parametrize("name", ITEM_SYSTEMS)
+    @pytest.mark.parametrize("name", item_systems(made_up()))
     @pytest.mark.parametrize("query", ["", '"', "AND OR NOT", "* ^ (", "💥"])
     def test_none_breaks_on_odd_queries(self, name: str, query: str) -> None:
-        system = ITEM_SYSTEMS[name]()
+        system = item_systems(made_up())[name]()
         system.load(crowd(20, data.REPORT_SEED))
         assert isinstance(system.search(query, 5), list)
 

@@ -1,0 +1,64 @@
+"""What prompts hold, in figures."""
+
+import pytest
+
+from bench.recall.cases_run import Asked
+from bench.recall.data_asked import people
+from bench.recall.prompts import ASKED, MAX_CHARS, VAIN, Line, Message, contents, figures, of_cases, of_people
+from bench.recall.systems import Ours, ours_for_items
+from discoclaw.core.item import STANDING, Item
+
+FEW = Asked(step=60)
+SEED = 7
+
+
+def message(must: str, count: int = 10) -> Message:
+    return Message("?", (None,) * count, frozenset(must))
+
+
+def test_figures_are_as_by_hand():
+    prompts = [
+        [Line(100, True, standing=False), Line(60, False, standing=True), Line(40, None, standing=False)],
+        [],
+    ]
+    found = figures("kind", "ours", [message("ab"), message("c", 20)], prompts)
+    assert (found.count, found.memory) == (2, 15)
+    assert found.found == pytest.approx(1 / 3)
+    assert found.of_lines == pytest.approx(1 / 2)
+    assert found.of_characters == pytest.approx(100 / 160)
+    assert found.standing == pytest.approx(60 / 200)
+    assert found.tokens_in_vain == pytest.approx(60 / 4 / 2)
+    assert (found.empty, found.lines, found.characters) == (0.5, 1.5, 100)
+
+
+def test_where_nothing_is_asked_for_no_share_of_it_is_told():
+    found = figures("kind", "ours", [message("")], [[Line(80, False, standing=True)]])
+    assert (found.found, found.of_lines, found.of_characters) == (None, None, None)
+    assert (found.tokens_in_vain, found.standing) == (20, 1)
+
+
+def test_a_small_memory_has_the_answer_and_a_full_one_has_tens_of_preferences_too():
+    made = {**of_people(people(SEED)[:1]), **of_cases(FEW, SEED)}
+    assert {ASKED, VAIN} < set(made)
+    for kind, (small, full) in made.items():
+        assert len(small) == len(full) > 0
+        for few, many in zip(small, full, strict=True):
+            assert few.must == many.must
+            assert few.must <= ids(few.items) <= ids(many.items), kind
+            assert len(few.items) <= 61
+            assert 200 <= len(many.items) <= 500
+            assert sum(item.kind in STANDING for item in many.items) >= 15
+
+
+def test_a_prompt_is_what_a_turn_would_choose():
+    of_a_kind = contents(ours_for_items(), people(SEED)[:1], FEW, SEED, say=lambda line: None)
+    assert {one.system for one in of_a_kind} == set(ours_for_items())
+    assert all(one.characters <= MAX_CHARS for one in of_a_kind)
+    _, full = of_cases(FEW, SEED)["names"]
+    system = Ours()
+    system.load(full[0].items)
+    assert full[0].must <= {one.item.id for one in system.chosen(full[0].text, MAX_CHARS)}
+
+
+def ids(items: tuple[Item, ...]) -> set[str]:
+    return {item.id for item in items}
