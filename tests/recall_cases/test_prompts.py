@@ -4,7 +4,18 @@ import pytest
 
 from bench.recall.cases_run import Asked
 from bench.recall.data_asked import people
-from bench.recall.prompts import ASKED, MAX_CHARS, VAIN, Line, Message, contents, figures, of_cases, of_people
+from bench.recall.prompts import (
+    ASKED,
+    STEP,
+    VAIN,
+    Line,
+    Message,
+    contents,
+    figures,
+    of_cases,
+    of_people,
+)
+from bench.recall.score import MAX_CHARS
 from bench.recall.systems import Ours, ours_for_items
 from discoclaw.core.item import STANDING, Item
 
@@ -51,13 +62,21 @@ def test_a_small_memory_has_the_answer_and_a_full_one_has_tens_of_preferences_to
 
 
 def test_a_prompt_is_what_a_turn_would_choose():
-    of_a_kind = contents(ours_for_items(), people(SEED)[:1], FEW, SEED, say=lambda line: None)
-    assert {one.system for one in of_a_kind} == set(ours_for_items())
-    assert all(one.characters <= MAX_CHARS for one in of_a_kind)
-    _, full = of_cases(FEW, SEED)["names"]
-    system = Ours()
-    system.load(full[0].items)
-    assert full[0].must <= {one.item.id for one in system.chosen(full[0].text, MAX_CHARS)}
+    found = contents(ours_for_items(), people(SEED)[:1], FEW, SEED, say=lambda line: None)
+    assert {one.system for one in found} == set(ours_for_items())
+    assert all(one.characters <= MAX_CHARS for one in found)
+    small, _ = of_cases(Asked(step=FEW.step * STEP), SEED)["preferences"]
+    right = wrong = 0
+    for one in small:
+        system = Ours()
+        system.load(one.items)
+        chosen = {line.item.id for line in system.chosen(one.text, MAX_CHARS)}
+        assert one.tolerated
+        right += len(chosen & one.must)
+        wrong += len(chosen - one.must - one.tolerated)
+    row = next(one for one in found if one.asked == "preferences")
+    assert row.of_lines == pytest.approx(right / (right + wrong))
+    assert row.found == pytest.approx(right / sum(len(one.must) for one in small))
 
 
 def ids(items: tuple[Item, ...]) -> set[str]:
