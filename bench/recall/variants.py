@@ -5,14 +5,15 @@ itself needs no switches for it. A step of a mechanism is one row in `STEPS`: a 
 module, where it is looked up, and what is idle instead. One process, one thread, one system at a time.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from bench.recall import systems
 from discoclaw.core import words
-from discoclaw.recall import document, query, rank, score, spelling, talk
+from discoclaw.recall import document, evidence, query, rank, score, spelling, steps, talk, vectors
 
 T = TypeVar("T", contravariant=True)
 WITHOUT = " without "
@@ -28,16 +29,23 @@ class System(Protocol[T]):
 
 
 def _text_alone(*given: Any) -> document.Document:
-    made = _DOCUMENT(*given)
-    return document.Document(made.id, made.bag, made.length, frozenset(), made.dates, made.when)
+    return replace(_DOCUMENT(*given), marks=frozenset(), parts=frozenset(), given=(), written=())
 
 
-_DOCUMENT = document._document
+def _loose(one: str, other: str, shared: int) -> bool:
+    """Whether one word is the beginning of the other, or they differ in their last letters."""
+    shorter, longer = sorted((shared + len(one), shared + len(other)))
+    return (shared == shorter and longer - shorter <= shorter // 2) or shared == longer - 1
+
+
+_DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, score.asked_of, vectors.outstanding
 _NO_WORDS: Mapping[str, frozenset[str]] = {language: frozenset() for language in words.STOP_WORDS}
+_WHOLE = {**score._INSTEAD, score.IN_PARTS: evidence.MARK}
 
 STEPS: dict[str, tuple[Step, ...]] = {
     "function words": ((words, "STOP_WORDS", _NO_WORDS),),
     "stems": ((words, "_stem", lambda language, word: word),),
+    "courtesies": ((words.Tokens, "asks_nothing", False),),
     "rarity": ((score, "rarity", lambda containing, total: 1.0),),
     "short-text k1, b": ((score, "K1", 1.2), (score, "B", 0.75)),
     "aliases, kind, speaker": ((document, "_document", _text_alone),),
@@ -48,23 +56,52 @@ STEPS: dict[str, tuple[Step, ...]] = {
     ),
     "other words": ((score, "others_for", lambda term: ()),),
     "other spellings": ((spelling.Vocabulary, "near", lambda self, term: ()),),
-    "evidence": ((score, "MOST_OF_IT", 0.0), (rank, "WEAK", 0.0)),
+    "strict endings": ((spelling, "_endings", _loose),),
+    "sentence by sentence": ((query, "_BREAK", re.compile(r"(?!)")),),
+    "evidence": (
+        (evidence.Matches, "_is_evidence", lambda self, has, *, strange: True),
+        (evidence, "_undone", set),
+    ),
     "evidence of common words": ((score, "is_common", lambda term: False),),
-    "weak ones dropped": ((rank, "WEAK", 0.0),),
-    "names of others": ((query, "names_in", lambda text: frozenset()),),
-    "links": ((rank, "_along_links", lambda found, known: None),),
+    "two terms together": ((evidence, "TOGETHER", 2.0),),
+    "more evidence in long messages": ((evidence, "IN_PASSING", 0.0),),
+    "complete names": ((evidence.Matches, "_name", lambda self, found, here: None),),
+    "nearly the score of what is named": ((evidence, "NEARLY", 0.0),),
+    "fractions for parts of names": ((score, "_INSTEAD", _WHOLE),),
+    "clearly less": ((evidence, "CLEARLY_LESS", 0.0),),
+    "weak ones dropped": ((evidence, "WEAK", 0.0), (steps, "WEAK", 0.0)),
+    "names of others": ((rank, "asked_of", lambda *given, own_name=None: _ASKED_OF(*given)),),
+    "another of the same name": ((score, "_without_namesakes", lambda asked, names: list(asked)),),
+    "learned together": ((steps, "learned_together", lambda found: None),),
+    "links": ((steps, "along_links", lambda found, known: None),),
+    "latest first": ((steps, "latest_first", lambda found: None),),
     "neighbours": ((talk, "NEIGHBOUR", 0.0),),
     "named speaker": ((talk, "SPEAKER", 1.0),),
-    "fused vectors": ((rank, "fuse", lambda texts, cosines, *weights: texts),),
-    "outstanding vectors": ((rank, "outstanding", lambda cosines: []),),
+    "fused vectors": ((steps, "fuse", lambda texts, cosines, *weights: texts),),
+    "outstanding vectors": ((steps, "outstanding", lambda cosines, floor: []),),
+    "floor of the cosine": ((steps, "outstanding", lambda cosines, floor: _OUTSTANDING(cosines)),),
     "names left out of the vector": ((systems, "question", lambda message, names: message),),
 }  # fmt: skip
-TALK_ALONE = ("neighbours", "named speaker")
-ITEMS_ALONE = ("links", "weak ones dropped", "names of others")
-VECTORS_ALONE = ("fused vectors", "outstanding vectors", "names left out of the vector")
+TALK_ALONE = {"neighbours", "named speaker"}
+VECTORS_ALONE = {
+    "fused vectors",
+    "outstanding vectors",
+    "floor of the cosine",
+    "names left out of the vector",
+}
+ITEMS_ALONE = {
+    "complete names",
+    "nearly the score of what is named",
+    "fractions for parts of names",
+    "weak ones dropped",
+    "names of others",
+    "learned together",
+    "links",
+    "latest first",
+}
 FOR_ITEMS_WITH_VECTORS = tuple(name for name in STEPS if name not in TALK_ALONE)
 FOR_ITEMS = tuple(name for name in FOR_ITEMS_WITH_VECTORS if name not in VECTORS_ALONE)
-FOR_TALK = tuple(name for name in STEPS if name not in (*ITEMS_ALONE, *VECTORS_ALONE))
+FOR_TALK = tuple(name for name in STEPS if name not in ITEMS_ALONE | VECTORS_ALONE)
 
 
 @dataclass(frozen=True, slots=True)
