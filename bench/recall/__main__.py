@@ -38,9 +38,9 @@ def main() -> None:
         progress.print(f"Not installed: {', '.join(local.missing())}; {HOW_TO_GET}", soft_wrap=True)
     cases = Asked("final" if asked.final else "develop", asked.every)
     run = Run(asked.seed, cases, asked.without, vectors, say=progress.print)
-    if vectors is not None:
-        learn(run)
     wanted = asked.only or [name for name in SETS if not (asked.without and name == "prompts")]
+    if vectors is not None:
+        learn(run, wanted)
     shown = Shown(run, wanted, with_misses=asked.misses)
     if asked.json:
         print(json.dumps({"seed": run.seed, "part": cases.part, **shown.figures()}, indent=2))

@@ -1,6 +1,6 @@
 """Runs the rows of each table over everything that is asked: people, talk, cases, prompts. Prints nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.recall import report, score
@@ -74,16 +74,18 @@ class Questions:
     texts: Mapping[str, str] = field(repr=False)
 
 
-def learn(run: Run) -> None:
-    """Embed everything that will be asked or found, so that no row waits for it."""
+def learn(run: Run, wanted: Collection[str]) -> None:
+    """Embed what the wanted sets ask and find, so that no row waits for it."""
     assert run.vectors is not None
-    every = people(run.seed)
-    cases = [case for kind in KINDS for case in run.cases.of(kind)]
-    memories = [one.items for one in every] + [case.items for case in cases]
-    items = [item.text for some in memories for item in some]
-    messages = [one.text for person in every for one in person.questions] + [case.message for case in cases]
-    made = run.vectors.learn([*items, *filter(None, map(Ours().embedded, messages))])
-    run.say(f"vectors: {made} made")
+    texts: list[str] = []
+    if not {"items", "prompts"}.isdisjoint(wanted):
+        for person in people(run.seed):
+            texts += [item.text for item in person.items]
+            texts += [Ours().embedded(one.text) for one in person.questions]
+    if not {"cases", "prompts"}.isdisjoint(wanted):
+        for case in [case for kind in KINDS for case in run.cases.of(kind)]:
+            texts += [*(item.text for item in case.items), Ours().embedded(case.message)]
+    run.say(f"vectors: {run.vectors.learn(filter(None, texts))} made")
 
 
 def of_items(run: Run) -> Questions:

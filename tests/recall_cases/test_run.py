@@ -13,7 +13,7 @@ from rich.console import Console
 from bench.recall.__main__ import Shown
 from bench.recall.cases import KINDS, cases
 from bench.recall.cases_run import Asked, ask_cases, misses
-from bench.recall.runs import Run
+from bench.recall.runs import Run, learn, of_cases
 from bench.recall.systems import WITH_VECTORS, Ours, item_systems
 from bench.recall.variants import FOR_ITEMS_WITH_VECTORS, STEPS, Without, worthless
 from bench.recall.vectors import Vectors, made_up, question
@@ -111,6 +111,19 @@ class TestVectors:
         assert again.learn(["a", "bb", "ccc", "dddd"]) == 1
         assert seen == ["a", "bb", "ccc", "dddd"]
         assert again.vector("a") == vectors.vector("a")
+
+    def test_everything_that_is_asked_is_embedded_beforehand(self):
+        seen: list[str] = []
+
+        def embed(texts: Sequence[str]) -> list[list[float]]:
+            seen.extend(texts)
+            return [[float(len(text)), 1.0] for text in texts]
+
+        asked = run(Vectors(embed))
+        learn(asked, ["cases"])
+        before = len(seen)
+        of_cases(asked)
+        assert len(seen) == before > 0
 
     def test_what_is_confidential_gets_no_vector(self):
         secret, known = item("the code is 4711", sensitivity="confidential"), item("likes tea")
