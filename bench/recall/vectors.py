@@ -30,7 +30,7 @@ PATIENCE_S = 300.0
 class Vectors:
     """Vectors of texts, made by `embed`. `floor` is the cosine of texts that have nothing in common.
 
-    They are kept in a file of `folder` for later runs, or else in RAM.
+    They are kept in RAM, and in a file of `folder` for later runs, if there is one.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class Vectors:
         self.floor = floor
         self._embed = embed
         self._name = name
-        self._cache = VectorCache(folder / FILE if folder is not None else None)
-        self._known = dict(self._cache.load(OWNER, name))
+        self._cache = VectorCache(folder / FILE) if folder is not None else None
+        self._known = dict(self._cache.load(OWNER, name)) if self._cache is not None else {}
 
     def learn(self, texts: Iterable[str]) -> int:
         """Embed those texts that have no vector yet, and return how many they were."""
@@ -49,7 +49,8 @@ class Vectors:
         for begin in range(0, len(missing), BATCH):
             some = missing[begin : begin + BATCH]
             made = dict(zip(map(hash_of, some), map(packed, self._embed(some)), strict=True))
-            self._cache.put(OWNER, self._name, made, erasings=self._cache.erasings(OWNER))
+            if self._cache is not None:
+                self._cache.put(OWNER, self._name, made, erasings=self._cache.erasings(OWNER))
             self._known.update(made)
         return len(missing)
 
