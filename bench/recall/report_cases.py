@@ -1,13 +1,13 @@
 """The tables of the cases and of what a prompt holds, for people; and the same as JSON."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 
 from bench.recall.cases_run import Answers
-from bench.recall.cases_score import Figures, figures
+from bench.recall.cases_score import figures
 from bench.recall.prompts import Contents
 
 COLUMNS = {
@@ -90,6 +90,3 @@ def share(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.3f}".removeprefix("0") if value < 1 else "1"
-
-
-assert set(COLUMNS) == {field.name for field in fields(Figures)} - {"count"}
