@@ -113,7 +113,7 @@ class Shown:
 
     def _print_cases(self, console: Console) -> None:
         asked = self._run.cases
-        title = f"cases, part {asked.part}" + (f", every {asked.step}th" if asked.step > 1 else "")
+        title = f"cases, part {asked.part}" + (f", one in {asked.step}" if asked.step > 1 else "")
         if self._run.without:
             console.print(report_cases.in_short(title, self._cases))
         else:
