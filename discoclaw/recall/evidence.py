@@ -6,7 +6,7 @@ what the sentence asks. Then it is compared with the others:
 
 - Where a document is named completely ("room 9"), one that only shares words with the sentence needs nearly
   its score. A name within a longer one that is named too ("Karl Vogt" in "Karl-Heinz Vogt") is not meant.
-- Where a document has most of what a sentence asks, one that has clearly less of it is another matter: the
+- Where a document has nearly all that a sentence asks, one that has clearly less is another matter: the
   brother who wants to emigrate, when it is asked what the brother wants for his birthday. What somebody gave
   an item as its name, an alias or a key, is never outdone.
 - Where a sentence names somebody unknown, one term in common says nothing.
@@ -33,10 +33,10 @@ NAMED = 1.1
 """The factor for a document that is named completely."""
 NEARLY = 0.9
 """The share of the best named document's score that one needs that is not named itself."""
-CLEARLY_LESS = 0.7
-"""The share of the best coverage that a document needs, where the best has most of what was asked."""
-WEAK = 0.2
-"""The share of the best score below which a hit counts as accidental."""
+RARE, RARE_SHARE = 3, 0.1
+"""A name needs a term that at most so many documents have, or this share: "Mara" tells little of Mara's."""
+NEARLY_ALL, CLEARLY_LESS = 0.75, 0.7
+"""Where the best has so much of what a sentence asks, a document needs this share of that."""
 NO_EVIDENCE, OUTDONE = "no real evidence", "others have more of what was asked"
 MARK = 1.0
 """What a name of the whole counts, where a word of a text of mean length counts 1."""
@@ -148,7 +148,7 @@ class Matches:
         both = zip(self._asked.concepts, self._parts, strict=True)
         here = [(concept, part) for concept, part in both if concept.name in sentence]
         found = self._having(here)
-        self._name(found, [concept for concept, _ in here])
+        self._name(found, here)
         whole = sum(concept.share for concept, _ in here) or 1.0
         strange = not sentence.isdisjoint(self._asked.strangers)
         evident: dict[int, _Has] = {}
@@ -179,27 +179,39 @@ class Matches:
                     has.name |= concept.name in self._asked.names
         return found
 
-    def _name(self, found: Mapping[int, _Has], here: Sequence[Concept]) -> None:
-        """Note whose names a sentence names completely; one that most documents have names none of them."""
-        terms = {term for concept in here for term, _ in concept.spellings}
-        telling = {term for concept in here if concept.share for term, _ in concept.spellings}
-        given: dict[int, list[frozenset[str]]] = {}
-        written: dict[int, list[frozenset[str]]] = {}
-        every: set[frozenset[str]] = set()
-        for position in found:
-            document = self._documents[position]
-            assert document is not None
-            for names, having in ((document.given, given), (document.written, written)):
-                complete = [one for one in names if one <= terms and not one.isdisjoint(telling)]
-                if complete:
-                    having[position] = complete
-                    every.update(complete)
-        longest = {name for name in every if not any(name < other for other in every)}
-        for having in (given, written):
-            for position, whole in having.items():
-                has = found[position]
-                has.named = has.named.union(*longest.intersection(whole))
-                has.given |= having is given and bool(has.named)
+    def _name(self, found: Mapping[int, _Has], here: Sequence[tuple[Concept, Mapping[int, float]]]) -> None:
+        """Note which documents a sentence names completely: those that have all terms of a name.
+
+        The name is one of theirs, or of another document; the longest that the sentence names are meant.
+        """
+        parts = {
+            term: part
+            for concept, part in here
+            for term, _ in concept.spellings
+            if self._tells(concept, part)
+        }
+        terms = {term for concept, _ in here for term, _ in concept.spellings}
+        known = {
+            position: document for position in found if (document := self._documents[position]) is not None
+        }
+        complete = {
+            name: None
+            for document in known.values()
+            for name in (*document.given, *document.written)
+            if name <= terms and not name.isdisjoint(parts)
+        }
+        longest = [name for name in complete if not any(name < other for other in complete)]
+        for name in longest:
+            for position, document in known.items():
+                if name in document.given:
+                    found[position].given = True
+                elif not all(term in document.bag for term in name):
+                    continue
+                found[position].named |= name
+
+    def _tells(self, concept: Concept, part: Mapping[int, float]) -> bool:
+        """Whether few documents have a term, so that a name with it names just these."""
+        return bool(concept.share) and len(part) <= max(RARE, RARE_SHARE * len(self._documents))
 
     def _is_evidence(self, has: _Has, *, strange: bool) -> bool:
         if strange and not has.name and has.covered < MOST_OF_IT:
@@ -240,16 +252,11 @@ def _lift(names: frozenset[str], here: Sequence[tuple[Concept, Mapping[int, floa
 
 def _undone(evident: Mapping[int, _Has]) -> set[int]:
     """The documents that no other one outdoes in a sentence."""
-    best = max((has.score for has in evident.values()), default=0.0)
-    named = max((has.score for has in evident.values() if has.named), default=0.0)
-    most = max((has.covered for has in evident.values()), default=0.0)
-    covered = CLEARLY_LESS * most if most >= MOST_OF_IT else 0.0
+    named = NEARLY * max((has.score for has in evident.values() if has.named), default=0.0)
+    most = max((has.covered for has in evident.values() if has.terms > 1), default=0.0)
+    covered = CLEARLY_LESS * most if most >= NEARLY_ALL else 0.0
     return {
         position
         for position, has in evident.items()
-        if has.given
-        or (
-            has.covered >= covered
-            and has.score >= (WEAK * best if has.named else max(WEAK * best, NEARLY * named))
-        )
+        if has.given or (has.covered >= covered and (has.named or has.score >= named))
     }

@@ -39,6 +39,13 @@ class Ranked:
         return self.dropped == OUTDONE
 
     @property
+    def words(self) -> float:
+        """Its score by words alone, a project's with its factor."""
+        if self._matches is None:
+            return 0.0
+        return self._matches.scores[self._position] * (self._given or {}).get("project", 1.0)
+
+    @property
     def why(self) -> str:
         """What found it, in a few words."""
         matched = self._matches.matched(self._position) if self._matches is not None else ()

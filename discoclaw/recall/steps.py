@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 
 from discoclaw.core.item import Item
 from discoclaw.core.ports import LINKED_WITH
-from discoclaw.recall.evidence import NO_EVIDENCE, WEAK
+from discoclaw.recall.evidence import NO_EVIDENCE
 from discoclaw.recall.ranked import Ranked
 from discoclaw.recall.vectors import fuse, outstanding
 
+WEAK = 0.2
+"""The share of the best score below which a hit counts as accidental."""
 LINKED = 0.5
 """The share of an item's score that the items linked with it get."""
 TOGETHER = 0.3
@@ -18,8 +20,8 @@ TOGETHER = 0.3
 MOST_TOGETHER = 8
 """More items of one minute are an import, and have nothing else in common."""
 MINUTE_MS = 60_000
-NEAR_TIE = 0.9
-"""From this share of the best score on, the newest of the best comes first: words hardly tell them apart."""
+NEAR_TIE, AS_NEAR = 0.9, 0.1
+"""With this share of the best's score by words, and a cosine by no more than this below its own, a tie."""
 
 Found = dict[str, Ranked]
 """What was found so far, by the item's id."""
@@ -93,10 +95,17 @@ def along_links(found: Found, known: Mapping[str, Item]) -> None:
 
 
 def latest_first(found: Found) -> None:
-    """Make near-ties of the best ties, of which the newest comes first: the latest word wins."""
-    best = _best(found.values())
-    for one in found.values():
-        if not one.dropped and NEAR_TIE * best <= one.score < best:
+    """Make what neither words nor meaning tell from the best its equal: of equals the newest comes first.
+
+    So the latest word wins where several say the same of the same thing.
+    """
+    kept = [one for one in found.values() if not one.dropped]
+    if not kept:
+        return
+    top = max(kept, key=lambda one: (round(one.score, 9), one.item.updated_at, one.item.id))
+    best, words, near = top.score, top.words * NEAR_TIE, top.given.get("cosine", 0.0) - AS_NEAR
+    for one in kept:
+        if one.words >= words and one.given.get("cosine", 0.0) >= near and one.score < best:
             one.given["near tie"] = best - one.score
             one.score = best
 

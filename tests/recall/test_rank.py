@@ -65,6 +65,9 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         everywhere = {q for q in everywhere if is_common(q)}
         idf |= {q: min(idf[q], max(idf[one] for one in plain)) for q in asked if is_common(q)}
     share = {q: 0.0 if q in everywhere else idf[q] * (0.3 if is_common(q) else 1.0) for q in asked}
+    told = {q for q in asked if share[q] and len(holders[q]) <= max(3, 0.1 * count)}
+    names = {q for q in told if any(q in alias for alias in aliases)}
+    terms_of: dict[int, int] = {}
     scores: dict[int, float] = {}
     coverage: dict[int, float] = {}
     evident: set[int] = set()
@@ -73,32 +76,34 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         shared = [q for q in asked if i in holders[q]]
         if not shared:
             continue
-        named |= {i} if any(q in aliases[i] and share[q] for q in asked) else set()
+        having = {q for q in names if q in aliases[i] or q in bags[i]}
+        named |= {i} if having else set()
+        terms_of[i] = len(shared)
         norm = k1 * (1 - b + b * max(1, len(bags[i])) / mean)
         scores[i] = 0.0
         for q in shared:
             n = bags[i].count(q)
             part = n * (k1 + 1) / (n + norm) if n else 1.0
-            full = i in named and q in aliases[i] and share[q]  # a name counts in full in a long text too
-            scores[i] += idf[q] * (max(1.0, part) if full else part)
+            scores[i] += idf[q] * (max(1.0, part) if q in having else part)  # in full in a long text too
         scores[i] *= 1.1 if i in named else 1.0
         coverage[i] = sum(share[q] for q in shared) / (sum(share.values()) or 1.0)
         specific = [q for q in shared if q not in everywhere and not is_common(q)]
         two = len(shared) > 1 and coverage[i] >= 0.2
         if i in named or specific or two or coverage[i] >= 0.5:
             evident.add(i)
-    best = max((scores[i] for i in evident), default=0.0)
     best_named = max((scores[i] for i in named), default=0.0)
-    most = max((coverage[i] for i in evident), default=0.0)
+    most = max((coverage[i] for i in evident if terms_of[i] > 1), default=0.0)
+    given = {i for i in named if names & aliases[i]}
     meant = {
         i
         for i in evident
-        if i in named
-        or (scores[i] >= max(0.2 * best, 0.9 * best_named) and (most < 0.5 or coverage[i] >= 0.7 * most))
+        if i in given
+        or ((i in named or scores[i] >= 0.9 * best_named) and (most < 0.75 or coverage[i] >= 0.7 * most))
     }
     for i in scores:
         if items[i].kind == "project" and {"build", "project"} & set(asked):
             scores[i] *= 1.15
+    words = dict(scores)
     if 1 < len(scores) <= 8:
         shares = {i: max((scores[j] for j in meant if j != i), default=0.0) for i in scores}
         together = {i for i in scores if shares[i] and i not in evident - meant}
@@ -106,7 +111,10 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         meant |= together
     best = max((scores[i] for i in meant), default=0.0)
     kept = {i: scores[i] for i in meant if scores[i] >= 0.2 * best}
-    found = [(items[i], best if score >= 0.9 * best else score) for i, score in kept.items()]
+    if not kept:
+        return []
+    top = max(kept, key=lambda i: (round(kept[i], 9), items[i].updated_at, items[i].id))
+    found = [(items[i], best if words[i] >= 0.9 * words[top] else score) for i, score in kept.items()]
     found.sort(key=lambda pair: (-round(pair[1], 9), -pair[0].updated_at, pair[0].id))
     return [(one.id, score) for one, score in found]
 
