@@ -4,13 +4,16 @@ Nobody waits for this. It starts when somebody's memory is used or changed, and 
 the provider. After a failure it pauses; the pause doubles until something succeeds. A batch that the provider
 refuses is halved; a single text that it refuses repeatedly is given up until the next start.
 
+Once it is known how long a model's vectors are (`expect`), others are refused: a provider that answers once
+with another model would otherwise make all vectors twice.
+
 This module decides what may be sent where: confidential items are never sent, private ones only to a provider
 on this machine, and nothing is sent about people who want no memory. Uses a provider only to embed texts.
 """
 
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
@@ -61,12 +64,16 @@ class Embedding(PersonalData, Listener):
         rest_s: float = REST_S,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        self.cache = cache
+        self.doubted: Callable[[], None] = lambda: None
+        """Called when the provider answers with vectors of an unexpected length."""
         self._embedder = embedder
         self._memory = memory
-        self._cache = cache
         self._consent = consent
         self._timeout_s = timeout_s
         self._batch = BATCH
+        self._dims = 0
+        self._replacements = 0
         self._touched: dict[str, None] = {}
         self._waiting: dict[str, dict[str, None]] = {}  # texts by owner, in order of arrival
         self._refused: Counter[tuple[str, bytes]] = Counter()
@@ -103,10 +110,10 @@ class Embedding(PersonalData, Listener):
         """Return a subject's vectors, from the cache if need be. Raises MemoryFault."""
         matrix = self._known.get(subject)
         if matrix is None:
-            erasings = self._cache.erasings(subject)
-            vectors = await in_thread(self._cache.load, subject, self._embedder.name)
-            matrix = self._known.get(subject) or Matrix(vectors)
-            if self._cache.erasings(subject) != erasings:
+            before = self._token(subject)
+            loaded = await in_thread(self._loaded, subject)
+            matrix = self._known.get(subject) or loaded
+            if self._token(subject) != before:
                 return Matrix()
             self._known[subject] = matrix
         self._known.move_to_end(subject)
@@ -118,10 +125,28 @@ class Embedding(PersonalData, Listener):
         """Replace a subject's vectors, because the provider's have another length now."""
         self._known.pop(subject, None)
         try:
-            await in_thread(self._cache.drop, subject)
+            await in_thread(self.cache.drop, subject)
         except MemoryFault as fault:
             log.warning("%s: %s", subject, fault)
         self.touch(subject)
+
+    def expect(self, dims: int) -> None:
+        """Refuse vectors of any other length from now on."""
+        self._dims = dims
+
+    async def replaced(self) -> None:
+        """Replace everybody's vectors, because the model behind the provider's name is another now.
+
+        Raises MemoryFault if those on disk cannot be removed; they must not be used.
+        """
+        subjects = list(self._known)
+        self._dims = 0
+        self._replacements += 1
+        self._known.clear()
+        self._refused.clear()
+        await in_thread(self.cache.drop_model, self._embedder.name)
+        for subject in subjects:
+            self.touch(subject)
 
     async def start(self) -> None:
         """Does nothing: the first use of a memory starts the work."""
@@ -150,19 +175,19 @@ class Embedding(PersonalData, Listener):
 
     async def _look(self, subject: str) -> None:
         """Find the missing vectors of a subject's memory."""
-        erasings = self._cache.erasings(subject)
+        erasings = self.cache.erasings(subject)
         try:
             view = await self._memory.view(subject)
         except MemoryFault as fault:
             log.info("%s: no vectors: %s", subject, fault)
             return
-        if self._cache.erasings(subject) == erasings and subject not in self._touched:
+        if self.cache.erasings(subject) == erasings and subject not in self._touched:
             self.want(subject, view.active())
 
     async def _next(self) -> None:
         """Embed a batch of the owner who came first. Raises EmbeddingError."""
         subject = next(iter(self._waiting))
-        erasings = self._cache.erasings(subject)
+        before = self._token(subject)
         try:
             texts = self._missing(subject, await self.matrix(subject))
         except MemoryFault as fault:
@@ -172,9 +197,9 @@ class Embedding(PersonalData, Listener):
             self._waiting.pop(subject, None)
             return
         vectors = await self._embed(subject, texts)
-        if self._cache.erasings(subject) != erasings:
-            return  # erased meanwhile, and nothing of it is waiting any more
-        await self._keep(subject, dict(zip(map(hash_of, texts), vectors, strict=False)), erasings)
+        if self._token(subject) != before:
+            return  # erased meanwhile, and nothing of it is waiting any more; or made by a replaced model
+        await self._keep(subject, dict(zip(map(hash_of, texts), vectors, strict=False)), before[0])
 
     def _missing(self, subject: str, matrix: Matrix) -> list[str]:
         """The next texts of a subject to embed; texts that need no vector leave the queue."""
@@ -189,6 +214,7 @@ class Embedding(PersonalData, Listener):
         """The vectors of a batch; empty if it is to be halved. Raises EmbeddingError."""
         try:
             vectors = await self._embedder.embed(texts, timeout_s=self._timeout_s)
+            self._check(vectors)
         except EmbeddingRefused as error:
             self._batch = max(1, len(texts) // 2)
             if len(texts) > 1:
@@ -200,6 +226,23 @@ class Embedding(PersonalData, Listener):
         self._batch = min(BATCH, self._batch * 2)
         return [packed(vector) for vector in vectors]
 
+    def _check(self, vectors: Sequence[Sequence[float]]) -> None:
+        """Raise EmbeddingRefused if the vectors have an unexpected length."""
+        other = next((len(one) for one in vectors if self._dims and len(one) != self._dims), None)
+        if other is not None:
+            self.doubted()
+            raise EmbeddingRefused(
+                f"{self._embedder.name}: its vectors have {other} numbers instead of {self._dims}"
+            )
+
+    def _loaded(self, subject: str) -> Matrix:
+        """A subject's vectors on disk. Blocking. Raises MemoryFault."""
+        return Matrix(self.cache.load(subject, self._embedder.name))
+
+    def _token(self, subject: str) -> tuple[int, int]:
+        """Changes when a subject's vectors from before must not be kept any more."""
+        return self.cache.erasings(subject), self._replacements
+
     async def _keep(self, subject: str, vectors: dict[bytes, bytes], erasings: int) -> None:
         """Store vectors in RAM and, if possible, on disk."""
         if not vectors:
@@ -207,11 +250,11 @@ class Embedding(PersonalData, Listener):
         matrix = await self.matrix(subject)
         changed = matrix.dims not in (0, len(next(iter(vectors.values()))) // 4)
         try:
-            kept = await in_thread(self._cache.put, subject, self._embedder.name, vectors, erasings=erasings)
+            kept = await in_thread(self.cache.put, subject, self._embedder.name, vectors, erasings=erasings)
         except MemoryFault as fault:
             log.warning("%s: vectors are kept in RAM alone: %s", subject, fault)
-            kept = self._cache.erasings(subject) == erasings
-        if kept and self._cache.erasings(subject) == erasings:
+            kept = self.cache.erasings(subject) == erasings
+        if kept and self.cache.erasings(subject) == erasings:
             matrix.add(vectors)
             if changed:  # a new length, so all other vectors are missing now
                 self._touched[subject] = None
@@ -221,13 +264,13 @@ class Embedding(PersonalData, Listener):
 
     def forget(self, erasure: Erasure) -> None:
         """Drop a subject, including the result of a request under way."""
-        self._cache.forget(erasure)
+        self.cache.forget(erasure)
         self._touched.pop(erasure.subject, None)
         self._drop(erasure.subject)
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         """Drop a person's vectors from RAM, and what waits; `recorded` finds what is still missing."""
-        self._cache.let_go(withdrawal)
+        self.cache.let_go(withdrawal)
         self._drop(withdrawal.subject)
         return NOTHING_WITHDRAWN
 
@@ -239,7 +282,7 @@ class Embedding(PersonalData, Listener):
         if not withdrawal.everything:
             for name in (await self._memory.branches(subject)).all:
                 held |= {hash_of(item.text) for item in (await self._memory.view(subject, name)).active()}
-        await in_thread(self._cache.keep_only, subject, held)
+        await in_thread(self.cache.keep_only, subject, held)
         self._drop(subject)
         self.touch(subject)
         return NOTHING_WITHDRAWN

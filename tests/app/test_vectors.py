@@ -16,10 +16,11 @@ from discoclaw.core.model import ModelRequest
 from discoclaw.core.subject import user_subject
 from discoclaw.embed import local
 from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.recall.floor import PROBE, texts
 from discoclaw.session.meaning import Meaning, NoMeaning
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.servers.embeddings_api import EmbeddingsServer, Held, failure
+from tests.servers.embeddings_api import EmbeddingsServer, Held, Shaped, failure
 from tests.servers.messages_api import MessagesServer, text, tool_use
 from tests.session.scene import until
 
@@ -151,7 +152,7 @@ class TestWhatIsSent:
             await ready(world)
             await world.ann.send(world.general, "my feline?")
             await ready(world)
-        assert server.texts == ["hello"]
+        assert server.texts == [PROBE, *texts()]  # the bot's own, by which it measures the model
 
     async def test_names_are_left_out_of_a_question(self, start: Start, server: EmbeddingsServer) -> None:
         async with start(Scripted(), **openai(server)) as world:
@@ -226,6 +227,40 @@ class TestFaults:
             assert {CAT, *OTHERS} <= set(asked)
             await world.ann.send(world.general, "my feline?")
             assert CAT in model.prompt
+
+
+class TestTheModel:
+    async def test_that_tells_nothing_brings_nothing_into_a_prompt(
+        self, start: Start, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        model = Scripted()
+        server.default = Shaped(lambda vectors: [[1.0] * len(one) for one in vectors])
+        async with start(model, **openai(server)) as world:
+            await remember(world, CAT, *OTHERS)
+            await until(lambda: "can't tell texts that belong together" in caplog.text, seconds=20)
+            await world.ann.send(world.general, "my feline?")
+            assert not [one for one in (CAT, *OTHERS) if one in model.prompt]
+            await world.ann.send(world.general, "my cat?")
+            assert CAT in model.prompt
+        assert not {"my feline?", "my cat?"} & set(server.texts)
+
+    async def test_may_be_replaced_by_another_with_its_name(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        model = Scripted()
+        async with EmbeddingsServer(same={"feline": "cat"}) as server:
+            async with start(model, **openai(server)) as world:
+                await remember(world, CAT, *OTHERS)
+                await ready(world)
+                server.default = Shaped(lambda vectors: [one[100:] + one[:100] for one in vectors])
+                await world.restart()
+                await ready(world)
+                await world.ann.send(world.general, "hello again")  # by which the memory is used
+                await ready(world)
+                await world.ann.send(world.general, "my feline?")
+                assert CAT in model.prompt
+                assert not [one for one in OTHERS if one in model.prompt]
+            assert server.texts.count(CAT) == 2
 
 
 class TestErasing:

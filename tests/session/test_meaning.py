@@ -13,8 +13,9 @@ from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.recall.floor import PROBE, texts
 from discoclaw.search.vectors import VectorCache
-from discoclaw.session.meaning import PROBE, Meaning, without_names
+from discoclaw.session.meaning import Meaning, without_names
 from tests.memory.kit import ANN, Clock, remember
 from tests.servers.embeddings_api import Cut, EmbeddingsServer, Raw, Shaped, failure, stall
 from tests.session.scene import ANN as ANN_HERSELF
@@ -98,7 +99,7 @@ class TestQuestions:
         await desk.ready()
         assert await desk.near("feline?") == {}
         await desk.meaning.settle()
-        assert desk.server.texts == [PROBE]
+        assert desk.server.texts == [PROBE, *texts()]
 
     async def test_an_item_without_a_vector_has_no_cosine(self, desk: Desk) -> None:
         await desk.begin().start()
@@ -134,8 +135,17 @@ class TestQuestions:
 class TestFaults:
     @pytest.mark.parametrize(
         "fault",
-        [failure(401), failure(429), failure(500), Cut(), Raw(b"prose"), Shaped(lambda vectors: [])],
-        ids=["401", "429", "500", "cut", "prose", "count"],
+        [
+            failure(401),
+            failure(429),
+            failure(500),
+            Cut(),
+            Raw(b"prose"),
+            Raw(b'{"embeddings": [[1e999, 0]]}'),
+            Shaped(lambda vectors: []),
+            Shaped(lambda vectors: [[float("nan")] * 256 for _ in vectors]),
+        ],
+        ids=["401", "429", "500", "cut", "prose", "infinite", "count", "nan"],
     )
     async def test_nobody_waits_after_one_until_a_try_succeeds(self, desk: Desk, fault: Raw) -> None:
         await desk.begin(rest_s=0.5).start()
@@ -171,9 +181,9 @@ class TestFaults:
         await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
-        desk.server.dims = 64
+        desk.server.dims = 300
         assert await desk.near("feline?") == {}
-        await desk.meaning.settle()
+        await desk.ready()
         assert (await desk.near("feline?"))["User has a cat."] > 0
 
     async def test_a_question_nobody_looks_at_disturbs_nobody(self, desk: Desk) -> None:
