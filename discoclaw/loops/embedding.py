@@ -14,6 +14,7 @@ on this machine, and nothing is sent about people who want no memory. Uses a pro
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
@@ -22,6 +23,7 @@ from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Wi
 from discoclaw.core.ports import Embedder
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.visible import VisibleItems
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
@@ -78,6 +80,8 @@ class Embedding(PersonalData, Listener):
         self._waiting: dict[str, dict[str, None]] = {}  # texts by owner, in order of arrival
         self._refused: Counter[tuple[str, bytes]] = Counter()
         self._known: OrderedDict[str, Matrix] = OrderedDict()
+        self._whole: WeakKeyDictionary[Matrix, VisibleItems] = WeakKeyDictionary()
+        """Items that all have vectors, so that ten thousand aren't looked through for every message."""
         self._worker = Worker("embedding", self._work, retry_s=rest_s, longest_s=LONGEST_REST_S)
 
     def may_leave(self, item: Item) -> bool:
@@ -98,9 +102,13 @@ class Embedding(PersonalData, Listener):
     def want(self, subject: str, items: Iterable[Item]) -> None:
         """Queue items in use for embedding. Never blocks."""
         matrix = self._known.get(subject)
+        if matrix is not None and self._whole.get(matrix) is items:
+            return  # nothing was missing before, and neither has changed
         missing = [
             item for item in items if self.may_leave(item) and (matrix is None or item.text not in matrix)
         ]
+        if matrix is not None and not missing and isinstance(items, VisibleItems):
+            self._whole[matrix] = items
         if missing:
             texts = (item.text for item in sorted(missing, key=by_newest)[:MOST_WAITING])
             self._waiting.setdefault(subject, {}).update(dict.fromkeys(texts))
@@ -206,9 +214,16 @@ class Embedding(PersonalData, Listener):
         waiting = self._waiting.get(subject, {})
         if (user_id := user_of(subject)) is None or self._consent.opted_out(user_id):
             return []
-        for text in [text for text in waiting if text in matrix or self._is_hopeless(subject, text)]:
+        missing: list[str] = []
+        unneeded: list[str] = []
+        for text in waiting:
+            if len(missing) == self._batch:
+                break
+            needed = text not in matrix and not self._is_hopeless(subject, text)
+            (missing if needed else unneeded).append(text)
+        for text in unneeded:
             del waiting[text]
-        return list(waiting)[: self._batch]
+        return missing
 
     async def _embed(self, subject: str, texts: Sequence[str]) -> list[bytes]:
         """The vectors of a batch; empty if it is to be halved. Raises EmbeddingError."""
@@ -256,6 +271,7 @@ class Embedding(PersonalData, Listener):
             kept = self.cache.erasings(subject) == erasings
         if kept and self.cache.erasings(subject) == erasings:
             matrix.add(vectors)
+            self._whole.pop(matrix, None)
             if changed:  # a new length, so all other vectors are missing now
                 self._touched[subject] = None
 

@@ -37,6 +37,10 @@ class Floor:
         self._embedding = embedding
         self._measured: Measured | None = None
 
+    def is_of(self, vector: Sequence[float]) -> bool:
+        """Whether the model that gave this vector to the probe is the one that was measured."""
+        return self._measured is not None and alike(self._measured.probe, packed(vector), ALIKE)
+
     async def check(self, vector: Sequence[float], *, timeout_s: float) -> None:
         """Find out the floor of the model that gave this vector to the probe; measure it if need be.
 

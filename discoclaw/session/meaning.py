@@ -32,6 +32,8 @@ WAIT_S = 0.25
 """The longest a reply waits for the vector of its question."""
 STALE_S = 5.0
 """A question whose answer nobody collected within this time is cancelled."""
+AGAIN_S = 3600.0
+"""After this time, the next question has a look taken at whether the model is still the same."""
 LONGEST_QUESTION = 2000
 """The most characters of a question; its beginning says best what it is about."""
 
@@ -80,6 +82,7 @@ class Meaning:
         wait_s: float = WAIT_S,
         rest_s: float = REST_S,
         timeout_s: float = TIMEOUT_S,
+        again_s: float = AGAIN_S,
     ) -> None:
         self.joins = (embedding,)
         """The parts that listen to memory, and that an erasing visits."""
@@ -89,6 +92,8 @@ class Meaning:
         self._floor = Floor(embedder, embedding)
         self._rest_s = self._next_rest_s = rest_s
         self._timeout_s = timeout_s
+        self._again_s = again_s
+        self._looked_at = 0.0
         self._out = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trying: asyncio.Task[None] | None = None
@@ -120,7 +125,11 @@ class Meaning:
         if not self.in_time or self._closed or not text or (private and not self._embedder.stays_here):
             return None
         matrix = self._begin(self.embedding.matrix(subject))
-        return Question(self, self._begin(self._vector(text, matrix)), matrix, subject)
+        question = Question(self, self._begin(self._vector(text, matrix)), matrix, subject)
+        if asyncio.get_running_loop().time() - self._looked_at >= self._again_s:
+            self._looked()
+            self._begin(self._look())
+        return question
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
         """Queue items in use for embedding, if they lack vectors. Never blocks."""
@@ -176,6 +185,14 @@ class Meaning:
         """Ask nothing more until a try has shown what the provider answers now."""
         self._out.set()
 
+    def _looked(self) -> None:
+        self._looked_at = asyncio.get_running_loop().time()
+
+    async def _look(self) -> None:
+        """Have a try made if another model seems to be behind the provider's name. Raises EmbeddingError."""
+        if not self._floor.is_of(await self._one(PROBE, self._timeout_s)):
+            self._doubt()
+
     async def _vector(self, text: str, matrix: asyncio.Task[Matrix]) -> Sequence[float]:
         """The vector of a question; it is not even requested if no item has a vector to compare it with."""
         return await self._one(text, STALE_S) if await asyncio.shield(matrix) else ()
@@ -216,6 +233,7 @@ class Meaning:
                         self._embedder.name,
                     )
                     return
+                self._looked()
                 self._out.clear()
                 what = "items are found by their meaning too: %s, from a cosine of %.2f"
                 log.info(what, self._embedder.name, self.floor)

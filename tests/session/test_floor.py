@@ -230,6 +230,28 @@ class TestAnotherModelBehindTheSameName:
         assert set(TEXTS) <= set(server.texts)
         assert (await desk.near("feline?"))[CAT] >= desk.meaning.floor
 
+    async def test_has_them_made_again_though_the_provider_was_never_away(
+        self, desk: Desk, server: Turned, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        await desk.begin(again_s=0.0).start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        server.turned = 100
+        await desk.near("feline?")
+        await until(lambda: "not the one that it was" in caplog.text, seconds=20)
+        await desk.ready()
+        assert (await desk.near("feline?"))[CAT] >= desk.meaning.floor
+
+    async def test_is_looked_for_once_an_hour(self, desk: Desk, server: Turned) -> None:
+        await desk.begin().start()
+        await desk.remember(*TEXTS)
+        await desk.ready()
+        server.requests.clear()
+        for number in range(5):
+            await desk.near(f"feline {number}?")
+        await desk.meaning.settle()
+        assert PROBE not in server.texts
+
     async def test_has_them_made_again_when_the_new_model_cannot_be_measured_at_once(
         self, desk: Desk, server: Turned
     ) -> None:

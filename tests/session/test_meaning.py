@@ -37,12 +37,14 @@ class Desk:
         stack.callback(self.memory.close)
         self._stack = stack
 
-    def begin(self, *, wait_s: float = 5.0, rest_s: float = 0.01, url: str = "") -> Meaning:
+    def begin(
+        self, *, wait_s: float = 5.0, rest_s: float = 0.01, again_s: float = 3600.0, url: str = ""
+    ) -> Meaning:
         """`wait_s` is long unless a test is about waiting: the machine may be busy."""
         door = HttpEmbedder(OLLAMA, model="m", base_url=url or self.server.url)
         embedding = Embedding(door, self.memory, self.vectors, rest_s=0.01)
         self.memory.join(embedding)
-        self.meaning = Meaning(door, embedding, wait_s=wait_s, rest_s=rest_s)
+        self.meaning = Meaning(door, embedding, wait_s=wait_s, rest_s=rest_s, again_s=again_s)
         self._stack.push_async_callback(self.meaning.close)
         return self.meaning
 
