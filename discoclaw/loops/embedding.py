@@ -271,7 +271,6 @@ class Embedding(PersonalData, Listener):
             kept = self.cache.erasings(subject) == erasings
         if kept and self.cache.erasings(subject) == erasings:
             matrix.add(vectors)
-            self._whole.pop(matrix, None)
             if changed:  # a new length, so all other vectors are missing now
                 self._touched[subject] = None
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,52 @@ class TestFaults:
             assert world.answer(world.general) == "ok"
             assert CAT in model.prompt  # it is found by its words
         assert not [one for one in server.texts if "question" in one]
+
+    async def test_one_whose_model_is_being_measured_keeps_none_either(
+        self, start: Start, server: EmbeddingsServer
+    ) -> None:
+        model, measured = Scripted(), asyncio.Event()
+        server.script(Shaped(lambda vectors: vectors))
+        server.default = Held(measured)
+        async with start(model, **openai(server)) as world:
+            await remember(world, CAT, *OTHERS)
+            await server.wait_for_text(texts()[-1])
+            await world.ann.send(world.general, "my cat?")
+            assert CAT in model.prompt
+            assert "my cat?" not in server.texts
+            measured.set()
+            await ready(world)
+            await world.ann.send(world.general, "whose feline is it?")
+            assert CAT in model.prompt
+        assert [one for one in server.texts if one.startswith("whose feline is it?")]
+
+    async def test_a_cache_that_somebody_else_keeps_locked_keeps_none_either(
+        self,
+        start: Start,
+        server: EmbeddingsServer,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr("discoclaw.memory.disk.database.BUSY_S", 0.01)
+        model = Scripted()
+        async with start(model, **openai(server)) as world:
+            await remember(world, CAT, *OTHERS)
+            await ready(world)
+            path = world.folder / "data" / "cache" / "vectors.sqlite"
+            with ExitStack() as stack:
+
+                def lock() -> None:
+                    other = stack.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
+                    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+                    other.execute("BEGIN EXCLUSIVE")
+
+                await world.restart(meanwhile=lock)
+                await world.ann.send(world.general, "my cat?")
+                assert CAT in model.prompt
+                await until(lambda: "is kept in RAM alone" in caplog.text, seconds=20)
+                await world.ann.send(world.general, "the cat, again?")
+                assert CAT in model.prompt
+                assert world.answer(world.general) == "ok"
 
     @pytest.mark.design(188)
     @pytest.mark.parametrize("status", [401, 404, 429, 500])

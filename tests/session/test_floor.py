@@ -314,6 +314,16 @@ class TestOddVectors:
         assert (await desk.near("feline?")).keys() == set(TEXTS)
         assert [desk.server.texts.count(text) for text in (CAT, TEA)] == [1, 1]
 
+    async def test_a_model_with_longer_vectors_is_noticed_though_nobody_asks(self, desk: Desk) -> None:
+        await desk.begin().start()
+        await desk.remember(CAT, TEA)
+        await desk.ready()
+        desk.server.dims = 300
+        await desk.remember(GO)
+        await until(lambda: desk.server.texts.count(CAT) == 2, seconds=20)
+        await desk.ready()
+        assert (await desk.near("feline?")).keys() == set(TEXTS)
+
     async def test_an_item_with_zeros_has_no_cosine_and_is_not_sent_again(self, desk: Desk) -> None:
         await desk.begin().start()
         await desk.remember(CAT, TEA)
