@@ -269,7 +269,7 @@ class TestFaults:
             await ready(world)
             await world.restart(embedding_model="new")
             await ready(world)
-            await world.ann.send(world.general, "hello again")  # by which the memory is used
+            await world.ann.send_dm("hello again")  # by which the memory is used
             await ready(world)
             asked = [one for request in server.requests if request.model == "new" for one in request.texts]
             assert {CAT, *OTHERS} <= set(asked)
@@ -303,7 +303,7 @@ class TestTheModel:
                 server.default = Shaped(lambda vectors: [one[100:] + one[:100] for one in vectors])
                 await world.restart()
                 await ready(world)
-                await world.ann.send(world.general, "hello again")  # by which the memory is used
+                await world.ann.send_dm("hello again")  # by which the memory is used
                 await ready(world)
                 await world.ann.send(world.general, "my feline?")
                 assert CAT in model.prompt

@@ -8,7 +8,7 @@
 
 A text's vector counts its words, each in a place of its own, so that texts with the same words are near each
 other; words that say nothing of what a text is about don't count. `same` maps words to others that mean the
-same. Two texts of `related` have two words more in common: by default those with which the bot measures what
+same. Two texts of `related` have one word more in common: by default those with which the bot measures what
 a model can tell. Each request takes the next scripted behaviour, else `default`, else it is answered well:
 OpenAI's form with its vectors in reverse order.
 Knows nothing else about DiscoClaw.
@@ -92,15 +92,16 @@ class EmbeddingsServer(ScriptedServer[Received, Behaviour]):
 
     def vector(self, text: str) -> list[float]:
         """The vector of a text."""
-        vector = [0.0] * self.dims
         words = [self._same.get(word, word) for word in re.findall(r"\w+", text.lower())]
-        words = [word for word in words if not SMALL.fullmatch(word)] or words
+        vector = [0.0] * self.dims
+        for word in [word for word in words if not SMALL.fullmatch(word)] or words:
+            vector[self._place(word)] += 1.0
         if subject := self._subjects.get(text):
-            words += [subject] * 2
-        for word in words:
-            digest = hashlib.sha256(word.encode()).digest()
-            vector[int.from_bytes(digest[:4], "big") % self.dims] += 1.0
+            vector[self._place(subject)] += 1.5
         return vector
+
+    def _place(self, word: str) -> int:
+        return int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % self.dims
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
