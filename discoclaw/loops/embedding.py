@@ -13,7 +13,7 @@ on this machine, and nothing is sent about people who want no memory. Uses a pro
 
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from discoclaw.core.consent import UNLIMITED, Consent
@@ -69,6 +69,8 @@ class Embedding(PersonalData, Listener):
         self.cache = cache
         self.doubted: Callable[[], None] = lambda: None
         """Called when the provider answers with vectors of an unexpected length."""
+        self.replacing: list[Callable[[], Awaitable[None]]] = []
+        """What else removes its vectors when the model is another now; each may raise MemoryFault."""
         self._embedder = embedder
         self._memory = memory
         self._consent = consent
@@ -153,6 +155,8 @@ class Embedding(PersonalData, Listener):
         self._known.clear()
         self._refused.clear()
         await in_thread(self.cache.drop_model, self._embedder.name)
+        for remove in self.replacing:
+            await remove()
         for subject in subjects:
             self.touch(subject)
 

@@ -148,6 +148,21 @@ class TestKeepingUp:
         assert len(bench.server.texts) == 4  # nothing else was made again
         assert len(doubts) == 1
 
+    async def test_what_else_has_vectors_learns_that_the_model_was_replaced(self, bench: Bench) -> None:
+        embedding = bench.begin()
+        await bench.add(ANN, "User likes tea.")
+        await embedding.settle()
+        left: list[int] = []
+
+        async def remove() -> None:
+            left.append(len(bench.vectors.load(ANN, "ollama/m")))
+
+        embedding.replacing.append(remove)
+        await embedding.replaced()
+        assert left == [0]
+        await embedding.settle()
+        assert bench.server.texts == ["User likes tea."] * 2
+
     async def test_another_model_embeds_all_anew(self, bench: Bench) -> None:
         first = bench.begin(model="old")
         await bench.add(ANN, "User likes tea.", "User has a cat.")
