@@ -28,6 +28,11 @@ SAMPLE = hash_of("\n".join([str(RULE), *texts()]))
 """Stands for the texts and the calculation: a floor that was measured with others is measured again."""
 
 
+def floor_from(vectors: Sequence[Sequence[float]]) -> float:
+    """The floor of the model that gave these vectors to `recall.floor.texts()`."""
+    return floor_of(cosines_of(vectors[: len(PAIRS)], vectors[len(PAIRS) :]))
+
+
 class Floor:
     """The floor of one provider's model: `value` is `NEVER` until it is known."""
 
@@ -66,7 +71,7 @@ class Floor:
         vectors = await self._vectors(texts(), timeout_s)
         if {len(one) for one in vectors} != {dims}:
             raise EmbeddingRefused(f"{self._embedder.name}: its vectors differ in length")
-        return floor_of(cosines_of(vectors[: len(PAIRS)], vectors[len(PAIRS) :]))
+        return floor_from(vectors)
 
     async def _vectors(self, wanted: Sequence[str], timeout_s: float) -> list[Sequence[float]]:
         """The vectors of texts, in smaller batches if the provider refuses so many. Raises EmbeddingError."""
