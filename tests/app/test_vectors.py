@@ -369,8 +369,8 @@ class TestTheLocalModel:
     async def test_finds_what_is_meant_without_any_server(self, start: Start) -> None:
         model = Scripted()
         async with start(model, embedding_provider="local", extraction_enabled=False) as world:
-            await remember(world, CAT, *OTHERS)
+            await remember(world, "User cooks lasagne and pizza.", *OTHERS)
             await ready(world)
-            await world.ann.send(world.general, "animals?")
-            assert CAT in model.prompt
+            await world.ann.send(world.general, "Italian food?")
+            assert "User cooks lasagne and pizza." in model.prompt
             assert OTHERS[0] not in model.prompt
