@@ -12,9 +12,11 @@ from typing import Any
 
 from discoclaw.core.item import Item
 from discoclaw.embed import local
+from discoclaw.recall.floor import texts as sample
 from discoclaw.recall.query import in_context
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import VectorCache, hash_of
+from discoclaw.session.floor import floor_from
 from discoclaw.session.meaning import LONGEST_QUESTION, without_names
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
@@ -28,7 +30,7 @@ PATIENCE_S = 300.0
 
 
 class Vectors:
-    """Vectors of texts, made by `embed`. `floor` is the cosine of texts that have nothing in common.
+    """Vectors of texts, made by `embed`. `floor` is the cosine from which they may mean the same.
 
     They are kept in RAM, and in a file of `folder` for later runs, if there is one.
     """
@@ -81,7 +83,7 @@ def of_the_model(folder: Path | None = None) -> Vectors | None:
     def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return asyncio.run(embedder.embed(texts, timeout_s=PATIENCE_S))
 
-    return Vectors(embed, name=embedder.name, folder=folder)
+    return Vectors(embed, name=embedder.name, folder=folder, floor=floor_from(embed(sample())))
 
 
 def made_up() -> Vectors:

@@ -89,10 +89,11 @@ class Corpus(Protocol):
 class Signals:
     """What ranking knows beside the items' words. The maps are by item id.
 
-    `cosines`: the cosine of the query's vector and the item's, -1 to 1; `floor`: what the model that made
-    them gives to texts that have nothing in common. `accessed`: when (ms) the item was last found. `corpus`:
-    statistics of the whole memory, if only candidates are ranked. `own_name`: the person's name here; without
-    it, ranking cannot tell that a question is about somebody else.
+    `cosines`: the cosine of the query's vector and the item's, -1 to 1; `floor`: the cosine from which, with
+    the model that made them, an item may be what the query means; unrelated texts practically never reach it.
+    `accessed`: when (ms) the item was last found. `corpus`: statistics of the whole memory, if only
+    candidates are ranked. `own_name`: the person's name here; without it, ranking cannot tell that a question
+    is about somebody else.
     """
 
     cosines: Mapping[str, float] = field(default_factory=dict)

@@ -47,6 +47,11 @@ class VisibleItems(tuple[Item, ...]):
         return {item.id: item for item in self}
 
     @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """Their texts by id."""
+        return {item.id: item.text for item in self}
+
+    @cached_property
     def identities(self) -> tuple[int, ...]:
         """A key for caches about exactly these objects. A cache has to keep the items too, or ids repeat."""
         return tuple(map(id, self))

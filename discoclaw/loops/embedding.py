@@ -4,13 +4,17 @@ Nobody waits for this. It starts when somebody's memory is used or changed, and 
 the provider. After a failure it pauses; the pause doubles until something succeeds. A batch that the provider
 refuses is halved; a single text that it refuses repeatedly is given up until the next start.
 
+Once it is known how long a model's vectors are (`expect`), others are refused: a provider that answers once
+with another model would otherwise make all vectors twice.
+
 This module decides what may be sent where: confidential items are never sent, private ones only to a provider
 on this machine, and nothing is sent about people who want no memory. Uses a provider only to embed texts.
 """
 
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
@@ -19,6 +23,7 @@ from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Wi
 from discoclaw.core.ports import Embedder
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.visible import VisibleItems
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
@@ -61,16 +66,24 @@ class Embedding(PersonalData, Listener):
         rest_s: float = REST_S,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        self.cache = cache
+        self.doubted: Callable[[], None] = lambda: None
+        """Called when the provider answers with vectors of an unexpected length."""
+        self.replacing: list[Callable[[], Awaitable[None]]] = []
+        """What else removes its vectors when the model is another now; each may raise MemoryFault."""
         self._embedder = embedder
         self._memory = memory
-        self._cache = cache
         self._consent = consent
         self._timeout_s = timeout_s
         self._batch = BATCH
+        self._dims = 0
+        self._replacements = 0
         self._touched: dict[str, None] = {}
         self._waiting: dict[str, dict[str, None]] = {}  # texts by owner, in order of arrival
         self._refused: Counter[tuple[str, bytes]] = Counter()
         self._known: OrderedDict[str, Matrix] = OrderedDict()
+        self._whole: WeakKeyDictionary[Matrix, VisibleItems] = WeakKeyDictionary()
+        """Items that all have vectors, so that ten thousand aren't looked through for every message."""
         self._worker = Worker("embedding", self._work, retry_s=rest_s, longest_s=LONGEST_REST_S)
 
     def may_leave(self, item: Item) -> bool:
@@ -91,9 +104,13 @@ class Embedding(PersonalData, Listener):
     def want(self, subject: str, items: Iterable[Item]) -> None:
         """Queue items in use for embedding. Never blocks."""
         matrix = self._known.get(subject)
+        if matrix is not None and self._whole.get(matrix) is items:
+            return  # nothing was missing before, and neither has changed
         missing = [
             item for item in items if self.may_leave(item) and (matrix is None or item.text not in matrix)
         ]
+        if matrix is not None and not missing and isinstance(items, VisibleItems):
+            self._whole[matrix] = items
         if missing:
             texts = (item.text for item in sorted(missing, key=by_newest)[:MOST_WAITING])
             self._waiting.setdefault(subject, {}).update(dict.fromkeys(texts))
@@ -103,10 +120,10 @@ class Embedding(PersonalData, Listener):
         """Return a subject's vectors, from the cache if need be. Raises MemoryFault."""
         matrix = self._known.get(subject)
         if matrix is None:
-            erasings = self._cache.erasings(subject)
-            vectors = await in_thread(self._cache.load, subject, self._embedder.name)
-            matrix = self._known.get(subject) or Matrix(vectors)
-            if self._cache.erasings(subject) != erasings:
+            before = self._token(subject)
+            loaded = await in_thread(self._loaded, subject)
+            matrix = self._known.get(subject) or loaded
+            if self._token(subject) != before:
                 return Matrix()
             self._known[subject] = matrix
         self._known.move_to_end(subject)
@@ -118,10 +135,30 @@ class Embedding(PersonalData, Listener):
         """Replace a subject's vectors, because the provider's have another length now."""
         self._known.pop(subject, None)
         try:
-            await in_thread(self._cache.drop, subject)
+            await in_thread(self.cache.drop, subject)
         except MemoryFault as fault:
             log.warning("%s: %s", subject, fault)
         self.touch(subject)
+
+    def expect(self, dims: int) -> None:
+        """Refuse vectors of any other length from now on."""
+        self._dims = dims
+
+    async def replaced(self) -> None:
+        """Replace everybody's vectors, because the model behind the provider's name is another now.
+
+        Raises MemoryFault if those on disk cannot be removed; they must not be used.
+        """
+        subjects = list(self._known)
+        self._dims = 0
+        self._replacements += 1
+        self._known.clear()
+        self._refused.clear()
+        await in_thread(self.cache.drop_model, self._embedder.name)
+        for remove in self.replacing:
+            await remove()
+        for subject in subjects:
+            self.touch(subject)
 
     async def start(self) -> None:
         """Does nothing: the first use of a memory starts the work."""
@@ -150,19 +187,19 @@ class Embedding(PersonalData, Listener):
 
     async def _look(self, subject: str) -> None:
         """Find the missing vectors of a subject's memory."""
-        erasings = self._cache.erasings(subject)
+        erasings = self.cache.erasings(subject)
         try:
             view = await self._memory.view(subject)
         except MemoryFault as fault:
             log.info("%s: no vectors: %s", subject, fault)
             return
-        if self._cache.erasings(subject) == erasings and subject not in self._touched:
+        if self.cache.erasings(subject) == erasings and subject not in self._touched:
             self.want(subject, view.active())
 
     async def _next(self) -> None:
         """Embed a batch of the owner who came first. Raises EmbeddingError."""
         subject = next(iter(self._waiting))
-        erasings = self._cache.erasings(subject)
+        before = self._token(subject)
         try:
             texts = self._missing(subject, await self.matrix(subject))
         except MemoryFault as fault:
@@ -172,23 +209,31 @@ class Embedding(PersonalData, Listener):
             self._waiting.pop(subject, None)
             return
         vectors = await self._embed(subject, texts)
-        if self._cache.erasings(subject) != erasings:
-            return  # erased meanwhile, and nothing of it is waiting any more
-        await self._keep(subject, dict(zip(map(hash_of, texts), vectors, strict=False)), erasings)
+        if self._token(subject) != before:
+            return  # erased meanwhile, and nothing of it is waiting any more; or made by a replaced model
+        await self._keep(subject, dict(zip(map(hash_of, texts), vectors, strict=False)), before[0])
 
     def _missing(self, subject: str, matrix: Matrix) -> list[str]:
         """The next texts of a subject to embed; texts that need no vector leave the queue."""
         waiting = self._waiting.get(subject, {})
         if (user_id := user_of(subject)) is None or self._consent.opted_out(user_id):
             return []
-        for text in [text for text in waiting if text in matrix or self._is_hopeless(subject, text)]:
+        missing: list[str] = []
+        unneeded: list[str] = []
+        for text in waiting:
+            if len(missing) == self._batch:
+                break
+            needed = text not in matrix and not self._is_hopeless(subject, text)
+            (missing if needed else unneeded).append(text)
+        for text in unneeded:
             del waiting[text]
-        return list(waiting)[: self._batch]
+        return missing
 
     async def _embed(self, subject: str, texts: Sequence[str]) -> list[bytes]:
         """The vectors of a batch; empty if it is to be halved. Raises EmbeddingError."""
         try:
             vectors = await self._embedder.embed(texts, timeout_s=self._timeout_s)
+            self._check(vectors)
         except EmbeddingRefused as error:
             self._batch = max(1, len(texts) // 2)
             if len(texts) > 1:
@@ -200,6 +245,23 @@ class Embedding(PersonalData, Listener):
         self._batch = min(BATCH, self._batch * 2)
         return [packed(vector) for vector in vectors]
 
+    def _check(self, vectors: Sequence[Sequence[float]]) -> None:
+        """Raise EmbeddingRefused if the vectors have an unexpected length."""
+        other = next((len(one) for one in vectors if self._dims and len(one) != self._dims), None)
+        if other is not None:
+            self.doubted()
+            raise EmbeddingRefused(
+                f"{self._embedder.name}: its vectors have {other} numbers instead of {self._dims}"
+            )
+
+    def _loaded(self, subject: str) -> Matrix:
+        """A subject's vectors on disk. Blocking. Raises MemoryFault."""
+        return Matrix(self.cache.load(subject, self._embedder.name))
+
+    def _token(self, subject: str) -> tuple[int, int]:
+        """Changes when a subject's vectors from before must not be kept any more."""
+        return self.cache.erasings(subject), self._replacements
+
     async def _keep(self, subject: str, vectors: dict[bytes, bytes], erasings: int) -> None:
         """Store vectors in RAM and, if possible, on disk."""
         if not vectors:
@@ -207,11 +269,11 @@ class Embedding(PersonalData, Listener):
         matrix = await self.matrix(subject)
         changed = matrix.dims not in (0, len(next(iter(vectors.values()))) // 4)
         try:
-            kept = await in_thread(self._cache.put, subject, self._embedder.name, vectors, erasings=erasings)
+            kept = await in_thread(self.cache.put, subject, self._embedder.name, vectors, erasings=erasings)
         except MemoryFault as fault:
             log.warning("%s: vectors are kept in RAM alone: %s", subject, fault)
-            kept = self._cache.erasings(subject) == erasings
-        if kept and self._cache.erasings(subject) == erasings:
+            kept = self.cache.erasings(subject) == erasings
+        if kept and self.cache.erasings(subject) == erasings:
             matrix.add(vectors)
             if changed:  # a new length, so all other vectors are missing now
                 self._touched[subject] = None
@@ -221,13 +283,13 @@ class Embedding(PersonalData, Listener):
 
     def forget(self, erasure: Erasure) -> None:
         """Drop a subject, including the result of a request under way."""
-        self._cache.forget(erasure)
+        self.cache.forget(erasure)
         self._touched.pop(erasure.subject, None)
         self._drop(erasure.subject)
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         """Drop a person's vectors from RAM, and what waits; `recorded` finds what is still missing."""
-        self._cache.let_go(withdrawal)
+        self.cache.let_go(withdrawal)
         self._drop(withdrawal.subject)
         return NOTHING_WITHDRAWN
 
@@ -239,7 +301,7 @@ class Embedding(PersonalData, Listener):
         if not withdrawal.everything:
             for name in (await self._memory.branches(subject)).all:
                 held |= {hash_of(item.text) for item in (await self._memory.view(subject, name)).active()}
-        await in_thread(self._cache.keep_only, subject, held)
+        await in_thread(self.cache.keep_only, subject, held)
         self._drop(subject)
         self.touch(subject)
         return NOTHING_WITHDRAWN

@@ -1,15 +1,17 @@
 """The cache of vectors, so that an embedding provider is asked only once for each text.
 
-Each owner, model and text has one row, with the text's SHA-256 instead of the text. The file is always safe
-to delete, and is built again when it is damaged. A subject's vectors are destroyed with their memory, since a
-vector reveals nearly as much as its words. Everything blocks, and works without numpy, so that an erasing
-also works after vectors are switched off. Independent of providers and of ranking.
+Each owner, model and text has one row, with the text's SHA-256 instead of the text. What was measured of a
+model has a row, too. The file is always safe to delete, and is built again when it is damaged. A subject's
+vectors are destroyed with their memory, since a vector reveals nearly as much as its words. Everything
+blocks, and works without numpy, so that an erasing also works after vectors are switched off. Independent of
+providers and of ranking.
 """
 
 import hashlib
 import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +44,11 @@ CREATE TABLE vectors (
     PRIMARY KEY (owner, model, hash)
 )
 """
+_MODELS = """
+CREATE TABLE IF NOT EXISTS models (
+    model TEXT PRIMARY KEY, sample BLOB NOT NULL, probe BLOB NOT NULL, floor REAL NOT NULL
+)
+"""
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
 """Codes of a file that is no database, a damaged one, or one of other tables."""
 
@@ -49,6 +56,18 @@ _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, 
 def hash_of(text: str) -> bytes:
     """The key of a text in the cache: 32 bytes."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of a model: its `floor`, by the texts with the hash `sample`.
+
+    `probe` is the vector that it gave to one of them, as bytes.
+    """
+
+    sample: bytes
+    probe: bytes
+    floor: float
 
 
 class VectorCache(PersonalData):
@@ -148,6 +167,25 @@ class VectorCache(PersonalData):
         """Remove an owner's vectors, to be made again. Raises MemoryFault."""
         self._do(lambda db: db.execute("DELETE FROM vectors WHERE owner = ?", (owner,)).rowcount)
 
+    def measured(self, model: str) -> Measured | None:
+        """Return what was measured of a model, None if nothing was. Raises MemoryFault."""
+        row = self._do(
+            lambda db: db.execute(
+                "SELECT sample, probe, floor FROM models WHERE model = ?", (model,)
+            ).fetchone()
+        )
+        whole = row is not None and all(map(isinstance, row, (bytes, bytes, float)))
+        return Measured(*row) if whole and len(row[1]) % 4 == 0 else None
+
+    def keep_measured(self, model: str, measured: Measured) -> None:
+        """Store what was measured of a model. Raises MemoryFault."""
+        row = (model, measured.sample, measured.probe, measured.floor)
+        self._do(lambda db: db.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", row).rowcount)
+
+    def drop_model(self, model: str) -> None:
+        """Remove everybody's vectors by a model, to be made again. Raises MemoryFault."""
+        self._do(lambda db: db.execute("DELETE FROM vectors WHERE model = ?", (model,)).rowcount)
+
     def erase(self, erasure: Erasure) -> Removed:
         """Destroy an owner's vectors, byte for byte.
 
@@ -221,10 +259,13 @@ class VectorCache(PersonalData):
 def _make(db: sqlite3.Connection) -> None:
     """Create the tables. Those of another version are dropped: their content can be computed again."""
     if version_of(db) == VERSION:
+        db.execute(_MODELS)  # a file of an earlier release has only the vectors, which are worth keeping
         return
     with transaction(db):
         db.execute("DROP TABLE IF EXISTS vectors")
+        db.execute("DROP TABLE IF EXISTS models")
         db.execute(_SCHEMA)
+        db.execute(_MODELS)
         db.execute(f"PRAGMA user_version = {VERSION}")
 
 

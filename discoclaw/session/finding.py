@@ -7,7 +7,6 @@ waits two seconds at most for the index; without it the newest items are ranked.
 """
 
 import asyncio
-import heapq
 import logging
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from operator import is_
 from types import MappingProxyType
 
+from discoclaw.core.cosines import Cosines
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item
 from discoclaw.core.personal import Erasure, PersonalData
@@ -37,8 +37,6 @@ LARGE = 2_000
 """A memory with more active items than this is searched through its index."""
 MOST_FRESH = 0.1
 """The largest share of a memory that may be missing from the index and is ranked beside the candidates."""
-NEAREST = 50
-"""How many items with the nearest vectors are ranked, whatever their words."""
 MOST_LATELY = 8
 """How many sorted lists of items are cached for the next message."""
 WAIT_S = 2.0
@@ -118,7 +116,7 @@ class Finder(PersonalData):
             return Pool(items)
         if branch is None or self._closed or query.everything:
             return self._newest(items)
-        nearest = heapq.nlargest(NEAREST, cosines, key=lambda one: cosines[one])
+        nearest = Cosines.of(cosines).nearest
         terms = (*query.wanted, *asked_names(query.terms))
         looking = asyncio.create_task(self._look(subject, branch, items, terms, nearest))
         self._looks.add(looking)

@@ -75,7 +75,13 @@ class ItemSearch:
             pool.items,
             max_chars=self._prompt_chars,
             now_ms=self._clock(),
-            signals=Signals(cosines, gathered.used, pool.corpus, own_name=message.author.name),
+            signals=Signals(
+                cosines,
+                gathered.used,
+                pool.corpus,
+                own_name=message.author.name,
+                floor=self._meaning.floor,
+            ),
         )
 
     async def find(
@@ -89,7 +95,7 @@ class ItemSearch:
         asked, used = parse(query), await self._last_used.load(subject)
         cosines = await self._meaning.cosines(subject, query, items, private=private)
         pool = await self._finder.pool(subject, branch, items, asked, cosines=cosines)
-        signals = Signals(cosines, used, pool.corpus)
+        signals = Signals(cosines, used, pool.corpus, floor=self._meaning.floor)
         hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.
         fitting = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)]

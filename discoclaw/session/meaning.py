@@ -2,7 +2,9 @@
 
 A question is embedded as early in a turn as possible, and a reply waits a quarter of a second for it at most.
 After a late or failed answer no question is sent until a background try was answered in time; the first try
-runs at the start. A reply never depends on this: without vectors items are found by their words.
+runs at the start. Each try also looks whether the model is the one that was measured (`session/floor`); until
+its floor is known, and for a model that can't tell what belongs together, no question is sent. A reply never
+depends on this: without vectors items are found by their words.
 Uses a provider only to embed texts.
 """
 
@@ -12,12 +14,16 @@ import re
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from discoclaw.core.errors import EmbeddingError
+from discoclaw.core.cosines import NO_COSINES
+from discoclaw.core.errors import DiscoClawError
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Embedder
 from discoclaw.core.service import Passive
+from discoclaw.core.visible import VisibleItems
 from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
+from discoclaw.recall.floor import NEVER, PROBE
 from discoclaw.search.matrix import Matrix
+from discoclaw.session.floor import Floor
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -26,9 +32,10 @@ WAIT_S = 0.25
 """The longest a reply waits for the vector of its question."""
 STALE_S = 5.0
 """A question whose answer nobody collected within this time is cancelled."""
+AGAIN_S = 3600.0
+"""After this time, the next question has a look taken at whether the model is still the same."""
 LONGEST_QUESTION = 2000
 """The most characters of a question; its beginning says best what it is about."""
-PROBE = "hello"
 
 
 class Question:
@@ -53,15 +60,15 @@ class Question:
         await asyncio.wait([self._matrix], timeout=self._meaning.wait_s)
         matrix = _result(self._matrix)
         if not matrix or not items:
-            return {}  # no item has a vector, so there is nothing to wait for
+            return NO_COSINES  # no item has a vector, so there is nothing to wait for
         await asyncio.wait([self._vector], timeout=max(0.0, until - loop.time()))
         vector = self._meaning.answered(self._vector)
         if vector is None:
-            return {}
+            return NO_COSINES
         if matrix.dims != len(vector):
             self._meaning.outdated(self._who)
-            return {}
-        return matrix.cosines(vector, {item.id: item.text for item in items})
+            return NO_COSINES
+        return matrix.cosines(vector, VisibleItems.of(items).texts)
 
 
 class Meaning:
@@ -75,18 +82,28 @@ class Meaning:
         wait_s: float = WAIT_S,
         rest_s: float = REST_S,
         timeout_s: float = TIMEOUT_S,
+        again_s: float = AGAIN_S,
     ) -> None:
         self.joins = (embedding,)
         """The parts that listen to memory, and that an erasing visits."""
         self.embedding = embedding
         self.wait_s = wait_s
         self._embedder = embedder
+        self._floor = Floor(embedder, embedding)
         self._rest_s = self._next_rest_s = rest_s
         self._timeout_s = timeout_s
+        self._again_s = again_s
+        self._looked_at = 0.0
         self._out = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trying: asyncio.Task[None] | None = None
         self._closed = False
+        embedding.doubted = self._doubt
+
+    @property
+    def floor(self) -> float:
+        """The cosine from which an item may be what a question means, whatever its words."""
+        return self._floor.value
 
     @property
     def in_time(self) -> bool:
@@ -108,7 +125,11 @@ class Meaning:
         if not self.in_time or self._closed or not text or (private and not self._embedder.stays_here):
             return None
         matrix = self._begin(self.embedding.matrix(subject))
-        return Question(self, self._begin(self._vector(text, matrix)), matrix, subject)
+        question = Question(self, self._begin(self._vector(text, matrix)), matrix, subject)
+        if asyncio.get_running_loop().time() - self._looked_at >= self._again_s:
+            self._looked()
+            self._begin(self._look())
+        return question
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
         """Queue items in use for embedding, if they lack vectors. Never blocks."""
@@ -119,7 +140,7 @@ class Meaning:
     ) -> Mapping[str, float]:
         """Ask, and wait as long as a reply may. Never raises."""
         question = self.ask(subject, text, private=private)
-        return await question.cosines(items) if question is not None else {}
+        return await question.cosines(items) if question is not None else NO_COSINES
 
     def answered(self, vector: asyncio.Task[Sequence[float]]) -> Sequence[float] | None:
         """The vector of a question if it has arrived; else later replies stop asking until a try succeeds."""
@@ -133,11 +154,12 @@ class Meaning:
             vector.cancel()
         if self.in_time:
             log.warning("items are found by their words alone for now: %s", why)
-            self._out.set()
+            self._doubt()
         return None
 
     def outdated(self, subject: str) -> None:
-        """Handle a provider whose vectors have another length than the stored ones."""
+        """Handle a subject's vectors, and a question's, that have different lengths."""
+        self._doubt()
         self._begin(self.embedding.outdated(subject))
 
     async def settle(self) -> None:
@@ -158,6 +180,18 @@ class Meaning:
         await self._embedder.close()
 
     # ------------------------------------------------------------------ inside
+
+    def _doubt(self) -> None:
+        """Ask nothing more until a try has shown what the provider answers now."""
+        self._out.set()
+
+    def _looked(self) -> None:
+        self._looked_at = asyncio.get_running_loop().time()
+
+    async def _look(self) -> None:
+        """Have a try made if another model seems to be behind the provider's name. Raises EmbeddingError."""
+        if not self._floor.is_of(await self._one(PROBE, self._timeout_s)):
+            self._doubt()
 
     async def _vector(self, text: str, matrix: asyncio.Task[Matrix]) -> Sequence[float]:
         """The vector of a question; it is not even requested if no item has a vector to compare it with."""
@@ -183,16 +217,26 @@ class Meaning:
                 await asyncio.sleep(self._next_rest_s)
                 self._next_rest_s = min(self._next_rest_s * 2, LONGEST_REST_S)
             try:
-                await self._one(PROBE, self._timeout_s if first else self.wait_s)
+                vector = await self._one(PROBE, self._timeout_s if first else self.wait_s)
+                await self._floor.check(vector, timeout_s=self._timeout_s)
             except Exception as error:  # deliberately broad: a try may fail in any way, and replies go on
                 if str(error) != said:  # log a failure once, however often it recurs
                     said = str(error)
-                    ours = isinstance(error, EmbeddingError)
+                    ours = isinstance(error, DiscoClawError)
                     log.warning("vectors cannot be used: %s", said, exc_info=None if ours else error)
             else:
-                self._out.clear()
                 said = ""
-                log.info("items are found by their meaning too: %s", self._embedder.name)
+                if self.floor == NEVER:
+                    log.warning(
+                        "items are found by their words alone: "
+                        "%s can't tell texts that belong together from others; choose another model",
+                        self._embedder.name,
+                    )
+                    return
+                self._looked()
+                self._out.clear()
+                what = "items are found by their meaning too: %s, from a cosine of %.2f"
+                log.info(what, self._embedder.name, self.floor)
             first = False
 
 
@@ -201,6 +245,7 @@ class NoMeaning(Passive):
 
     joins: tuple[()] = ()
     in_time = False
+    floor = NEVER
 
     def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> None:
         """Return None: there is no provider to ask."""
@@ -212,7 +257,7 @@ class NoMeaning(Passive):
         self, subject: str, text: str, items: Collection[Item], *, private: bool
     ) -> Mapping[str, float]:
         """Return no cosines."""
-        return {}
+        return NO_COSINES
 
 
 def without_names(text: str, names: Iterable[str]) -> str:

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,11 @@ from discoclaw.core.model import ModelRequest
 from discoclaw.core.subject import user_subject
 from discoclaw.embed import local
 from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.recall.floor import PROBE, texts
 from discoclaw.session.meaning import Meaning, NoMeaning
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.servers.embeddings_api import EmbeddingsServer, Held, failure
+from tests.servers.embeddings_api import EmbeddingsServer, Held, Shaped, failure
 from tests.servers.messages_api import MessagesServer, text, tool_use
 from tests.session.scene import until
 
@@ -151,7 +154,7 @@ class TestWhatIsSent:
             await ready(world)
             await world.ann.send(world.general, "my feline?")
             await ready(world)
-        assert server.texts == ["hello"]
+        assert server.texts == [PROBE, *texts()]  # the bot's own, by which it measures the model
 
     async def test_names_are_left_out_of_a_question(self, start: Start, server: EmbeddingsServer) -> None:
         async with start(Scripted(), **openai(server)) as world:
@@ -196,6 +199,52 @@ class TestFaults:
             assert CAT in model.prompt  # it is found by its words
         assert not [one for one in server.texts if "question" in one]
 
+    async def test_one_whose_model_is_being_measured_keeps_none_either(
+        self, start: Start, server: EmbeddingsServer
+    ) -> None:
+        model, measured = Scripted(), asyncio.Event()
+        server.script(Shaped(lambda vectors: vectors))
+        server.default = Held(measured)
+        async with start(model, **openai(server)) as world:
+            await remember(world, CAT, *OTHERS)
+            await server.wait_for_text(texts()[-1])
+            await world.ann.send(world.general, "my cat?")
+            assert CAT in model.prompt
+            assert "my cat?" not in server.texts
+            measured.set()
+            await ready(world)
+            await world.ann.send(world.general, "whose feline is it?")
+            assert CAT in model.prompt
+        assert [one for one in server.texts if one.startswith("whose feline is it?")]
+
+    async def test_a_cache_that_somebody_else_keeps_locked_keeps_none_either(
+        self,
+        start: Start,
+        server: EmbeddingsServer,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr("discoclaw.memory.disk.database.BUSY_S", 0.01)
+        model = Scripted()
+        async with start(model, **openai(server)) as world:
+            await remember(world, CAT, *OTHERS)
+            await ready(world)
+            path = world.folder / "data" / "cache" / "vectors.sqlite"
+            with ExitStack() as stack:
+
+                def lock() -> None:
+                    other = stack.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
+                    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+                    other.execute("BEGIN EXCLUSIVE")
+
+                await world.restart(meanwhile=lock)
+                await world.ann.send(world.general, "my cat?")
+                assert CAT in model.prompt
+                await until(lambda: "is kept in RAM alone" in caplog.text, seconds=20)
+                await world.ann.send(world.general, "the cat, again?")
+                assert CAT in model.prompt
+                assert world.answer(world.general) == "ok"
+
     @pytest.mark.design(188)
     @pytest.mark.parametrize("status", [401, 404, 429, 500])
     async def test_one_that_fails_neither(
@@ -220,12 +269,46 @@ class TestFaults:
             await ready(world)
             await world.restart(embedding_model="new")
             await ready(world)
-            await world.ann.send(world.general, "hello again")  # by which the memory is used
+            await world.ann.send_dm("hello again")  # by which the memory is used
             await ready(world)
             asked = [one for request in server.requests if request.model == "new" for one in request.texts]
             assert {CAT, *OTHERS} <= set(asked)
             await world.ann.send(world.general, "my feline?")
             assert CAT in model.prompt
+
+
+class TestTheModel:
+    async def test_that_tells_nothing_brings_nothing_into_a_prompt(
+        self, start: Start, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        model = Scripted()
+        server.default = Shaped(lambda vectors: [[1.0] * len(one) for one in vectors])
+        async with start(model, **openai(server)) as world:
+            await remember(world, CAT, *OTHERS)
+            await until(lambda: "can't tell texts that belong together" in caplog.text, seconds=20)
+            await world.ann.send(world.general, "my feline?")
+            assert not [one for one in (CAT, *OTHERS) if one in model.prompt]
+            await world.ann.send(world.general, "my cat?")
+            assert CAT in model.prompt
+        assert not {"my feline?", "my cat?"} & set(server.texts)
+
+    async def test_may_be_replaced_by_another_with_its_name(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        model = Scripted()
+        async with EmbeddingsServer(same={"feline": "cat"}) as server:
+            async with start(model, **openai(server)) as world:
+                await remember(world, CAT, *OTHERS)
+                await ready(world)
+                server.default = Shaped(lambda vectors: [one[100:] + one[:100] for one in vectors])
+                await world.restart()
+                await ready(world)
+                await world.ann.send_dm("hello again")  # by which the memory is used
+                await ready(world)
+                await world.ann.send(world.general, "my feline?")
+                assert CAT in model.prompt
+                assert not [one for one in OTHERS if one in model.prompt]
+            assert server.texts.count(CAT) == 2
 
 
 class TestErasing:
@@ -286,8 +369,8 @@ class TestTheLocalModel:
     async def test_finds_what_is_meant_without_any_server(self, start: Start) -> None:
         model = Scripted()
         async with start(model, embedding_provider="local", extraction_enabled=False) as world:
-            await remember(world, CAT, *OTHERS)
+            await remember(world, "User cooks lasagne and pizza.", *OTHERS)
             await ready(world)
-            await world.ann.send(world.general, "animals?")
-            assert CAT in model.prompt
+            await world.ann.send(world.general, "Italian food?")
+            assert "User cooks lasagne and pizza." in model.prompt
             assert OTHERS[0] not in model.prompt

@@ -7,6 +7,7 @@ import pytest
 
 from discoclaw.app.finding import Finding
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.recall.floor import texts
 from tests.app.conftest import Start, World
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.session.scene import ScriptedModel, calls, until
@@ -17,11 +18,16 @@ QUESTION = "feline boat"
 
 
 class Placed(EmbeddingsServer):
-    """For this server one memory is the opposite of the question, one is the same, all others are between."""
+    """For this server one memory is the opposite of the question, one is the same, all others are between.
+
+    Of the texts by which the bot measures a model, it says what any server does.
+    """
 
     def vector(self, text: str) -> list[float]:
         known: dict[str, Sequence[float]] = {QUESTION: (1, 0), WORDS: (-1, 0), MEANING: (1, 0)}
-        return [*known.get(text, (0, 1))]
+        measured = text in texts()
+        place = (0, 0) if measured else known.get(text, (0, 1))
+        return [*place, *(super().vector(text) if measured else [0.0] * self.dims)]
 
 
 async def remember(world: World, *memories: str) -> None:

@@ -116,6 +116,53 @@ class TestKeepingUp:
         await second.settle()
         assert bench.server.texts == ["User likes tea."]
 
+    async def test_what_comes_to_items_that_all_have_vectors_gets_one_too(self, bench: Bench) -> None:
+        embedding = bench.begin()
+        await bench.add(ANN, "User likes tea.")
+        await embedding.settle()
+        seen = (await bench.memory.view(ANN)).visible(in_dm=True)
+        embedding.want(ANN, seen)
+        embedding.want(ANN, seen)
+        await bench.add(ANN, "User has a cat.")
+        embedding.want(ANN, (await bench.memory.view(ANN)).visible(in_dm=True))
+        await embedding.settle()
+        await embedding.outdated(ANN)
+        embedding.want(ANN, seen)
+        await embedding.settle()
+        texts = ["User likes tea.", "User has a cat."]
+        assert await bench.known(embedding, ANN) == set(texts)
+        assert sorted(bench.server.texts) == sorted(texts * 2)
+
+    async def test_vectors_of_an_unexpected_length_are_refused(self, bench: Bench) -> None:
+        embedding = bench.begin()
+        embedding.expect(bench.server.dims)
+        doubts: list[None] = []
+        embedding.doubted = lambda: doubts.append(None)
+        await bench.add(ANN, "User likes tea.", "User has a cat.")
+        await embedding.settle()
+        bench.server.script(Shaped(lambda vectors: [one[:9] for one in vectors]))
+        await bench.add(ANN, "User plays go.")
+        await until(lambda: bench.server.texts.count("User plays go.") == 2, seconds=20)
+        await embedding.settle()
+        assert len(await bench.known(embedding, ANN)) == 3
+        assert len(bench.server.texts) == 4  # nothing else was made again
+        assert len(doubts) == 1
+
+    async def test_what_else_has_vectors_learns_that_the_model_was_replaced(self, bench: Bench) -> None:
+        embedding = bench.begin()
+        await bench.add(ANN, "User likes tea.")
+        await embedding.settle()
+        left: list[int] = []
+
+        async def remove() -> None:
+            left.append(len(bench.vectors.load(ANN, "ollama/m")))
+
+        embedding.replacing.append(remove)
+        await embedding.replaced()
+        assert left == [0]
+        await embedding.settle()
+        assert bench.server.texts == ["User likes tea."] * 2
+
     async def test_another_model_embeds_all_anew(self, bench: Bench) -> None:
         first = bench.begin(model="old")
         await bench.add(ANN, "User likes tea.", "User has a cat.")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discoclaw.core.cosines import Cosines
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Removed
 from discoclaw.memory.subjects.store import Memory
@@ -254,6 +255,10 @@ class TestDamage:
             cache.load(ANN, MODEL)
 
 
+def _said(cosines: Cosines) -> tuple[float, ...]:
+    return cosines.low, cosines.high, cosines.mean, cosines.spread
+
+
 vectors = st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=5, max_size=5), min_size=1, max_size=20)
 
 
@@ -266,7 +271,11 @@ class TestTheMatrix:
         for text, vector in zip(texts.values(), given, strict=True):
             matrix.add({hash_of(text): packed(vector)})
         found = matrix.cosines(question, texts)
-        for key, vector in zip(texts, given, strict=True):
+        said = {
+            key: vector for key, vector in zip(texts, given, strict=True) if any(vector) and any(question)
+        }
+        assert found.keys() == said.keys()
+        for key, vector in said.items():
             assert found[key] == pytest.approx(cosine(vector, question), abs=1e-5)
 
     def test_compares_only_what_is_asked_for_and_known(self) -> None:
@@ -294,12 +303,45 @@ class TestTheMatrix:
         matrix.add(rows("cats", dims=6))
         assert (matrix.dims, len(matrix), "tea" in matrix) == (6, 1, False)
 
-    def test_numbers_that_a_disk_has_spoiled_are_near_nothing(self) -> None:
+    def test_numbers_that_a_disk_has_spoiled_count_as_missing(self) -> None:
         spoiled = packed([1, 0, 0, 0])[:12] + b"\x00\x00\xc0\x7f"  # not a number
         matrix = Matrix({hash_of("tea"): spoiled, **rows("tabs")})
         found = matrix.cosines([1, 1, 1, 1], {"a": "tea", "b": "tabs"})
-        assert found["a"] == 0
+        assert found.keys() == {"b"}
         assert math.isfinite(found["b"])
+        assert ("tea" in matrix, "tabs" in matrix) == (False, True)
+
+    def test_a_vector_of_zeros_is_near_nothing_and_not_made_again(self) -> None:
+        matrix = Matrix({hash_of("tea"): packed([0, 0, 0, 0]), **rows("tabs")})
+        assert matrix.cosines([1, 1, 1, 1], {"a": "tea", "b": "tabs"}).keys() == {"b"}
+        assert "tea" in matrix
+
+    @pytest.mark.parametrize("odd", [0.0, math.nan, math.inf])
+    def test_a_question_of_zeros_or_of_no_numbers_is_near_nothing(self, odd: float) -> None:
+        assert Matrix(rows("tea")).cosines([odd] * 4, {"a": "tea"}) == {}
+
+    @settings(deadline=None)
+    @given(vectors, st.integers(1, 5))
+    def test_it_does_not_matter_in_how_many_steps_vectors_are_added(
+        self, given: list[list[float]], step: int
+    ) -> None:
+        packs = {hash_of(f"text {number}"): packed(vector) for number, vector in enumerate(given)}
+        texts = {f"item-{number}": f"text {number}" for number in range(len(given))}
+        matrix, keys = Matrix(), list(packs)
+        for begin in range(0, len(keys), step):
+            matrix.add({key: packs[key] for key in keys[begin : begin + step]})
+        assert matrix.cosines([1, 2, 3, 4, 5], texts) == Matrix(packs).cosines([1, 2, 3, 4, 5], texts)
+
+    @settings(deadline=None)
+    @given(vectors)
+    def test_says_of_all_of_them_what_going_through_them_says(self, given: list[list[float]]) -> None:
+        texts = {f"item-{number}": f"text {number}" for number in range(len(given))}
+        matrix = Matrix({hash_of(f"text {number}"): packed(one) for number, one in enumerate(given)})
+        found = matrix.cosines([1, 2, 3, 4, 5], texts)
+        plain = Cosines.of(dict(found))
+        assert [*found.nearest] == [*plain.nearest]
+        for one, other in zip(_said(found), _said(plain), strict=True):
+            assert one == pytest.approx(other, abs=1e-6)
 
     @settings(deadline=None)
     @given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=8))

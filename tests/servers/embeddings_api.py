@@ -7,26 +7,35 @@
         assert server.texts == ["what was sent", …]
 
 A text's vector counts its words, each in a place of its own, so that texts with the same words are near each
-other; `same` maps words to others that mean the same. Each request takes the next scripted behaviour, else
-`default`, else it is answered well: OpenAI's form with its vectors in reverse order.
-Knows nothing about DiscoClaw.
+other; words that say nothing of what a text is about don't count. `same` maps words to others that mean the
+same. Two texts of `related` have one word more in common: by default those with which the bot measures what
+a model can tell. Each request takes the next scripted behaviour, else `default`, else it is answered well:
+OpenAI's form with its vectors in reverse order.
+Knows nothing else about DiscoClaw.
 """
 
 import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
+from discoclaw.recall.floor import PAIRS
 from tests.servers.scripted import Cut, Held, Raw, ScriptedServer, headers_of
 from tests.servers.scripted import failure as failure  # part of this module's interface
 from tests.servers.scripted import stall as stall
 
 Vectors = list[list[float]]
+
+SMALL = re.compile(
+    r"an?|and|at|do|does|for|has|have|how|is?|in|it|me|my|o[fnr]|s|that|the|their|to|user|was|we|what|when|"
+    r"where|which|who|with|your?"
+)
+"""Words that texts have whatever they are about."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +63,18 @@ class EmbeddingsServer(ScriptedServer[Received, Behaviour]):
 
     paths = ("/v1/embeddings", "/api/embed")
 
-    def __init__(self, *, dims: int = 256, same: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        dims: int = 256,
+        same: Mapping[str, str] | None = None,
+        related: Iterable[tuple[str, str]] = PAIRS,
+    ) -> None:
         super().__init__()
         self.dims = dims
         self.default: Behaviour | None = None
         self._same = same or {}
+        self._subjects = {text: f"subject {number}" for number, pair in enumerate(related) for text in pair}
 
     @property
     def openai_url(self) -> str:
@@ -76,11 +92,16 @@ class EmbeddingsServer(ScriptedServer[Received, Behaviour]):
 
     def vector(self, text: str) -> list[float]:
         """The vector of a text."""
+        words = [self._same.get(word, word) for word in re.findall(r"\w+", text.lower())]
         vector = [0.0] * self.dims
-        for word in re.findall(r"\w+", text.lower()):
-            digest = hashlib.sha256(self._same.get(word, word).encode()).digest()
-            vector[int.from_bytes(digest[:4], "big") % self.dims] += 1.0
+        for word in [word for word in words if not SMALL.fullmatch(word)] or words:
+            vector[self._place(word)] += 1.0
+        if subject := self._subjects.get(text):
+            vector[self._place(subject)] += 1.5
         return vector
+
+    def _place(self, word: str) -> int:
+        return int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % self.dims
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

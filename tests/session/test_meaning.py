@@ -13,8 +13,9 @@ from discoclaw.embed.http import HttpEmbedder
 from discoclaw.embed.providers import OLLAMA
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.recall.floor import PROBE, texts
 from discoclaw.search.vectors import VectorCache
-from discoclaw.session.meaning import PROBE, Meaning, without_names
+from discoclaw.session.meaning import Meaning, without_names
 from tests.memory.kit import ANN, Clock, remember
 from tests.servers.embeddings_api import Cut, EmbeddingsServer, Raw, Shaped, failure, stall
 from tests.session.scene import ANN as ANN_HERSELF
@@ -36,12 +37,14 @@ class Desk:
         stack.callback(self.memory.close)
         self._stack = stack
 
-    def begin(self, *, wait_s: float = 5.0, rest_s: float = 0.01, url: str = "") -> Meaning:
+    def begin(
+        self, *, wait_s: float = 5.0, rest_s: float = 0.01, again_s: float = 3600.0, url: str = ""
+    ) -> Meaning:
         """`wait_s` is long unless a test is about waiting: the machine may be busy."""
         door = HttpEmbedder(OLLAMA, model="m", base_url=url or self.server.url)
         embedding = Embedding(door, self.memory, self.vectors, rest_s=0.01)
         self.memory.join(embedding)
-        self.meaning = Meaning(door, embedding, wait_s=wait_s, rest_s=rest_s)
+        self.meaning = Meaning(door, embedding, wait_s=wait_s, rest_s=rest_s, again_s=again_s)
         self._stack.push_async_callback(self.meaning.close)
         return self.meaning
 
@@ -98,7 +101,7 @@ class TestQuestions:
         await desk.ready()
         assert await desk.near("feline?") == {}
         await desk.meaning.settle()
-        assert desk.server.texts == [PROBE]
+        assert desk.server.texts == [PROBE, *texts()]
 
     async def test_an_item_without_a_vector_has_no_cosine(self, desk: Desk) -> None:
         await desk.begin().start()
@@ -134,8 +137,17 @@ class TestQuestions:
 class TestFaults:
     @pytest.mark.parametrize(
         "fault",
-        [failure(401), failure(429), failure(500), Cut(), Raw(b"prose"), Shaped(lambda vectors: [])],
-        ids=["401", "429", "500", "cut", "prose", "count"],
+        [
+            failure(401),
+            failure(429),
+            failure(500),
+            Cut(),
+            Raw(b"prose"),
+            Raw(b'{"embeddings": [[1e999, 0]]}'),
+            Shaped(lambda vectors: []),
+            Shaped(lambda vectors: [[float("nan")] * 256 for _ in vectors]),
+        ],
+        ids=["401", "429", "500", "cut", "prose", "infinite", "count", "nan"],
     )
     async def test_nobody_waits_after_one_until_a_try_succeeds(self, desk: Desk, fault: Raw) -> None:
         await desk.begin(rest_s=0.5).start()
@@ -171,9 +183,9 @@ class TestFaults:
         await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
-        desk.server.dims = 64
+        desk.server.dims = 300
         assert await desk.near("feline?") == {}
-        await desk.meaning.settle()
+        await desk.ready()
         assert (await desk.near("feline?"))["User has a cat."] > 0
 
     async def test_a_question_nobody_looks_at_disturbs_nobody(self, desk: Desk) -> None:
