@@ -5,6 +5,7 @@ Each changes scores in place, or says why an item is dropped after all. Pure; in
 
 from collections.abc import Iterable, Mapping
 
+from discoclaw.core.cosines import Cosines
 from discoclaw.core.item import Item
 from discoclaw.core.ports import LINKED_WITH
 from discoclaw.recall.evidence import NO_EVIDENCE
@@ -39,10 +40,12 @@ def by_meaning(
     What others outdo by their words stays out: it is near in meaning because it is nearly the same.
     `floor` is the cosine of texts that have nothing in common, `weights` those of words and vectors.
     """
-    cosines = {key: value for key, value in cosines.items() if key in known}
+    cosines = Cosines.of(cosines)
     if not cosines:
         return
     for key in outstanding(cosines, floor):
+        if key not in known:  # of a big memory these are only candidates
+            continue
         one = found.setdefault(key, Ranked(known[key], 0.0, NO_EVIDENCE))
         if not one.outdone:
             one.dropped = ""

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+
+from discoclaw.core.cosines import Cosines
 
 OUTSTANDING = 2.5
 """Standard deviations above the mean that a cosine has to be to tell something by itself."""
@@ -49,7 +50,8 @@ def fuse(
     together. What has no vector keeps its text score.
     """
     best = max(texts.values(), default=0.0) or 1.0
-    low, high = min(cosines.values(), default=0.0), max(cosines.values(), default=0.0)
+    of_all = Cosines.of(cosines)
+    low, high = of_all.low, of_all.high
     fused = {}
     for key, text in texts.items():
         share = text / best
@@ -66,13 +68,11 @@ def outstanding(cosines: Mapping[str, float], floor: float = 0.0) -> list[str]:
     The best of many unrelated texts stand out from the others too, and only the floor tells that they say
     nothing; among many texts about one thing all are above it, and only standing out tells which is meant.
     """
-    mean = fmean(cosines.values()) if cosines else 0.0
-    spread = math.sqrt(fmean((value - mean) ** 2 for value in cosines.values())) if cosines else 0.0
+    of_all = Cosines.of(cosines)
     if len(cosines) >= FEW:
-        if spread < SPREAD:
+        if of_all.spread < SPREAD:
             return []
-        least = max(floor, mean + OUTSTANDING * spread)
+        least = max(floor, of_all.mean + OUTSTANDING * of_all.spread)
     else:
         least = floor if floor > 0 else math.inf
-    best = sorted(cosines, key=lambda key: (-cosines[key], key))[:MOST_OUTSTANDING]
-    return [key for key in best if cosines[key] >= least]
+    return [key for key in of_all.nearest[:MOST_OUTSTANDING] if cosines[key] >= least]
