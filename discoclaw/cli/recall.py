@@ -32,7 +32,7 @@ from discoclaw.memory.people import last_used as access
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.ranked import Ranked
-from discoclaw.recall.select import Chosen, choose
+from discoclaw.recall.select import WAITS, Selection, select
 from discoclaw.show.words import line, short
 from discoclaw.storage import disks_of
 
@@ -66,14 +66,14 @@ def recall(
     with disks_of(settings) as stores:
         known = Signals(accessed=access.kept(stores.used.documents(CURSORS), one.subject))
     asked = parse(query)
-    shown = choose(found, asked, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
+    made = select(found, asked, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
     candidates = [] if asked.everything else found.consider(asked, items, now_ms=now, signals=known)
     if as_json:
-        say_json([_json(*row) for row in _rows(items, shown, candidates)])
+        say_json([_json(*row) for row in _rows(items, made, candidates)])
     elif explain:
-        _table(_rows(items, shown, candidates))
-    elif shown:
-        say("\n".join(line(chosen.line, settings.inject_max_chars) for chosen in shown))
+        _table(_rows(items, made, candidates))
+    elif made.chosen:
+        say("\n".join(line(chosen.line, settings.inject_max_chars) for chosen in made.chosen))
     else:
         say("No item would be used.")
 
@@ -81,16 +81,18 @@ def recall(
 Row = tuple[Item, Ranked | None, str]
 
 
-def _rows(items: tuple[Item, ...], shown: tuple[Chosen, ...], candidates: list[Ranked]) -> list[Row]:
+def _rows(items: tuple[Item, ...], made: Selection, candidates: list[Ranked]) -> list[Row]:
     """Every item that was considered, with what became of it. Those that would be used come first."""
     ranked = {one.item.id: one for one in candidates}
-    why = {chosen.item.id: f"shown: {chosen.why}" for chosen in shown}
-    rows: list[Row] = [(chosen.item, ranked.get(chosen.item.id), why[chosen.item.id]) for chosen in shown]
+    why = {chosen.item.id: f"shown: {chosen.why}" for chosen in made.chosen}
+    rows: list[Row] = [
+        (chosen.item, ranked.get(chosen.item.id), why[chosen.item.id]) for chosen in made.chosen
+    ]
     for one in candidates:
         if one.item.id not in why:
             rows.append((one.item, one, f"left out: {one.dropped or 'said already, or no room'}"))
     rows += [
-        (item, None, "left out: standing, no room")
+        (item, None, f"left out: standing, {WAITS if item.id in made.waiting else 'no room'}")
         for item in items
         if is_standing(item) and item.id not in why and item.id not in ranked
     ]

@@ -204,9 +204,13 @@ def item_from_json(value: object, *, now_ms: int, facets: Facets) -> Item:
     )
 
 
-def durable_line(item: Item) -> str:
-    """An item in prompts: `- [kind] text (src: discord:<channel>/<message> | manual, updated <date>)`."""
-    return f"- [{item.kind}] {item.text} (src: {item.source}, updated {date_of(item.updated_at)})"
+def durable_line(item: Item, *, until_ms: int | None = None) -> str:
+    """An item in prompts: `- [kind] text (src: discord:<channel>/<message> | manual, updated <date>)`.
+
+    The text of one that a newer item replaced `until_ms` begins with "(until <month>)".
+    """
+    ended = f"(until {date_of(until_ms)[:7]}) " if until_ms is not None else ""
+    return f"- [{item.kind}] {ended}{item.text} (src: {item.source}, updated {date_of(item.updated_at)})"
 
 
 def by_newest(item: Item) -> tuple[int, str]:

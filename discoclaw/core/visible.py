@@ -1,32 +1,40 @@
 """The items that may be shown in one place, and what a prompt needs of them. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from discoclaw.core.gist import Gist, gist_of
 from discoclaw.core.item import STANDING, Item, by_newest, durable_line
+from discoclaw.core.manner import says_harm, says_how
+from discoclaw.core.replaced import may_end
 from discoclaw.core.text import utf16_length
-from discoclaw.core.words import fold
 
 CORE = "core"
-_FILLERS = frozenset({"a", "an", "the", "my", "user", "users"})
-_WORDS = re.compile(r"[\w+#]+")
+FRAME = len("- []  (src: manual, updated 2026-01-01) [i1]") + 1
+"""What a line has at least around its item's kind and text."""
+BEGINNING = len("User's phone")
+"""Characters at which most texts have said whose and what, and not yet which."""
 
 
 class Line(NamedTuple):
     """An item's line in a prompt. `cost` is its length in UTF-16 units, with the line break.
 
-    `gist` is equal for texts that say the same, to drop near-duplicates.
+    `gist` is equal for texts that say the same, to drop near-duplicates. Two marks of standing items: `bound`
+    ones are core, constraints that the person stated, or name what could do harm; `general` ones say how to
+    answer whatever the topic. `may_end`: it names something of which there is one at a time.
     """
 
     text: str
     cost: int
-    gist: tuple[str, ...] | str
+    gist: Gist
+    bound: bool = False
+    general: bool = False
+    may_end: bool = False
 
 
 def is_standing(item: Item) -> bool:
-    """Whether an item is always in the prompt, because it says how to answer or its category is core."""
+    """Whether an item is in a prompt unasked, because it says how to answer or its category is core."""
     return item.kind in STANDING or item.facets.category == CORE
 
 
@@ -63,8 +71,30 @@ class VisibleItems(tuple[Item, ...]):
 
     @cached_property
     def standing(self) -> Sequence[Item]:
-        """The items that are always in the prompt, newest first."""
-        return sorted(filter(is_standing, self), key=by_newest)
+        """The items that may be in a prompt unasked, newest first within three groups.
+
+        These are core ones and stated constraints, what else the person stated, and the rest.
+        """
+        return sorted(filter(is_standing, self), key=_by_weight)
+
+    def like(self, item: Item) -> Sequence[Item]:
+        """The items of an item's kind whose texts begin alike, itself included, the newest first."""
+        beginning = _beginning(item)
+        found = self._sorted.get(beginning)
+        if found is None:
+            found = self._sorted[beginning] = sorted(self._by_beginning.get(beginning, ()), key=by_newest)
+        return found
+
+    @cached_property
+    def _by_beginning(self) -> Mapping[tuple[str, str], Sequence[Item]]:
+        found: dict[tuple[str, str], list[Item]] = {}
+        for item in self:
+            found.setdefault(_beginning(item), []).append(item)
+        return found
+
+    @cached_property
+    def _sorted(self) -> dict[tuple[str, str], Sequence[Item]]:
+        return {}
 
     @cached_property
     def shortest(self) -> int:
@@ -72,16 +102,24 @@ class VisibleItems(tuple[Item, ...]):
         return min((len(item.text) + len(item.kind) for item in self), default=0)
 
 
+def _beginning(item: Item) -> tuple[str, str]:
+    """What texts that are alike have in common. It is made for every item, so words would take too long."""
+    return item.kind, item.text[:BEGINNING]
+
+
 def line_of(item: Item) -> Line:
     """An item's line in a prompt."""
-    text = durable_line(item)
-    return Line(text, utf16_length(text) + 1, _gist(item.text))
+    text, gist = durable_line(item), gist_of(item.text)
+    standing = is_standing(item)
+    bound = standing and (_is_bound(item) or says_harm(gist))
+    return Line(text, utf16_length(text) + 1, gist, bound, standing and says_how(gist), may_end(gist))
 
 
-def _gist(text: str) -> tuple[str, ...] | str:
-    """What a text says, for comparison: its words in order, without articles and the like.
+def _is_bound(item: Item) -> bool:
+    stated = item.facets.author == "stated"
+    return item.facets.category == CORE or (stated and item.kind == "constraint")
 
-    Words such as "not", "from" or "before" are kept, since they change the meaning.
-    """
-    words = _WORDS.findall(fold(text).replace("'", "").replace("’", ""))
-    return tuple([word for word in words if word not in _FILLERS]) or text
+
+def _by_weight(item: Item) -> tuple[bool, bool, int, str]:
+    """Sort key of standing items: bound ones first, then what the person stated, newest first."""
+    return (not _is_bound(item), item.facets.author != "stated", *by_newest(item))

@@ -1,42 +1,52 @@
 """Selects what goes into a prompt: standing items first, then what the query finds, whole lines in a budget.
 
-Standing items say how to answer this person (preferences, constraints) and are always included; every other
-item needs a reason. Pure.
+Standing items say how to answer this person (preferences, constraints). A few are always included; of many
+`recall/standing` says which. Every other item needs a reason. Items that a newer one replaced come last, and
+say until when they held. Pure.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.core.item import Item
+from discoclaw.core.gist import Gist
+from discoclaw.core.item import Item, durable_line
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
 from discoclaw.core.query import Query
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import utf16_length
-from discoclaw.core.visible import VisibleItems, is_standing
+from discoclaw.core.visible import FRAME, VisibleItems, is_standing
+from discoclaw.recall.evidence import OUTDONE
+from discoclaw.recall.older import compare
+from discoclaw.recall.standing import NONE_STANDING, SHARE, Standing, arrange, too_many
 
-FRAME = len("- []  (src: manual, updated 2026-01-01) [i1]") + 1
-"""What a line has at least around its item's kind and text."""
-MOST_STANDING = 200
-"""Standing items that are looked at; far more than any prompt has room for."""
-ALWAYS, EVERYTHING = "standing", "asked for everything"
+ALWAYS, EVERYTHING, NEWER = "standing", "asked for everything", "newer than one that fits"
 """Why an item is there that no word of the talk called for."""
 STANDING_SHARE = 0.5
 """At most this share of the budget goes to standing items while others have evidence."""
+BRIEF = 8
+"""In a message of at most so many terms, any of them calls for a standing item that has it."""
+LONGEST_NAME = len("(until 2026-01)  [i100]")
+"""What a line has at most around that of `Recall.line`."""
 SAID, NO_ROOM, UNRELATED = "said already", "no room", "not related"
-"""Why an item is not there: another line says the same, the budget, or nothing that calls for it."""
+WAITS = "waits for its topic"
+"""Why an item is not there: another line says the same, the budget, or nothing that calls for it.
+
+A standing item `WAITS` where there are too many to have all of them in every prompt.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """One item that will be shown, and its line with its short id. `hit` is what found it.
 
-    Without one, `always` says why it is there.
+    Without one, `always` says why it is there. `until` is when (ms) a newer item replaced it, if one did.
     """
 
     item: Item
     line: str
     hit: Hit | None
     always: str = ALWAYS
+    until: int | None = None
 
     @property
     def why(self) -> str:
@@ -60,6 +70,7 @@ class Selection:
     max_chars: int
     now_ms: int
     signals: Signals = NO_SIGNALS
+    standing: Standing = NONE_STANDING
 
     def short_ids(self) -> ShortIds:
         """The ids by which a model reads the chosen items, to go on counting from."""
@@ -71,8 +82,13 @@ class Selection:
         standing = [utf16_length(one.line) + 1 for one in self.chosen if is_standing(one.item)]
         return sum(standing) > int(self.max_chars * STANDING_SHARE)
 
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The ids of the standing items that wait for a message about their topic."""
+        return self.standing.waiting(VisibleItems.of(self.items))
+
     def left_out(self) -> dict[str, str]:
-        """Why each of the other items was not chosen, by id: `SAID`, `NO_ROOM`, `UNRELATED` or `IDLE`.
+        """Why each of the other items was not chosen, by id: `SAID`, `NO_ROOM`, `UNRELATED`, `WAITS`, `IDLE`.
 
         Worked out when it is asked for, from what the choice was made from.
         """
@@ -80,8 +96,11 @@ class Selection:
         found = {hit.item.id for hit in ranked if not hit.dropped}
         gists = {self.recall.line(one.item).gist for one in self.chosen}
         chosen = {one.item.id for one in self.chosen}
+        waiting = self.waiting
 
         def why(item: Item) -> str:
+            if item.id in waiting:
+                return WAITS
             if self.query.everything or is_standing(item) or item.id in found:
                 return SAID if self.recall.line(item).gist in gists else NO_ROOM
             return IDLE if self.faded(item) else UNRELATED
@@ -120,51 +139,96 @@ def select(
     `items` are active and may be shown here. A line that does not fit is passed over, not cut.
     """
     known = VisibleItems.of(items)
-    found: dict[str, Hit] = {}
+    many = not query.everything and too_many(recall, known, max_chars)
+    found = {} if query.everything else _found(recall, query, known, now_ms, signals, many=many)
+    standing = arrange(recall, known, found, signals.accessed, max_chars * SHARE if many else None)
+
+    always = standing.all()
+    ranked = known.newest if query.everything else [hit.item for hit in found.values()]
+    relevant = [item for item in ranked if not is_standing(item)]
+    compared = compare(recall, known, always, relevant, found=found, max_chars=max_chars)
+    why = dict.fromkeys(compared.brought, NEWER)
     if query.everything:
-        ranked = known.newest
-    else:
-        hits = recall.rank(query, known, now_ms=now_ms, signals=signals)
-        found = {hit.item.id: hit for hit in hits}
-        ranked = [hit.item for hit in hits]
-    standing = [item for item in known.standing if item.id in found]
-    standing += [item for item in known.standing if item.id not in found]
-    always = {item.id for item in standing}
-    relevant = [item for item in ranked if item.id not in always]
-    page = _Page(recall, known, found, max_chars, EVERYTHING if query.everything else ALWAYS)
-    page.fill(standing[:MOST_STANDING], int(max_chars * STANDING_SHARE) if relevant else max_chars)
-    page.fill(relevant, page.room)
-    page.fill(standing[:MOST_STANDING], page.room)
-    return Selection(tuple(page.chosen), known, recall, query, max_chars, now_ms, signals)
+        why = dict.fromkeys(known.by_id, EVERYTHING)
+    page = _Page(recall, known, found, max_chars, why, compared.until)
+    page.fill(compared.always, int(max_chars * STANDING_SHARE) if relevant else max_chars)
+    page.fill(compared.relevant, page.room)
+    page.fill(compared.always, page.room)
+    return Selection(tuple(page.chosen), known, recall, query, max_chars, now_ms, signals, standing)
+
+
+def _found(
+    recall: Recall, query: Query, known: VisibleItems, now_ms: int, signals: Signals, *, many: bool
+) -> dict[str, Hit]:
+    """The hits by id, best first.
+
+    Of `many` standing items, all that are about a topic are wanted, where one fact would outdo the others.
+    Any word of a brief message calls for them: a film from a country that nobody knows is a film.
+    """
+    if not many:
+        return {hit.item.id: hit for hit in recall.rank(query, known, now_ms=now_ms, signals=signals)}
+    brief = len(query.terms) <= BRIEF
+    considered = recall.consider(query, known, now_ms=now_ms, signals=signals)
+    return {
+        hit.item.id: hit
+        for hit in considered
+        if not hit.dropped or (is_standing(hit.item) and (brief or hit.dropped == OUTDONE))
+    }
 
 
 class _Page:
-    """The lines chosen so far. `found` maps ids to hits; `always` is why items without one are there."""
+    """The lines chosen so far.
+
+    The maps are by id: `found` has hits, `why` the reasons of items without one that don't stand, `until`
+    when older ones ended.
+    """
 
     def __init__(
-        self, recall: Recall, known: VisibleItems, found: Mapping[str, Hit], room: int, always: str
+        self,
+        recall: Recall,
+        known: VisibleItems,
+        found: Mapping[str, Hit],
+        room: int,
+        why: Mapping[str, str],
+        until: Mapping[str, int],
     ) -> None:
         self.chosen: list[Chosen] = []
         self.room = room
         self._recall = recall
         self._shortest = known.shortest + FRAME
         self._found = found
-        self._always = always
-        self._said: set[object] = set()
+        self._why = why
+        self._until = until
+        self._said: set[Gist] = set()
 
     def fill(self, items: Sequence[Item], budget: int) -> None:
-        """Add every item, in order, whose line fits into `budget` and says something not yet said."""
-        for item in items:
+        """Add every item, in order, whose line fits into `budget` and says something not yet said.
+
+        If there isn't room for all, older ones come last.
+        """
+        for item in self._older_last(items, budget) if self._until else items:
             if self._shortest > budget:
                 return
             if len(item.text) + len(item.kind) + FRAME > budget:
                 continue  # before anything is built for it
-            line = self._recall.line(item)
+            line, until = self._recall.line(item), self._until.get(item.id)
             named = f" [i{len(self.chosen) + 1}]"  # as `Selection.short_ids` counts them
-            cost = line.cost + len(named)
+            text, cost = f"{line.text}{named}", line.cost + len(named)
+            if until is not None:
+                text = f"{durable_line(item, until_ms=until)}{named}"
+                cost = utf16_length(text) + 1
             if cost > budget or line.gist in self._said:
                 continue
             self._said.add(line.gist)
             budget -= cost
             self.room -= cost
-            self.chosen.append(Chosen(item, line.text + named, self._found.get(item.id), self._always))
+            why = self._why.get(item.id, ALWAYS)
+            self.chosen.append(Chosen(item, text, self._found.get(item.id), why, until))
+
+    def _older_last(self, items: Sequence[Item], budget: int) -> Sequence[Item]:
+        needed = 0
+        for item in items:
+            needed += self._recall.line(item).cost + LONGEST_NAME
+            if needed > budget:
+                return sorted(items, key=lambda item: item.id in self._until)
+        return items

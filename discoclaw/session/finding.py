@@ -26,8 +26,8 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import indexed, of_item
 from discoclaw.recall.names import asked_names
-from discoclaw.recall.select import MOST_STANDING
 from discoclaw.recall.spelling import Vocabulary
+from discoclaw.recall.standing import MOST_STANDING
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.work import GRACE_S, Worker
 

@@ -6,27 +6,29 @@ Independent of Discord.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import IDLE
 from discoclaw.core.privacy import may_show
 from discoclaw.core.visible import is_standing
-from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, Chosen
+from discoclaw.recall.query import parse
+from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen, select
 from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.prepare import Preparation, Prepared
 from discoclaw.session.refill import Refill
 
 FITS, PRIVATE, CONFIDENTIAL = "fits", "private", "confidential"
 FORGOTTEN, OPTED_OUT = "forgotten", "opted out"
-REASONS = (FITS, PRIVATE, CONFIDENTIAL, NO_ROOM, SAID, UNRELATED, IDLE, OPTED_OUT, FORGOTTEN)
+REASONS = (FITS, PRIVATE, CONFIDENTIAL, NO_ROOM, SAID, WAITS, UNRELATED, IDLE, OPTED_OUT, FORGOTTEN)
 """Why an item is not in the prompt, in the order in which they are shown.
 
 `FITS` has the items that come once a message calls for them, if it is not known what the message says.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Preview:
     """A message that nobody sent, and the prompt for it. Without a text, only what is always there counts."""
 
@@ -42,7 +44,24 @@ class Preview:
     def used(self) -> tuple[Chosen, ...]:
         """The items that would be in the prompt, best first; without a text, those that always are."""
         used = self.ready.used
-        return used if self.asked else tuple(one for one in used if is_standing(one.item))
+        return used if self.asked else tuple(one for one in used if one.item.id in self._always)
+
+    @cached_property
+    def _always(self) -> frozenset[str]:
+        """The ids of the items that are there whatever the message says.
+
+        The talk before it may have called for others, of which that is not so.
+        """
+        made = self.ready.selection
+        whatever = select(
+            made.recall,
+            parse(""),
+            made.items,
+            max_chars=made.max_chars,
+            now_ms=made.now_ms,
+            signals=made.signals,
+        )
+        return frozenset(one.item.id for one in whatever.chosen if is_standing(one.item))
 
     @property
     def crowded(self) -> bool:
@@ -69,7 +88,8 @@ class Preview:
             return CONFIDENTIAL if item.facets.sensitivity == CONFIDENTIAL else PRIVATE
         if not self.asked and not is_standing(item):
             return IDLE if self.ready.selection.faded(item) else FITS
-        return reasons.get(item.id, UNRELATED)
+        why = reasons.get(item.id, WAITS if is_standing(item) else UNRELATED)
+        return FITS if why == WAITS and not self.asked else why
 
 
 class Previews:

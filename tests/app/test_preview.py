@@ -171,7 +171,7 @@ class TestWhatItLeavesOut:
         "tight", [{"inject_max_chars": 220}, {"prompt_budget": 4000, "inject_max_chars": 20_000}]
     )
     async def test_says_what_there_is_no_room_for(self, start: Start, tight: dict[str, int]) -> None:
-        long = [("preference", f"User prefers {n}. " + "So it is. " * 60, "normal") for n in range(9)]
+        long = [("preference", f"User prefers {n}. " + "So it is. " * 90, "normal") for n in range(5)]
         model = Scripted()
         async with start(model, extraction_enabled=False, **tight) as world:
             await knows(world, world.ann, *long, ("fact", "User's teapot is blue.", "normal"))  # type: ignore[arg-type]

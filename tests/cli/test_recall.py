@@ -1,12 +1,15 @@
 """`discoclaw recall`: what would be remembered at a question, and why."""
 
+import asyncio
 import json
 
 from typer.testing import CliRunner, Result
 
 from discoclaw.cli.main import cli
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
-from tests.memory.kit import ANN, BOB
+from tests.memory.kit import ANN, BOB, Clock
 
 
 def run(shell: Shell, *words: str) -> Result:
@@ -53,6 +56,29 @@ class TestExplained:
     def test_what_is_left_out_says_why(self, shell: Shell) -> None:
         rows = json.loads(says(shell, ANN, "who works near the harbour at noon in Oslo?", "--json"))
         assert [row["outcome"] for row in rows if "Acme" in row["content"]] == ["left out: no real evidence"]
+
+    def test_a_preference_among_many_waits_for_its_topic(self, shell: Shell) -> None:
+        asyncio.run(_learn_tastes(shell))
+        rows = json.loads(says(shell, BOB, "is the thing12 fine?", "--json"))
+        outcomes = {row["content"]: row["outcome"] for row in rows}
+        assert outcomes.pop("User likes their thing12 blue.") == "shown: thing12"
+        assert {what for text, what in outcomes.items() if "thing" in text} == {
+            "left out: standing, waits for its topic"
+        }
+
+
+async def _learn_tastes(shell: Shell) -> None:
+    memory = Memory(shell.memory_folder, clock=Clock())
+    memory.open()
+
+    def learn(draft: Draft) -> None:
+        for number in range(20):
+            draft.upsert("preference", f"User likes their thing{number} blue.", Origin("inferred", said_at=1))
+
+    try:
+        await memory.change(BOB, "learned from talk", learn)
+    finally:
+        memory.close()
 
 
 class TestWrongUse:

@@ -23,7 +23,7 @@ def texts(query: str, items: Sequence[Item], max_chars: int = 2000) -> list[str]
     return [one.item.text for one in chosen(query, items, max_chars)]
 
 
-WORDS = ["tea", "coffee", "Oslo", "🦀🦀", "東京", "works", "garden", "x" * 90]
+WORDS = ["tea", "coffee", "Oslo", "Linz", "🦀🦀", "東京", "lives in", "garden", "x" * 90, "short answers"]
 ITEMS = st.lists(
     st.builds(
         item,
@@ -51,7 +51,8 @@ class TestTheBudget:
     ) -> None:
         shown = chosen(query, items, max_chars)
         assert [one.line for one in shown] == [
-            f"{durable_line(one.item)} [i{number}]" for number, one in enumerate(shown, start=1)
+            f"{durable_line(one.item, until_ms=one.until)} [i{number}]"
+            for number, one in enumerate(shown, start=1)
         ]
         assert len({one.item.id for one in shown}) == len(shown)
         assert {one.item.id for one in shown} <= {one.id for one in items}
@@ -84,8 +85,8 @@ class TestTheBudget:
         assert texts("which oolong tea?", items, 200)[0] == "oolong tea is the favourite"
 
 
-class TestStandingItemsAreAlwaysThere:
-    STANDING_TEXTS = ("Answer briefly", "Never use emojis")
+class TestAFewStandingItemsAreAlwaysThere:
+    STANDING_TEXTS = ("Never use emojis", "Answer briefly")
 
     @pytest.fixture
     def items(self) -> list[Item]:
@@ -122,17 +123,13 @@ class TestStandingItemsAreAlwaysThere:
         assert 3 < sum(kinds) < len(kinds) - 3
         assert shown[kinds.index(False)].item.text == "The cat has toy0"
 
-    def test_they_take_all_of_the_room_when_nothing_was_found(self) -> None:
-        many = [
-            item(f"Standing wish {n} about style{n}", "preference", updated_at=NOW + n) for n in range(60)
-        ]
+    def test_constraints_take_all_of_the_room_when_nothing_was_found(self) -> None:
+        many = [item(f"Standing rule {n} about x{n}", "constraint", updated_at=NOW + n) for n in range(60)]
         room = sum(utf16_length(one.line) + 1 for one in chosen("nothing", many, 1000))
         assert room > 900
 
-    def test_those_that_do_not_fit_into_their_half_fill_what_is_left(self) -> None:
-        many = [
-            item(f"Standing wish {n} about style{n}", "preference", updated_at=NOW + n) for n in range(60)
-        ]
+    def test_constraints_that_do_not_fit_into_their_half_fill_what_is_left(self) -> None:
+        many = [item(f"Standing rule {n} about x{n}", "constraint", updated_at=NOW + n) for n in range(60)]
         shown = chosen("cat", [*many, item("The cat is Tom")], 1000)
         assert "The cat is Tom" in [one.item.text for one in shown]
         assert sum(utf16_length(one.line) + 1 for one in shown) > 900
@@ -144,6 +141,11 @@ class TestStandingItemsAreAlwaysThere:
         ]
         assert texts("nothing", items) == ["Wish 2: mate", "Wish 1: oolong", "Wish 0: tea"]
         assert texts("tea?", items)[0] == "Wish 0: tea"
+
+    def test_constraints_that_a_person_stated_come_before_all_others(self) -> None:
+        rule = item("Never mention work", "constraint", updated_at=NOW - DAY)
+        wishes = [item(f"Wish {w}", "preference") for w in ("tea", "mate")]
+        assert texts("tea?", [*wishes, rule])[:2] == ["Never mention work", "Wish tea"]
 
 
 class TestTheSameIsNotSaidTwice:
@@ -226,3 +228,59 @@ class TestAskingWhatIsRemembered:
         shown = chosen("what do you remember about me?", many, 500)
         assert utf16_length("\n".join(one.line for one in shown)) <= 500
         assert shown[0].item.text == "note 199 about thing199"
+
+
+class TestWhatANewerItemReplaced:
+    LINZ = item("User lives in Linz.", updated_at=NOW - 90 * DAY)
+    GRAZ = item("User lives in Graz.", updated_at=NOW)
+    QUAY = item("The quay was flooded.", updated_at=NOW - 200 * DAY)
+
+    def test_comes_behind_it_and_says_until_when_it_held(self) -> None:
+        shown = chosen("where do I live, and did I live in Linz?", [self.LINZ, self.GRAZ])
+        assert [one.line for one in shown] == [
+            "- [fact] User lives in Graz. (src: manual, updated 2026-02-02) [i1]",
+            "- [fact] (until 2026-02) User lives in Linz. (src: manual, updated 2025-11-04) [i2]",
+        ]
+
+    def test_stays_out_where_room_is_short(self) -> None:
+        items, asked = [self.LINZ, self.GRAZ, self.QUAY], "Is the quay flooded? And Linz?"
+        assert texts(asked, items) == ["The quay was flooded.", "User lives in Graz.", "User lives in Linz."]
+        assert texts(asked, items, 180) == ["The quay was flooded.", "User lives in Graz."]
+
+    def test_brings_along_what_replaced_it(self) -> None:
+        shown = chosen("Linz?", [self.LINZ, self.GRAZ])
+        assert {one.item.text: one.why for one in shown} == {
+            "User lives in Graz.": "newer than one that fits",
+            "User lives in Linz.": "linz",
+        }
+        assert [one.called_for for one in shown] == [False, True]
+
+    def test_its_line_is_what_was_reckoned_with(self) -> None:
+        whole = sum(utf16_length(one.line) + 1 for one in chosen("live in Linz?", [self.LINZ, self.GRAZ]))
+        assert len(texts("live in Linz?", [self.LINZ, self.GRAZ], whole)) == 2
+        assert texts("live in Linz?", [self.LINZ, self.GRAZ], whole - 1) == ["User lives in Graz."]
+
+    def test_says_so_among_what_is_always_there(self) -> None:
+        before = item("User's budget is 20 euros.", "constraint", updated_at=NOW - DAY)
+        after = item("User's budget is 30 euros.", "constraint")
+        lines = [one.line for one in chosen("hello", [before, after])]
+        assert "(until 2026-02) User's budget is 20 euros." in lines[1]
+
+    def test_two_that_are_true_together_say_nothing(self) -> None:
+        cats = [
+            item(f"User has a cat called {name}.", updated_at=NOW + n)
+            for n, name in enumerate(("Tom", "Miso"))
+        ]
+        assert [one.until for one in chosen("what are my cats called?", cats)] == [None, None]
+        assert texts("what are my cats called?", cats)[0] == "User has a cat called Miso."
+
+    def test_of_two_that_may_both_be_true_the_one_that_is_named_comes_first(self) -> None:
+        teas = [item("User drinks oolong."), item("User drinks sencha.", updated_at=NOW + DAY)]
+        assert texts("oolong or what do I drink?", teas)[0] == "User drinks oolong."
+        assert texts("what do I drink?", teas)[0] == "User drinks sencha."
+
+    def test_a_memory_in_which_all_are_near_equal_is_compared_in_part(self) -> None:
+        cities = [item(f"User lives in City{n}.", updated_at=NOW + n) for n in range(500)]
+        shown = chosen("do I live in City7 or City19?", cities)
+        assert shown[0].item.text == "User lives in City499."
+        assert {one.item.text for one in shown} >= {"User lives in City7.", "User lives in City19."}

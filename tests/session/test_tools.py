@@ -9,6 +9,7 @@ import pytest
 from discoclaw.core.draft import Origin
 from discoclaw.core.patch import Patch, Upsert
 from discoclaw.core.policy import Policy
+from tests.core.builders import DAY
 from tests.session.scene import (
     ANN,
     BOB,
@@ -57,6 +58,17 @@ class TestSearch:
         failed, text = await call(home, "memory_search", query="what is my cat called")
         assert not failed
         assert text == "- [fact] User has a cat called Tom. (src: manual, updated 2026-02-02) [i1]"
+
+    async def test_the_newest_comes_first_and_says_that_older_ones_ended(self, tmp_path: Path) -> None:
+        home = house(tmp_path)
+        await home.remember(ANN, "User lives in Linz.")
+        home.clock.forward(40 * DAY)
+        await home.remember(ANN, "User lives in Graz.")
+        _, text = await call(home, "memory_search", query="where does the user live, Linz or Graz?")
+        assert text.splitlines() == [
+            "- [fact] User lives in Graz. (src: manual, updated 2026-03-14) [i1]",
+            "- [fact] (until 2026-03) User lives in Linz. (src: manual, updated 2026-02-02) [i2]",
+        ]
 
     async def test_an_empty_memory_is_said(self, tmp_path: Path) -> None:
         failed, text = await call(house(tmp_path), "memory_search", query="cats")

@@ -11,8 +11,10 @@ from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place
 from discoclaw.core.ports import IDLE
+from discoclaw.core.times import date_of
 from discoclaw.prompt.assemble import notes_about
-from discoclaw.recall.select import EVERYTHING, NO_ROOM, SAID, UNRELATED, Chosen
+from discoclaw.recall import select
+from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen
 from discoclaw.session import preview
 from discoclaw.session.preview import Preview
 from discoclaw.show.words import count
@@ -33,12 +35,19 @@ WHY: Mapping[str, str] = {
     preview.CONFIDENTIAL: "Confidential: I give these to no model",
     NO_ROOM: "No room: what I give the model at once is limited",
     SAID: "Says the same as one that is used",
+    WAITS: "Too many to use in every answer: these come when you write about their topic",
     UNRELATED: "Not related closely enough to that message",
     IDLE: "Not used for too long",
     preview.OPTED_OUT: "Not used, because you have opted out",
     preview.FORGOTTEN: "Forgotten",
 }
 """The heading of each reason why a memory is not used."""
+ALWAYS: Mapping[str, str] = {
+    select.ALWAYS: "always",
+    select.EVERYTHING: "you ask for everything",
+    select.NEWER: "newer than one that fits",
+}
+"""What is said of a memory that no word of a message called for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +158,12 @@ def _memories(made: Preview, line: Line) -> str:
 
 def _why(made: Preview, one: Chosen) -> str:
     """Why a memory is chosen for a message; without a message there is one reason, which is the heading."""
+    ended = f"; until {date_of(one.until)[:7]}" if one.until is not None else ""
     if not made.asked:
-        return ""
+        return ended
     if one.hit is not None:
-        return f"; for {plain(for_people(one.why))}"
-    return "; you ask for everything" if one.always == EVERYTHING else "; always"
+        return f"; for {plain(for_people(one.why))}{ended}"
+    return f"; {ALWAYS[one.always]}{ended}"
 
 
 def _summary(made: Preview, facts: Facts) -> str:

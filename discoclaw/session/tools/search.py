@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.gist import Gist, gist_of
 from discoclaw.core.item import Item, by_newest, durable_line
+from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from discoclaw.prompt.memory_block import memory_block
@@ -61,15 +63,24 @@ async def _items(context: ToolContext, wanted: Search) -> str:
     found, more = await context.found(wanted.query, items, limit)
     head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
     chosen = found or sorted(items, key=by_newest)[:limit]
-    linked = _linked(context, view, chosen, wanted.depth)
+    linked = _linked(context, view, chosen, wanted.depth)[:limit]
+    until = ends([*chosen, *linked], _gist)
+
+    def line(item: Item) -> str:
+        return f"{durable_line(item, until_ms=until.get(item.id))} [{context.name(item)}]"
+
     return "\n".join(
         [
             *head,
-            *(f"{durable_line(item)} [{context.name(item)}]" for item in chosen),
-            *(f"{durable_line(item)} [{context.name(item)}] (linked)" for item in linked[:limit]),
+            *map(line, newest_first(chosen, alike(chosen, _gist))),
+            *(f"{line(item)} (linked)" for item in linked),
             *([f"({len(chosen)} of {len(chosen) + more} shown; narrow it down.)"] if more else []),
         ]
     )
+
+
+def _gist(item: Item) -> Gist:
+    return gist_of(item.text)
 
 
 async def recall(context: ToolContext, wanted: Recall) -> str:
