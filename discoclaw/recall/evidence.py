@@ -6,9 +6,9 @@ what the sentence asks. Then it is compared with the others:
 
 - Where a document is named completely ("room 9"), one that only shares words with the sentence needs nearly
   its score. A name within a longer one that is named too ("Karl Vogt" in "Karl-Heinz Vogt") is not meant.
-- Where a document has nearly all that a sentence asks, one that has clearly less is another matter: the
-  brother who wants to emigrate, when it is asked what the brother wants for his birthday. What somebody gave
-  an item as its name, an alias or a key, is never outdone.
+- Where a document has nearly all that a sentence asks, one that has clearly less, and nothing else of it, is
+  another matter: the brother who wants to emigrate, when it is asked what the brother wants for his birthday.
+  What somebody gave an item as its name, an alias or a key, is never outdone.
 - Where a sentence names somebody unknown, one term in common says nothing.
 
 `recall/score` says what a document has; this says whether it was meant.
@@ -29,14 +29,15 @@ IN_PASSING = 0.3
 
 The more somebody writes, the more words meet a memory by chance.
 """
-NAMED = 1.1
-"""The factor for a document that is named completely."""
+NAMED, GIVEN = 1.1, 1.25
+"""The factors for a document that is named completely, and by a name that somebody gave it."""
 NEARLY = 0.9
 """The share of the best named document's score that one needs that is not named itself."""
 RARE, RARE_SHARE = 3, 0.1
 """A name needs a term that at most so many documents have, or this share: "Mara" tells little of Mara's."""
 NEARLY_ALL, CLEARLY_LESS = 0.75, 0.7
 """Where the best has so much of what a sentence asks, a document needs this share of that."""
+ROUNDING = 1e-9
 NO_EVIDENCE, OUTDONE = "no real evidence", "others have more of what was asked"
 MARK = 1.0
 """What a name of the whole counts, where a word of a text of mean length counts 1."""
@@ -88,7 +89,7 @@ class _Has:
 
     score: float = 0.0
     covered: float = 0.0
-    terms: int = 0
+    terms: set[str] = field(default_factory=set)
     specific: bool = False
     name: bool = False
     named: frozenset[str] = frozenset()
@@ -118,6 +119,7 @@ class Matches:
         self._parts = parts
         self._documents = documents
         self._named: dict[int, frozenset[str]] = {}
+        self._given: set[int] = set()
         self._coverage: dict[int, float] = {}
         for sentence in asked.sentences:
             self._judge(sentence)
@@ -155,8 +157,9 @@ class Matches:
         for position, has in found.items():
             has.covered /= whole
             if has.named:
-                has.score = NAMED * (has.score + _lift(has.named, here, position))
+                has.score = (GIVEN if has.given else NAMED) * (has.score + _lift(has.named, here, position))
                 self._named[position] = self._named.get(position, frozenset()) | has.named
+                self._given |= {position} if has.given else set()
             self._coverage[position] = max(self._coverage.get(position, 0.0), has.covered)
             if has.named or self._is_evidence(has, strange=strange):
                 evident[position] = has
@@ -174,7 +177,7 @@ class Matches:
                 has.score += concept.weight * best
                 if best > concept.least:
                     has.covered += concept.share
-                    has.terms += 1
+                    has.terms.add(concept.name)
                     has.specific |= concept.specific
                     has.name |= concept.name in self._asked.names
         return found
@@ -217,11 +220,11 @@ class Matches:
         if strange and not has.name and has.covered < MOST_OF_IT:
             return False
         many = len(self._asked.sentences)
-        if has.covered >= MOST_OF_IT and (has.terms > 1 or has.specific or many == 1):
+        if has.covered >= MOST_OF_IT and (len(has.terms) > 1 or has.specific or many == 1):
             return True
         if has.specific and has.covered >= (IN_PASSING if many >= MANY else 0.0):
             return True
-        return has.terms > 1 and has.covered >= TOGETHER
+        return len(has.terms) > 1 and has.covered >= TOGETHER
 
     def _add_up(self) -> None:
         """The scores over all sentences: each concept counts once."""
@@ -231,7 +234,8 @@ class Matches:
                 scores[position] += concept.weight * best
         here = list(zip(self._asked.concepts, self._parts, strict=True)) if self._named else []
         for position, names in self._named.items():
-            scores[position] = NAMED * (scores[position] + _lift(names, here, position))
+            factor = GIVEN if position in self._given else NAMED
+            scores[position] = factor * (scores[position] + _lift(names, here, position))
 
 
 def _among(part: Mapping[int, float], scores: Mapping[int, float]) -> Iterable[tuple[int, float]]:
@@ -253,10 +257,14 @@ def _lift(names: frozenset[str], here: Sequence[tuple[Concept, Mapping[int, floa
 def _undone(evident: Mapping[int, _Has]) -> set[int]:
     """The documents that no other one outdoes in a sentence."""
     named = NEARLY * max((has.score for has in evident.values() if has.named), default=0.0)
-    most = max((has.covered for has in evident.values() if has.terms > 1), default=0.0)
-    covered = CLEARLY_LESS * most if most >= NEARLY_ALL else 0.0
+    most = max((has.covered for has in evident.values() if len(has.terms) > 1), default=0.0)
+    best = [has.terms for has in evident.values() if has.covered >= most - ROUNDING and most >= NEARLY_ALL]
     return {
         position
         for position, has in evident.items()
-        if has.given or (has.covered >= covered and (has.named or has.score >= named))
+        if has.given
+        or (
+            (has.named or has.score >= named)
+            and (has.covered >= CLEARLY_LESS * most or not any(has.terms <= terms for terms in best))
+        )
     }

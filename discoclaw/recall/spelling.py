@@ -77,7 +77,7 @@ def _alike(term: str, other: str) -> float:
     longer, shorter = max(len(term), len(other)), min(len(term), len(other))
     if shared >= SHORTEST and _endings(term[shared:], other[shared:], shared):
         return ENDING
-    return SLIP if len(term) >= SURE and longer - shorter <= 1 and _one_slip(term, other, shared) else 0.0
+    return SLIP if longer >= SURE and longer - shorter <= 1 and _one_slip(term, other, shared) else 0.0
 
 
 def _endings(one: str, other: str, shared: int) -> bool:

@@ -66,9 +66,9 @@ def without_weak(found: Found) -> None:
 
 
 def learned_together(found: Found) -> None:
-    """Give each item a share of the best score among those learned from the same message or minute.
+    """Give each item that was found a share of the best score of those learned with it.
 
-    A term in common is then enough: what was said in one breath is about one thing.
+    What was said in one message or minute is about one thing, but that alone is no evidence.
     """
     groups: dict[object, list[Ranked]] = {}
     for one in found.values():
@@ -79,10 +79,9 @@ def learned_together(found: Found) -> None:
         first, second = sorted([0.0, 0.0, *(one.score for one in group if not one.dropped)])[:-3:-1]
         for one in group:
             best = second if not one.dropped and one.score == first else first
-            if best and not one.outdone:
+            if best and not one.dropped:
                 one.given["together"] = TOGETHER * best
                 one.score += TOGETHER * best
-                one.dropped = ""
 
 
 def along_links(found: Found, known: Mapping[str, Item]) -> None:

@@ -134,7 +134,7 @@ class TestWhatIsRecalled:
                 await world.ann.send(channel or world.general, words)
                 return durable(model.prompt)
 
-            assert await asked("where is the GREEN KETTLE?") == [
+            assert await asked("where is the GREEN KETTLE, on the mop, the rug or the ladder?") == [
                 "The green kettle is in the kitchen",
                 "The green lamp is broken",
             ]

@@ -237,7 +237,7 @@ class TestInThePrompt:
                 world,
                 model,
                 ("memory_store", {"text": "The pot is cracked.", "key": "pot"}),
-                ("memory_store", {"text": "Pours oolong tea.", "links": ["pot"]}),
+                ("memory_store", {"text": "Drinks oolong tea.", "links": ["pot"]}),
                 ("memory_store", {"text": "Never wants milk in tea.", "category": "core"}),
             )
             await world.ann.send(world.dev, "which tea do I drink?")
@@ -249,8 +249,8 @@ class TestInThePrompt:
             assert "Never wants milk in tea." in prompt(model)
             assert "Drinks green tea." not in prompt(model)
             await world.restart(enrich_depth=0)
-            await world.ann.send(world.dev, "which tea do I pour?")
-            assert "Pours oolong tea." in prompt(model)
+            await world.ann.send(world.dev, "which oolong tea do I drink?")
+            assert "Drinks oolong tea." in prompt(model)
             assert "The pot is cracked." not in prompt(model)
 
     @pytest.mark.design(128, 129, 131)

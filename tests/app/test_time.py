@@ -71,8 +71,8 @@ class TestRecency:
                         meaning = world.app.feature(Finding).meaning
                         await until(lambda meaning=meaning: meaning.in_time, seconds=20)  # type: ignore[misc]
                         await meaning.settle()
-                    assert (await recalled(world, model, "red boat"))[0] == first
-            assert ("red boat" in server.texts) is vectors
+                    assert (await recalled(world, model, "red boat with a black sail"))[0] == first
+            assert ("red boat with a black sail" in server.texts) is vectors
 
 
 class TestIdleKnowledge:
@@ -86,7 +86,7 @@ class TestIdleKnowledge:
             await learned(world, OLD)
             await learned(world, "User has a white boat.", category="core")
             await world.env.advance_time(days * 86_400)
-            found = await recalled(world, model, "red boat")
+            found = await recalled(world, model, "red boat with a black sail")
             assert (found[0] == OLD if OLD in found else None) is first
 
     @pytest.mark.design(166, 167, 179, 180, 335)

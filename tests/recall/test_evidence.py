@@ -175,16 +175,27 @@ class TestLearnedTogether:
     def together(self, *texts: str, minute: int = NOW) -> list[Item]:
         return [*(item(text, updated_at=minute + n) for n, text in enumerate(texts)), *shelf()]
 
-    def test_a_neighbour_earns_a_share_and_a_term_is_enough(self) -> None:
-        said = self.together("Her name for the boat is Selkie", "Is building a canoe with Tove")
+    def test_a_neighbour_earns_a_share(self) -> None:
+        said = self.together("Tove named the boat Selkie", "Tove paints the canoe green")
+        alone = item("Tove likes seaweed", updated_at=NOW + DAY)
+        assert found("which colours do Tove and her canoe club prefer?", [alone, *said]) == [
+            "Tove paints the canoe green",
+            "Tove named the boat Selkie",
+            "Tove likes seaweed",
+        ]
+
+    def test_that_alone_is_no_evidence(self) -> None:
+        said = self.together("Had a name day", "Is building a canoe with Tove")
         assert found("how is the canoe that I'm building with Tove, by name?", said) == [
-            "Is building a canoe with Tove",
-            "Her name for the boat is Selkie",
+            "Is building a canoe with Tove"
         ]
 
     def test_an_import_of_many_has_nothing_in_common(self) -> None:
-        said = self.together("Is building a canoe", *(f"The name of thing {n} is odd" for n in range(12)))
-        assert found("how is the canoe that I'm building, by name?", said) == ["Is building a canoe"]
+        said = self.together("Tove paints the canoe green", *(f"Tove likes kelp {n}" for n in range(9)))
+        alone = item("Tove likes seaweed", updated_at=NOW + DAY)
+        fillers = [item(f"Owns a number {n}", updated_at=NOW - n * DAY) for n in range(100, 112)]
+        hits = found("which colours do Tove and her canoe club prefer?", [alone, *said, *fillers])
+        assert hits[:2] == ["Tove paints the canoe green", "Tove likes seaweed"]
 
 
 class TestTheLatestWordWins:

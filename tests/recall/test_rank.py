@@ -67,7 +67,7 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
     share = {q: 0.0 if q in everywhere else idf[q] * (0.3 if is_common(q) else 1.0) for q in asked}
     told = {q for q in asked if share[q] and len(holders[q]) <= max(3, 0.1 * count)}
     names = {q for q in told if any(q in alias for alias in aliases)}
-    terms_of: dict[int, int] = {}
+    terms_of: dict[int, set[str]] = {}
     scores: dict[int, float] = {}
     coverage: dict[int, float] = {}
     evident: set[int] = set()
@@ -78,27 +78,31 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
             continue
         having = {q for q in names if q in aliases[i] or q in bags[i]}
         named |= {i} if having else set()
-        terms_of[i] = len(shared)
+        terms_of[i] = set(shared)
         norm = k1 * (1 - b + b * max(1, len(bags[i])) / mean)
         scores[i] = 0.0
         for q in shared:
             n = bags[i].count(q)
             part = n * (k1 + 1) / (n + norm) if n else 1.0
             scores[i] += idf[q] * (max(1.0, part) if q in having else part)  # in full in a long text too
-        scores[i] *= 1.1 if i in named else 1.0
+        scores[i] *= 1.25 if names & aliases[i] else 1.1 if i in named else 1.0
         coverage[i] = sum(share[q] for q in shared) / (sum(share.values()) or 1.0)
         specific = [q for q in shared if q not in everywhere and not is_common(q)]
         two = len(shared) > 1 and coverage[i] >= 0.2
         if i in named or specific or two or coverage[i] >= 0.5:
             evident.add(i)
     best_named = max((scores[i] for i in named), default=0.0)
-    most = max((coverage[i] for i in evident if terms_of[i] > 1), default=0.0)
+    most = max((coverage[i] for i in evident if len(terms_of[i]) > 1), default=0.0)
+    best_terms = [terms_of[i] for i in evident if most >= 0.75 and coverage[i] >= most - 1e-9]
     given = {i for i in named if names & aliases[i]}
     meant = {
         i
         for i in evident
         if i in given
-        or ((i in named or scores[i] >= 0.9 * best_named) and (most < 0.75 or coverage[i] >= 0.7 * most))
+        or (
+            (i in named or scores[i] >= 0.9 * best_named)
+            and (coverage[i] >= 0.7 * most or not any(terms_of[i] <= one for one in best_terms))
+        )
     }
     for i in scores:
         if items[i].kind == "project" and {"build", "project"} & set(asked):
@@ -106,9 +110,7 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
     words = dict(scores)
     if 1 < len(scores) <= 8:
         shares = {i: max((scores[j] for j in meant if j != i), default=0.0) for i in scores}
-        together = {i for i in scores if shares[i] and i not in evident - meant}
-        scores |= {i: scores[i] + 0.3 * shares[i] for i in together}
-        meant |= together
+        scores |= {i: scores[i] + 0.3 * shares[i] for i in meant}
     best = max((scores[i] for i in meant), default=0.0)
     kept = {i: scores[i] for i in meant if scores[i] >= 0.2 * best}
     if not kept:
