@@ -10,7 +10,7 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.models import Models
-from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Me
 from discoclaw.core.ports import Clock, Model

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from discoclaw.core import titles
-from discoclaw.core.consolidate import ConsolidationReport, apply_proposal, available, past_decisions
+from discoclaw.core.consolidate import apply_proposal, available
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.event import Record
@@ -20,6 +21,7 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item, Sensitivity, by_newest
 from discoclaw.core.patch import Consolidation, Suggestion
 from discoclaw.core.ports import Clock, Model
+from discoclaw.core.reviewed import past_decisions
 from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.times import date_of
 from discoclaw.core.view import Conflict, View

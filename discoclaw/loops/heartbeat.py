@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from discoclaw.core.bot_memory import BOT
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of

@@ -13,7 +13,7 @@ from discoclaw.core.attached import Content as FileContent
 from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import Consent
-from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
