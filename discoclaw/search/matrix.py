@@ -38,6 +38,13 @@ class Matrix:
     def __contains__(self, text: str) -> bool:
         return self._place(text) is not None
 
+    def copy(self) -> "Matrix":
+        """The vectors as they are now, for a thread that compares them while others are added."""
+        same = Matrix()
+        same.dims, same._rows = self.dims, self._rows
+        same._places, same._texts = dict(self._places), dict(self._texts)
+        return same
+
     @property
     def size(self) -> int:
         """The approximate bytes in RAM."""
