@@ -77,7 +77,7 @@ class Learning(Feature):
             consent=storage.consent,
         )
         self.heartbeat = Heartbeat(
-            Consolidator(models.facts, storage.used, clock=basics.clock)
+            Consolidator(models.facts, storage.used, clock=basics.clock, nearest=finding.nearest)
             if storage.remembers
             else NoConsolidator(),
             storage.used,

@@ -19,7 +19,8 @@ class ConsolidationReport:
     """What a consolidation did: numbers, and lines for people.
 
     `refused` is for the log: why proposals were rejected. `branch` has been consolidated up to the commit
-    `head`. `commit` is the one that was recorded, None if there was nothing to do.
+    `head`, except the items `left` (ids). `commit` is the one that was recorded, None if there was nothing to
+    do.
     """
 
     merged: int = 0
@@ -29,10 +30,11 @@ class ConsolidationReport:
     refused: tuple[str, ...] = ()
     branch: str = ""
     head: str | None = None
+    left: frozenset[str] = frozenset()
     commit: Commit | None = None
 
     def __add__(self, other: "ConsolidationReport") -> "ConsolidationReport":
-        """Both reports as one. Branch, head and commit are this one's."""
+        """Both reports as one. Branch, head, left and commit are this one's."""
         return replace(
             self,
             merged=self.merged + other.merged,

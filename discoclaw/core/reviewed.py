@@ -1,6 +1,6 @@
 """What a history says about earlier consolidations: what they reviewed, and what the person decided. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,32 @@ class PastDecisions:
 
     answered: frozenset[tuple[str, str]] = frozenset()
     kept: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """How far a branch was reviewed: up to one of the commits `heads`, at a time (ms).
+
+    `left` are the ids of items that were not.
+    """
+
+    heads: frozenset[str] = frozenset()
+    at: int = 0
+    left: frozenset[str] = frozenset()
+
+
+def changed_since(chain: Sequence[Commit], heads: Collection[str]) -> set[str] | None:
+    """The ids of items that were added or changed after the newest of some commits of a branch.
+
+    None if the branch has none of them, so that nothing of it was reviewed.
+    """
+    found: set[str] = set()
+    for commit in reversed(chain):
+        if commit.id in heads:
+            return found
+        changes = (event for event in commit.events if event.event_type in ("add", "modify"))
+        found |= {target for event in changes if "link" not in event.ext and (target := _target(event))}
+    return None
 
 
 def past_decisions(chain: Iterable[Commit]) -> PastDecisions:

@@ -19,6 +19,7 @@ from discoclaw.core.ports import Pool, Pools, Recall, Signals
 from discoclaw.core.query import Query
 from discoclaw.core.visible import VisibleItems
 from discoclaw.loops.embedding import Embedding
+from discoclaw.loops.review import Meanings
 from discoclaw.recall.query import LONGEST_REQUEST, parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.search.matrix import Matrix
@@ -85,6 +86,15 @@ class Nearest:
         pools = await self._pools_for(subject, branch, known, queries, cosines)
         # A ranker of its own: the one of the replies may be used by their thread only.
         return await asyncio.to_thread(_found, self._ranker(), queries, pools, cosines, self._floor())
+
+    async def meanings(self, subject: str) -> Meanings:
+        """The vectors that a subject's items have by now. Nothing is sent anywhere. Never raises."""
+        try:
+            matrix = (await self._vectors.matrix(subject)).copy() if self._vectors is not None else None
+        except MemoryFault as fault:
+            log.info("%s: near items are found by their words alone: %s", subject, fault)
+            matrix = None
+        return Meanings(matrix, self._floor())
 
     async def _cosines(
         self, subject: str, texts: Sequence[str], items: Sequence[Item], *, private: bool
