@@ -77,7 +77,7 @@ class Nearest:
 
         What is said in `private` goes only to a provider on this machine.
         """
-        asked = _few(clues)
+        asked = few(clues)
         if not asked or not items:
             return []
         known = VisibleItems.of(items)
@@ -112,7 +112,9 @@ class Nearest:
         except (EmbeddingError, MemoryFault) as error:
             log.info("%s: known items are found by their words alone: %s", subject, error)
             return nothing
-        return await asyncio.to_thread(_compared, matrix, asked, items) if asked else nothing
+        if len(asked) != len(texts):
+            return nothing
+        return await asyncio.to_thread(_compared, matrix, asked, items)
 
     async def _pools_for(
         self,
@@ -137,7 +139,7 @@ class Nearest:
         return found
 
 
-def _few(clues: Sequence[Clue]) -> list[Clue]:
+def few(clues: Sequence[Clue]) -> list[Clue]:
     """At most `MOST_CLUES` clues that say all of it: long ones are cut, and of very many some are joined."""
     parts = [
         Clue(part, clue.before if not begin else "")

@@ -388,7 +388,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     clock: Clock = given.pop("clock", None) or Clock()
     model = model or ScriptedModel()
     root = folder / "memory"
-    memory = Memory(root, clock=clock)
+    memory = Memory(root, clock=clock, max_items=given.pop("max_items", 200))
     rolling = RollingMemory(root / "rolling", clock=clock)
     cursors = Cursors(root / "cursors")
     choices = Choices(root / "choices.json", memory.changes)
