@@ -164,7 +164,9 @@ def _packed(
             room -= size
             del todo[one]
             queue.extend(beside)
-        for item in items[: max(0, FEWEST - len(batch))]:  # sorted: at least beside the newest
+        for item in items:  # newest first
+            if len(batch) >= FEWEST:
+                break
             batch.setdefault(item.id, item)
         found.append(tuple(batch.values()))
     return found, set(todo)
