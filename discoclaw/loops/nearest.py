@@ -52,7 +52,7 @@ class Nearest:
     """Finds items by words, and by `vectors` if they are given.
 
     `pools` gives the items of a large memory that are worth ranking; without it all of them are ranked.
-    `floor` is the cosine that texts with nothing in common have.
+    `floor` is the cosine from which one text may be about the same as another. Above 1, no cosine says so.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Nearest:
     ) -> Sequence[Cosines]:
         """The cosines of the items that have vectors, for each text; empty where there are none."""
         nothing: Sequence[Cosines] = [{}] * len(texts)
-        if self._vectors is None:
+        if self._vectors is None or self._floor() > 1:
             return nothing
         self._vectors.want(subject, items)
         try:
@@ -190,14 +190,17 @@ def _found(
         signals = Signals(near, corpus=pool.corpus, floor=floor)
         hits = ranker.consider(query, pool.items, now_ms=0, signals=signals)
         by_words = [hit.item.id for hit in hits[:MOST_BY_WORDS]]
-        for ids in (by_words, _by_meaning(near, known, floor)):
+        for ids in (by_words, _by_meaning(near, known)):
             for place, one in enumerate(ids):
                 places[one] = min(place, places.get(one, place))
         time.sleep(PAUSE_S)
     return sorted(places, key=lambda one: (places[one], *by_newest(known[one])))
 
 
-def _by_meaning(cosines: Cosines, known: Mapping[str, Item], floor: float) -> list[str]:
-    """The items with the nearest vectors, those at the floor left out; ties by id."""
-    above = (one for one, cosine in cosines.items() if cosine > floor and one in known)
-    return heapq.nsmallest(MOST_BY_MEANING, above, key=lambda one: (-cosines[one], one))
+def _by_meaning(cosines: Cosines, known: Mapping[str, Item]) -> list[str]:
+    """The items with the nearest vectors; ties by id.
+
+    Whatever their cosine: the model sees most of a memory anyway, and is to see these first.
+    """
+    near = (one for one in cosines if one in known)
+    return heapq.nsmallest(MOST_BY_MEANING, near, key=lambda one: (-cosines[one], one))
