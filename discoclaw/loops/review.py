@@ -31,7 +31,7 @@ MOST_BATCHES = 10
 FEWEST = 10
 """Fewer items than this are shown beside the newest ones."""
 NEAR_BY_MEANING = 5
-"""How many items with the nearest vectors are shown beside one: all of 108 replaced facts were among these."""
+"""How many items with the nearest vectors are shown beside one. All of 108 replaced facts were among them."""
 LEVELS: tuple[Sensitivity, ...] = ("normal", "private")
 AT_ONCE = 20
 PAUSE_S = 0.001

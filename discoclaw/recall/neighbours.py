@@ -1,6 +1,7 @@
 """Which items of a memory are about the same, by their words: the pairs that a review has to look at.
 
-Two items are near if rare terms make up much of both: the cosine of their terms, each weighted by its rarity.
+Two items are near if they share much of the shorter one, each term weighted by its rarity; the nearest are
+those with the highest cosine of all their terms.
 Terms that many items have tell nothing, and following them would take quadratic time. Pure.
 """
 
@@ -16,7 +17,7 @@ from discoclaw.recall.score import rarity
 MOST = 5
 """The most neighbours of an item."""
 LEAST = 0.25
-"""The smallest cosine of neighbours: "lives in Linz" and "lives in Graz" have 0.3 to 0.4 among thousands."""
+"""The smallest share of the shorter one. "Lives in Linz", "lives in Graz" have 0.3 to 0.4 among thousands."""
 FREQUENT = 1 / 10
 """A term of a larger share of the items tells nothing, unless the items that have it are `FEW`."""
 FEW = 20
@@ -54,10 +55,9 @@ class Neighbours:
             for other in self._with[term]:
                 shared.setdefault(other, []).append(self._weights[term])
         shared.pop(item_id, None)
-        length = self._lengths[item_id]
-        near = {other: math.fsum(both) / (length * self._lengths[other]) for other, both in shared.items()}
-        return heapq.nsmallest(
-            MOST,
-            (other for other, cosine in near.items() if cosine >= LEAST),
-            key=lambda other: (-round(near[other], 9), self._newer[other]),
-        )
+        length, near = self._lengths[item_id], dict[str, float]()
+        for other, both in shared.items():
+            weight, others = math.fsum(both), self._lengths[other]
+            if weight >= LEAST * min(length, others) ** 2:
+                near[other] = weight / (length * others)
+        return heapq.nsmallest(MOST, near, key=lambda other: (-round(near[other], 9), self._newer[other]))
