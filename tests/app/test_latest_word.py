@@ -25,7 +25,8 @@ WEEK_S = 7 * 86_400
 LINZ = f"User lives in Linz, beside {', '.join(f'house{number}' for number in range(20))}."
 """Longer than the others, so that it is not shown only because it fits in."""
 GRAZ = "User lives in Graz."
-LEFT = "We left Linz and moved to Graz!"
+LEFT = "We left Linz, all books of the shelf are in Graz now!"
+"""It shares more words with the other memories than with the old home, but common ones."""
 MOVED = "Everything is packed, next week we move to Graz"
 QUIET: dict[str, Any] = {"summary_enabled": False, "durable_every": 1, "max_items": 10_000}
 

@@ -34,6 +34,8 @@ from tests.session.scene import ANN, DM, GENERAL, ME, NOW, House, ScriptedModel,
 SUBJECT = f"user-{ANN.id}"
 LINZ = f"User lives in Linz, beside {', '.join(f'house{number}' for number in range(20))}."
 """Longer than the others, so that it is not shown only because it fits in."""
+LEFT = "we left Linz, all books of the shelf are in Graz now"
+"""It shares more words with the shelves than with the old home, but common ones."""
 MOVED = "we packed everything and moved to Graz"
 
 
@@ -122,7 +124,7 @@ class TestByWords:
     async def test_the_old_home_is_found_among_three_thousand_and_updated(self, tmp_path: Path) -> None:
         home = house(tmp_path, ScriptedModel(patches=[moves]), max_items=10_000)
         await fill(home.memory, LINZ, 3_000)
-        await extraction(home).run(ANN.id, backlog(at(1, "we left Linz, our home is Graz now")), {})
+        await extraction(home).run(ANN.id, backlog(at(1, LEFT)), {})
         texts = await home.texts(ANN)
         assert "User lives in Graz." in texts and LINZ not in texts and len(texts) == 3_001
 
@@ -220,7 +222,7 @@ class TestByMeaning:
     ) -> None:
         facts = await settled.begin(wait_s=0.05)
         settled.server.default = fault
-        await facts.run(ANN.id, backlog(at(1, "we left Linz, our home is Graz now")), {})
+        await facts.run(ANN.id, backlog(at(1, LEFT)), {})
         texts = await settled.home.texts(ANN)
         assert "User lives in Graz." in texts and LINZ not in texts
 
