@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from discoclaw.core.item import Item, by_newest
+from discoclaw.core.words import terms
 from discoclaw.recall.document import of_item
 from discoclaw.recall.score import rarity
 
@@ -33,17 +34,18 @@ class Neighbours:
         self._terms: dict[str, frozenset[str]] = {}
         for item in items:
             document = of_item(item)
-            self._terms[item.id] = frozenset(document.bag) | document.marks
+            marks = document.marks.difference(terms(item.kind))  # two projects have nothing in common yet
+            self._terms[item.id] = marks.union(document.bag)
             pause()
-        counts = Counter(term for terms in self._terms.values() for term in terms)
+        counts = Counter(term for known in self._terms.values() for term in known)
         most = min(MOST_WITH, max(FEW, int(len(items) * FREQUENT)))
         self._weights = {
             term: rarity(count, len(items)) ** 2 for term, count in counts.items() if count <= most
         }
         self._with: dict[str, list[str]] = {}
         self._lengths: dict[str, float] = {}
-        for one, terms in self._terms.items():
-            telling = [term for term in terms if term in self._weights]
+        for one, known in self._terms.items():
+            telling = [term for term in known if term in self._weights]
             self._lengths[one] = math.sqrt(math.fsum(self._weights[term] for term in telling))
             for term in telling:
                 self._with.setdefault(term, []).append(one)

@@ -285,7 +285,7 @@ class TestRounds:
         await home.heartbeat.beat()
         count = len(home.model.prompts)
         home.clock.forward(5 * DAY)
-        await home.remember("User wants a sofa.")
+        await home.remember("User has a sofa.")
         await home.heartbeat.beat()
         assert any(flight in one for one in shown(home.model.prompts[count:]))
 
