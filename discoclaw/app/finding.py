@@ -62,7 +62,7 @@ class Finding(Feature):
             prompt_chars=settings.inject_max_chars,
         )
         embedding = self.meaning.embedding if isinstance(self.meaning, Meaning) else None
-        self.nearest = Nearest(finder, embedding)
+        self.nearest = Nearest(finder, embedding, floor=lambda: self.meaning.floor)
         self.services = (finder, self.meaning)
         self.joins = (finder, *self.meaning.joins)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from discoclaw.core.cosines import NEAREST, NO_COSINES, Cosines
+from discoclaw.search.rows import Rows
 from discoclaw.search.vectors import hash_of
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Matrix:
             self._lately = texts, {key: number for number, key in enumerate(known)}, rows
         return self._lately[1], self._lately[2]
 
-    def rows_of(self, texts: Mapping[str, str]) -> "Rows | None":
+    def rows_of(self, texts: Mapping[str, str]) -> Rows | None:
         """The vectors of those texts that have one, by the texts' keys; None without any."""
         places = {key: place for key, text in texts.items() if (place := self._place(text)) is not None}
         if self._rows is None or not places:
@@ -137,25 +138,6 @@ def _summed(keys: Mapping[str, int], near: "NDArray[float32]") -> Cosines:
         mean=float(near.mean(dtype=np.float64)),
         spread=float(near.std(dtype=np.float64)),
     )
-class Rows:
-    """Some vectors, compared with each other."""
-
-    def __init__(self, keys: Sequence[str], rows: "NDArray[float32]") -> None:
-        self._keys = keys
-        self._places = {key: place for place, key in enumerate(keys)}
-        self._rows = rows
-
-    def nearest(self, key: str, most: int, floor: float) -> list[str]:
-        """The keys of the vectors nearest to one, with a cosine above `floor`; ties by key."""
-        import numpy as np
-
-        if key not in self._places:
-            return []
-        near = np.vecdot(self._rows, self._rows[self._places[key]])
-        near[self._places[key]] = -1
-        places = np.argpartition(-near, min(most, len(near) - 1))[: most + 1]
-        best = sorted((-round(float(near[place]), 6), self._keys[place]) for place in places)
-        return [other for cosine, other in best[:most] if other != key and -cosine > floor]
 
 
 def packed(vector: Sequence[float]) -> bytes:
