@@ -67,7 +67,7 @@ def build(
     models = Models(basics, disk, model, small_model)
     archive = Archived(basics, disk)
     finding = Finding(basics, disk)
-    learning = Learning(basics, disk, models, archive)
+    learning = Learning(basics, disk, models, archive, finding)
     files = Files(basics, disk, client)
     past = history or Past(
         client, client.access, client.me, settings.owners, redactor, client.waits, client.passed

@@ -9,6 +9,7 @@ from discoclaw.app.feature import Feature
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
+from discoclaw.loops.nearest import Nearest
 from discoclaw.recall.rank import Ranker
 from discoclaw.session.finding import Finder
 from discoclaw.session.item_search import ItemSearch
@@ -20,7 +21,10 @@ log = logging.getLogger(__name__)
 
 
 class Finding(Feature):
-    """Finds the items that matter for a message or a query: `items` is the entry point, `ranker` ranks."""
+    """Finds the items that matter for a message or a query: `items` is the entry point, `ranker` ranks.
+
+    `nearest` does the same for the loops, which have more time.
+    """
 
     settings: ClassVar = (
         "recall_limit",
@@ -57,6 +61,8 @@ class Finding(Feature):
             usual_limit=settings.recall_limit,
             prompt_chars=settings.inject_max_chars,
         )
+        embedding = self.meaning.embedding if isinstance(self.meaning, Meaning) else None
+        self.nearest = Nearest(finder, embedding, floor=lambda: self.meaning.floor)
         self.services = (finder, self.meaning)
         self.joins = (finder, *self.meaning.joins)
 

@@ -9,8 +9,9 @@ from discoclaw.app.archive import Archived
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.app.finding import Finding
 from discoclaw.app.models import Models
-from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Me
 from discoclaw.core.ports import Clock, Model
@@ -21,6 +22,7 @@ from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import FactsLoop, FactsRules, NoFacts
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Beside, Hygiene
+from discoclaw.loops.nearest import Nearest
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import NoSummary, SummaryLoop, SummaryRules
 from discoclaw.loops.traits import Traits
@@ -52,7 +54,9 @@ class Learning(Feature):
         "ask_back",
     )
 
-    def __init__(self, basics: Basics, disk: OnDisk, models: Models, archive: Archived) -> None:
+    def __init__(
+        self, basics: Basics, disk: OnDisk, models: Models, archive: Archived, finding: Finding
+    ) -> None:
         settings, storage = basics.settings, disk.storage
         self.followers: list[Follower] = []
         self.asked_back = asked_back(settings, storage, basics.clock)
@@ -73,7 +77,7 @@ class Learning(Feature):
             consent=storage.consent,
         )
         self.heartbeat = Heartbeat(
-            Consolidator(models.facts, storage.used, clock=basics.clock)
+            Consolidator(models.facts, storage.used, clock=basics.clock, nearest=finding.nearest)
             if storage.remembers
             else NoConsolidator(),
             storage.used,
@@ -83,7 +87,7 @@ class Learning(Feature):
             consent=storage.consent,
             first=self.hygiene.run,
         )
-        self.loops = self._loops(basics, disk, models)
+        self.loops = self._loops(basics, disk, models, finding.nearest)
         self.services = (self.hygiene, self.loops, self.heartbeat)
 
     async def consolidate(
@@ -92,14 +96,15 @@ class Learning(Feature):
         """Consolidate a branch now, on request. Raises Refused, ModelError or MemoryFault."""
         return await self.heartbeat.now(subject, branch, **why)
 
-    def _loops(self, basics: Basics, disk: OnDisk, models: Models) -> Loops:
+    def _loops(self, basics: Basics, disk: OnDisk, models: Models, nearest: Nearest) -> Loops:
         settings, storage = basics.settings, disk.storage
         summary: SummaryLoop = NoSummary()
         facts: FactsLoop = NoFacts()
         if storage.sums_up:
             summary = summary_loop(settings, storage, models.summary, me=basics.me, clock=basics.clock)
         if storage.remembers and settings.extraction_enabled:
-            facts = facts_loop(settings, storage, models.facts, me=basics.me, clock=basics.clock)
+            model = models.facts
+            facts = facts_loop(settings, storage, model, me=basics.me, clock=basics.clock, nearest=nearest)
 
         def learned(user_id: str) -> None:
             for follower in self.followers:
@@ -123,9 +128,15 @@ def asked_back(settings: Settings, storage: Storage, clock: Clock) -> AskedBack:
 
 
 def facts_loop(
-    settings: Settings, storage: Storage, model: Model, *, me: Callable[[], Me], clock: Clock
+    settings: Settings,
+    storage: Storage,
+    model: Model,
+    *,
+    me: Callable[[], Me],
+    clock: Clock,
+    nearest: Nearest | None = None,
 ) -> FactsLoop:
-    """The extraction, as the bot and the evals run it."""
+    """The extraction, as the bot and the evals run it; the evals find what is known by its words alone."""
     choices = storage.people.choices
     return FactsLoop(
         model,
@@ -137,6 +148,7 @@ def facts_loop(
             settings.zone,
             choices.asks_first,
             asked_back(settings, storage, clock).may_raise,
+            nearest or Nearest(),
         ),
         me=me,
         clock=clock,

@@ -19,14 +19,15 @@ Nothing is removed, only deprecated, so the person can restore it. Pure; knows n
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 
+from discoclaw.core.consolidation_report import ConsolidationReport, Line
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
-from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Item, Sensitivity, check_text
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated
 from discoclaw.core.privacy import stricter
+from discoclaw.core.reviewed import PastDecisions
 from discoclaw.core.text import clip, collapse, normalise, scrub
 
 T = TypeVar("T")
@@ -39,107 +40,6 @@ LONGEST_REASON = 200
 """In UTF-16 units. Reasons are the model's own words, and end up in the history."""
 
 _LEVELS: tuple[Sensitivity, ...] = get_args(Sensitivity)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a report, and the sensitivity of the items it quotes."""
-
-    text: str
-    sensitivity: Sensitivity = "normal"
-
-
-@dataclass(frozen=True, slots=True)
-class ConsolidationReport:
-    """What a consolidation did: numbers, and lines for people.
-
-    `refused` is for the log: why proposals were rejected. `branch` has been consolidated up to the commit
-    `head`. `commit` is the one that was recorded, None if there was nothing to do.
-    """
-
-    merged: int = 0
-    outdated: int = 0
-    questions: int = 0
-    lines: tuple[Line, ...] = ()
-    refused: tuple[str, ...] = ()
-    branch: str = ""
-    head: str | None = None
-    commit: Commit | None = None
-
-    def __add__(self, other: "ConsolidationReport") -> "ConsolidationReport":
-        """Both reports as one. Branch, head and commit are this one's."""
-        return replace(
-            self,
-            merged=self.merged + other.merged,
-            outdated=self.outdated + other.outdated,
-            questions=self.questions + other.questions,
-            lines=self.lines + other.lines,
-            refused=self.refused + other.refused,
-        )
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many changes of each kind were made, as stored in the commit's metadata."""
-        return {"merged": self.merged, "outdated": self.outdated, "questions": self.questions}
-
-    @property
-    def summary(self) -> str:
-        """The numbers in words: "2 duplicates merged, 1 outdated, 1 question"; "" if nothing was done."""
-        parts = (
-            (self.merged, "duplicate merged" if self.merged == 1 else "duplicates merged"),
-            (self.outdated, "outdated"),
-            (self.questions, "question" if self.questions == 1 else "questions"),
-        )
-        return ", ".join(f"{count} {what}" for count, what in parts if count)
-
-    def text(self, *, in_private: bool) -> str:
-        """The report for people. Unless `in_private`, lines about private items read "(private)"."""
-        head = f"Tidied: {self.summary}." if self.summary else "Nothing to tidy."
-        shown = (
-            line.text if line.sensitivity == "normal" or in_private else "(private)" for line in self.lines
-        )
-        return "\n".join([head, *(f"- {line}" for line in shown)])
-
-
-@dataclass(frozen=True, slots=True)
-class PastDecisions:
-    """The person's decisions on earlier consolidations, so that nothing is asked or done twice.
-
-    `answered`: questions the person has settled, as an item's id and the normalised text that contradicted
-    it. `kept`: ids of items that a consolidation had deprecated and that were then restored.
-    """
-
-    answered: frozenset[tuple[str, str]] = frozenset()
-    kept: frozenset[str] = frozenset()
-
-
-def past_decisions(chain: Iterable[Commit]) -> PastDecisions:
-    """The decisions on a branch, given its commits in order. Rewording an item makes it a new case."""
-    answered: set[tuple[str, str]] = set()
-    gone: set[str] = set()
-    kept: set[str] = set()
-    words: dict[str, str] = {}
-    for commit in chain:
-        tidied = "consolidated" in commit.metadata
-        for event in commit.events:
-            target, body = _target(event), event.ext.get("item", {})
-            if target is None:
-                continue
-            noted = event.ext.get("conflict", {})
-            if event.event_type == "observe" and noted.get("settled"):
-                answered.add((target, normalise(str(noted.get("text", "")))))
-            text = normalise(str(body.get("text", words.get(target, ""))))
-            if text != words.get(target, text):
-                answered = {pair for pair in answered if pair[0] != target}
-                kept.discard(target)
-            words[target] = text
-            if body.get("status") == "deprecated":
-                (gone.add if tidied else gone.discard)(target)
-            elif target in gone and body.get("status") == "active" and not tidied:
-                gone.discard(target)
-                if commit.metadata.get("by") != "extraction":  # learning it once more is not a decision
-                    kept.add(target)
-    return PastDecisions(frozenset(answered), frozenset(kept))
 
 
 def available(items: Iterable[Item], questions: Iterable[str]) -> list[Item]:
@@ -345,8 +245,3 @@ def _line(text: str, items: Sequence[Item]) -> Line:
     for item in items:
         secret = stricter(secret, item.facets.sensitivity)
     return Line(text, secret)
-
-
-def _target(event: Event) -> str | None:
-    given: Any = event.ext.get("item", {}).get("id")
-    return given if isinstance(given, str) else None

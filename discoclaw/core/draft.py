@@ -5,7 +5,8 @@ output is only a request; the rules here decide:
 
 - An upsert changes the item with its id or key, else the one that says the same, else the one whose id it
   would be given. Without any of them it adds an item. (A person's upsert changes the item with that id only
-  if it is deprecated, since it says something else by now.)
+  if it is deprecated, since it says something else by now.) A model that words an item differently without
+  naming it ("The user has a cat") adds nothing.
 - Adding a deprecated text again restores the item under its id. Adding what is there already does nothing.
 - What was inferred never overrides what was stated. It becomes a conflict, which the person settles. Nothing
   inferred from words older than a person's "forget" brings the forgotten item back.
@@ -46,6 +47,7 @@ from discoclaw.core.item import (
     tidy_tags,
 )
 from discoclaw.core.matching import find as find
+from discoclaw.core.matching import kept_words
 from discoclaw.core.matching import matches as matches
 from discoclaw.core.privacy import stricter
 from discoclaw.core.taken_back import sources_with, terms_of
@@ -113,6 +115,9 @@ class Draft(ProposalDraft):
         if is_bot_key(requested.key) and not self._bot_memory:
             raise Refused(f"the key {requested.key!r} is reserved for my own memory; use another one")
         current = rules.meant(self.items, kind, text, given_id, requested.key, origin.author)
+        if current is not None and origin.author == "inferred":
+            named = current.id == given_id or current.facets.key == requested.key is not None
+            text = kept_words(current, text, named=named)
         shown = "\n".join([text, *tidy_tags(tags), (requested.key or "").replace(":", " ")])
         level = rules.level_of(current.kind if current else kind, shown, marked, origin)
         if rules.was_taken_back(self._fold, current, text, origin):

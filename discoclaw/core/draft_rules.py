@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft_events import Origin, is_older
 from discoclaw.core.item import Author, Item, Kind, Sensitivity, by_newest, item_id
+from discoclaw.core.matching import one_saying
 from discoclaw.core.privacy import sensitivity
 from discoclaw.core.taken_back import withdrawals
 from discoclaw.core.text import normalise
@@ -35,7 +36,8 @@ def meant(
     began = items.get(item_id(kind, text))
     if began is not None and began.active and author == "stated":
         began = None
-    return with_text(items, kind, text) or began
+    alike = one_saying(items.values(), kind, text) if author == "inferred" else None
+    return with_text(items, kind, text) or alike or began
 
 
 def with_text(items: Items, kind: Kind, text: str) -> Item | None:

@@ -139,6 +139,33 @@ class Recall(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The items to rank. `corpus` has the statistics of all items when these are only candidates."""
+
+    items: Sequence[Item]
+    corpus: Corpus | None = None
+
+
+class Pools(Protocol):
+    """Chooses which items of a memory are worth ranking for a query."""
+
+    async def pool(
+        self,
+        subject: str,
+        branch: str | None,
+        items: Sequence[Item],
+        query: Query,
+        *,
+        cosines: Mapping[str, float] = ...,
+    ) -> Pool:
+        """The items to rank, among `items`, the active ones of a branch. Never raises.
+
+        `cosines` are similarities by item id; the nearest items are included whatever their words.
+        """
+        ...
+
+
 class Embedder(Protocol):
     """Turns texts into vectors. Every failure is an `EmbeddingError`, as for `Model`."""
 

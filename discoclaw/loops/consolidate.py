@@ -6,39 +6,39 @@ conflict that a person has to decide: the model suggests, the person decides. In
 when it is time for a run.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from discoclaw.core import titles
-from discoclaw.core.consolidate import ConsolidationReport, apply_proposal, available, past_decisions
+from discoclaw.core.consolidate import apply_proposal
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
-from discoclaw.core.item import Item, Sensitivity, by_newest
+from discoclaw.core.item import Item
 from discoclaw.core.patch import Consolidation, Suggestion
 from discoclaw.core.ports import Clock, Model
+from discoclaw.core.reviewed import Review, changed_since, past_decisions
 from discoclaw.core.text import clip, collapse, scrub
-from discoclaw.core.times import date_of
 from discoclaw.core.view import Conflict, View
+from discoclaw.loops.nearest import Nearest
+from discoclaw.loops.review import entry, over_since, planned, prompt
 from discoclaw.memory.off import MEMORY_OFF
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.quote import quote_entry
 
 log = logging.getLogger(__name__)
 
-BATCH_ITEMS = 150
-BATCH_CHARS = 12_000
-MOST_BATCHES = 10
-"""The limit for open and for private items each; beyond it the items changed longest ago are not reviewed."""
 MAX_TOKENS = 8_192
 LONGEST_REASON = 200
 
 SYSTEM = """\
-You tidy the long-term memory of one person: short notes about them, newest first, each with its id, its \
-kind, whether the person stated it or it was inferred from talk, since when it is known and when it last \
+You tidy the long-term memory of one person: short notes about them, each with its id, its kind, \
+whether the person stated it or it was inferred from talk, since when it is known and when it last \
 changed. Name what is certain, and nothing else:
 - "duplicates": items that say the same thing. The same topic is not the same thing: a cat and a dog, two \
 projects, two dates stay apart. "keep" is the id of the best one, "drop" the ids of the others. "text" is \
@@ -64,34 +64,50 @@ them. Answer with JSON only: {"how": "…", "reason": "…"}."""
 class Consolidator:
     """Consolidates one branch of one subject's memory on request."""
 
-    def __init__(self, model: Model, memory: Memory, *, clock: Clock) -> None:
+    def __init__(self, model: Model, memory: Memory, *, clock: Clock, nearest: Nearest | None = None) -> None:
         self._model = model
         self._memory = memory
         self._clock = clock
+        self._nearest = nearest or Nearest()
 
     async def run(
-        self, subject: str, branch: str | None = None, *, by: str = "heartbeat", **metadata: Any
+        self,
+        subject: str,
+        branch: str | None = None,
+        *,
+        by: str = "heartbeat",
+        done: Review | None = None,
+        **metadata: Any,
     ) -> ConsolidationReport:
         """Consolidate HEAD's branch, or the one named. `by` and `metadata` go into any commit.
 
-        Raises Refused if there is no such branch, ModelError if the model does not answer in the required
-        shape, and MemoryFault; nothing is then changed.
+        What was reviewed already (`done`) is only shown beside what is new. Raises Refused if there is no
+        such branch, ModelError if the model does not answer in the required shape, and MemoryFault; nothing
+        is then changed.
         """
         branches = await self._memory.branches(subject)
         name = branches.current if branch is None else branches.named(branch).name
         view = await self._memory.view(subject, name)
-        report = ConsolidationReport(branch=name, head=view.head)
+        waiting = await self._waiting(subject, view, done) if done is not None else None
+        meanings = await self._nearest.meanings(subject)
+        plan = await asyncio.to_thread(planned, view, waiting, meanings)
+        report = ConsolidationReport(branch=name, head=view.head, left=plan.left)
         answers = []
-        for batch in batches(view):
+        for batch in plan.batches:
+            # What was taken back or changed meanwhile is shown to no model.
+            now = (await self._memory.view(subject, name)).items
+            shown = [item for item in batch if now.get(item.id) == item]
+            if len(shown) < 2:
+                continue
             proposal = await self._model.structured(
                 purpose="tidying",
                 system=SYSTEM,
-                prompt=prompt(batch, self._clock()),
+                prompt=prompt(shown, self._clock()),
                 shape=Consolidation,
                 max_tokens=MAX_TOKENS,
             )
             if proposal.duplicates or proposal.contradictions or proposal.outdated:
-                answers.append((batch, proposal))
+                answers.append((shown, proposal))
         if answers:
             known_by = {"by": by, **metadata}
             report = await self._memory.act(
@@ -100,6 +116,15 @@ class Consolidator:
         for reason in report.refused:
             log.info("%s: a proposal was refused: %s", subject, reason)
         return report
+
+    async def _waiting(self, subject: str, view: View, done: Review) -> set[str] | None:
+        """The ids of what changed since a review, was left over, or is over by its own date; None for all."""
+        chain = (await self._memory.history(subject)).chain(view.head)
+        changed = await asyncio.to_thread(changed_since, chain, done.heads)
+        if changed is None:
+            return None
+        over = await asyncio.to_thread(over_since, view.active(), done.at, self._clock())
+        return changed | done.left | over
 
 
 class NoConsolidator(Consolidator):
@@ -140,53 +165,6 @@ def _tidied(
     return [commit], replace(report, head=head, commit=commit)
 
 
-def batches(view: View) -> list[list[Item]]:
-    """The items for the model, one list for each prompt, newest first; private items in lists of their own.
-
-    A single item is not reviewed: there is nothing to compare it with.
-    """
-    asked = [one for conflict in view.conflicts for one in (conflict.item_id, conflict.other_id)]
-    items = sorted(available(view.items.values(), asked), key=by_newest)
-    levels: tuple[Sensitivity, ...] = ("normal", "private")
-    found: list[list[Item]] = []
-    for level in levels:
-        packed = list(_packed([item for item in items if item.facets.sensitivity == level]))
-        found += [batch for batch in packed[:MOST_BATCHES] if len(batch) > 1]
-    return found
-
-
-def _packed(items: Sequence[Item]) -> Iterator[list[Item]]:
-    batch: list[Item] = []
-    room = 0
-    for item in items:
-        size = len(_entry(item)) + 1
-        if batch and (size > room or len(batch) == BATCH_ITEMS):
-            yield batch
-            batch = []
-        if not batch:
-            room = BATCH_CHARS - len(prompt([], 0))
-        batch.append(item)
-        room -= size
-    if batch:
-        yield batch
-
-
-def prompt(items: Sequence[Item], now_ms: int) -> str:
-    """The prompt of one review: today's date, and the items."""
-    return titles.SEPARATOR.join(
-        [
-            f"{titles.TODAY}\n{date_of(now_ms)}",
-            "\n".join([titles.TO_TIDY, *(_entry(item) for item in items)]),
-        ]
-    )
-
-
-def _entry(item: Item) -> str:
-    since, updated = date_of(item.created_at), date_of(item.updated_at)
-    about = f"({item.facets.author}, since {since}, updated {updated})"
-    return f"- {quote_entry(item.id)} [{item.kind}] {about} {quote_entry(item.text)}"
-
-
 async def suggest(model: Model, view: View, conflict: Conflict) -> Suggestion | None:
     """How the model would resolve a conflict of the view, with a short reason; None if it does not decide.
 
@@ -196,12 +174,10 @@ async def suggest(model: Model, view: View, conflict: Conflict) -> Suggestion | 
     secrets = [conflict.sensitivity, *(item.facets.sensitivity for item in (held, other) if item is not None)]
     if held is None or "confidential" in secrets:
         return None
-    against = (
-        _entry(other) if other is not None else f"- {quote_entry(conflict.text) or 'it no longer holds'}"
-    )
+    against = entry(other) if other is not None else f"- {quote_entry(conflict.text) or 'it no longer holds'}"
     asked = titles.SEPARATOR.join(
         [
-            f"{titles.REMEMBERED}\n{_entry(held)}",
+            f"{titles.REMEMBERED}\n{entry(held)}",
             f"{titles.AGAINST}\n{against}\n  noted because: {quote_entry(conflict.reason) or 'not known'}",
         ]
     )

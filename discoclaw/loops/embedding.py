@@ -131,6 +131,18 @@ class Embedding(PersonalData, Listener):
             self._known.popitem(last=False)
         return matrix
 
+    async def asked(
+        self, subject: str, texts: Sequence[str], *, private: bool, timeout_s: float
+    ) -> Sequence[Sequence[float]]:
+        """The vectors of what a person said, to compare their items with; none if that may not be sent.
+
+        What was said in `private` goes only to a provider on this machine. Raises EmbeddingError.
+        """
+        user_id = user_of(subject)
+        if user_id is None or self._consent.opted_out(user_id) or (private and not self._embedder.stays_here):
+            return []
+        return await self._embedder.embed(texts, timeout_s=timeout_s)
+
     async def outdated(self, subject: str) -> None:
         """Replace a subject's vectors, because the provider's have another length now."""
         self._known.pop(subject, None)

@@ -17,13 +17,14 @@ from discoclaw.core.own_words import own_words
 from discoclaw.core.patch import AskingPatch, Patch
 from discoclaw.core.policy import Personas, PlacePersonas
 from discoclaw.core.ports import Clock, Model
-from discoclaw.core.privacy import DmPrivacy, may_show
+from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.view import View
 from discoclaw.core.zones import zone_of
-from discoclaw.loops.facts_prompt import ASK, SYSTEM, Asked, Context, asked
+from discoclaw.loops.facts_prompt import ASK, SYSTEM, Asked, Context, asked, clues_of, to_show
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
+from discoclaw.loops.nearest import Nearest
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.store import Memory
@@ -43,6 +44,7 @@ async def _never(user_id: str) -> bool:
 class FactsRules:
     """What extraction goes by: what DMs say about privacy, the places' personas, the server's time zone.
 
+    `nearest` finds which known items are to be compared with what was said.
     `asks_first` tells whether a person (user id) wants to be asked in a place before something is remembered,
     `may_ask` whether extraction may ask them something of its own now.
     """
@@ -52,6 +54,7 @@ class FactsRules:
     zone: tzinfo = UTC
     asks_first: Callable[[str, Place], bool] = lambda user_id, place: False
     may_ask: Callable[[str], Awaitable[bool]] = _never
+    nearest: Nearest = field(default_factory=Nearest)
 
 
 class FactsLoop:
@@ -108,21 +111,25 @@ class FactsLoop:
         waited = set(backlog.waiting)
         branch = self._persona(branches, batch[0])
         context = self._beside(batch, branch, branches, context, erased_at)
-        asked = self._asked(await self._memory.view(subject, branch), batch, context)
         own = [heard.said for heard in batch]
         traits_welcome = self._traits.welcome(
             user_id, own, [one for talk in context.values() for one in talk]
         )
         may_ask = await self._rules.may_ask(user_id)
-        patch: Patch = await self._model.structured(
-            purpose="extraction",
-            system=SYSTEM + (ASK if may_ask else "") + (RULE if traits_welcome else ""),
-            prompt=asked.prompt,
-            shape=AskingPatch if may_ask else Patch,
-            max_tokens=MAX_TOKENS,
-        )
+        nearest = await self._nearest(user_id, branch, batch, context)
+        # Finding them may take seconds. What was taken back meanwhile is shown to no model.
+        asked = self._asked(await self._memory.view(subject, branch), batch, context, nearest)
         changed = partial(backlog.changed, batch)
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
+        patch = Patch()
+        if not unwanted():
+            patch = await self._model.structured(
+                purpose="extraction",
+                system=SYSTEM + (ASK if may_ask else "") + (RULE if traits_welcome else ""),
+                prompt=asked.prompt,
+                shape=AskingPatch if may_ask else Patch,
+                max_tokens=MAX_TOKENS,
+            )
         shown = self._shown(batch, asked, asks=partial(self._rules.asks_first, user_id), may_ask=may_ask)
         await self._learn(user_id, branch, patch, batch, shown, unwanted)
         if traits_welcome:
@@ -178,13 +185,23 @@ class FactsLoop:
             if key in places
         }
 
-    def _asked(self, view: View, batch: Sequence[Heard], context: Context) -> Asked:
+    async def _nearest(
+        self, user_id: str, branch: str, batch: Sequence[Heard], context: Context
+    ) -> Sequence[str]:
+        """The ids of the items that come near to what was said, nearest first. Raises MemoryFault."""
+        subject, private = user_subject(user_id), batch[0].place.private
+        items = (await self._memory.view(subject, branch)).visible(in_dm=private)
+        clues = clues_of(batch, context)
+        return await self._rules.nearest.to(subject, branch, items, clues, private=private)
+
+    def _asked(self, view: View, batch: Sequence[Heard], context: Context, nearest: Sequence[str]) -> Asked:
         """The prompt for a batch, in the person's time zone."""
         # Private items must not stand beside open talk: a model would repeat them as if said there.
         in_private = batch[0].place.private
-        items = [item for item in view.active() if may_show(item, in_dm=in_private)]
+        items = view.visible(in_dm=in_private)
         zone = zone_of(items, self._rules.zone, in_dm=in_private)
-        return asked(items, batch, context, me=self._me(), now_ms=self._clock(), zone=zone)
+        shown = to_show(items, nearest)
+        return asked(shown, batch, context, me=self._me(), now_ms=self._clock(), zone=zone)
 
     def _shown(
         self,

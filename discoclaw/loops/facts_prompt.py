@@ -4,29 +4,36 @@ Everything has a short name (i1, m1) by which the answer refers to it; `core/dra
 was forgotten is not named: core recognises it if a model proposes it again. Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TypeAlias
 
 from discoclaw.core import titles
-from discoclaw.core.item import Item
+from discoclaw.core.item import Item, by_newest
 from discoclaw.core.message import Me, Said
+from discoclaw.core.own_words import own_words
 from discoclaw.core.short_ids import ShortIds
-from discoclaw.core.taken_back import terms_of
 from discoclaw.core.text import clip, speaker
+from discoclaw.core.visible import is_standing
 from discoclaw.core.zones import now
 from discoclaw.loops.heard import Heard
+from discoclaw.loops.nearest import Clue
+from discoclaw.prompt.memory_block import strip_memory_context
 from discoclaw.prompt.quote import quote_entry
 from discoclaw.prompt.recent import display_names
 from discoclaw.prompt.transcript import transcript
 
 ITEMS_CHARS = 24_000
-"""Most characters of the items; a memory of short sentences fits as a whole."""
+"""The most characters of the items. A third of it lost 7 % of the items to change in a memory of 200."""
+ITEM_LINE = 40
+"""About the characters of an item's line beside its text."""
 CONTEXT_CHARS = 3_000
 """Most characters of all lines that only explain the person's."""
 CONTEXT_LINE = 400
 """The same of one such line."""
+BEFORE = 2
+"""How many lines before a short answer say what it is about."""
 LINES_AFTER = 2
 """How many lines after the person's last one are shown."""
 
@@ -49,7 +56,9 @@ short answers.", "User can't install software."); a mere taste is a "fact". "pro
 - Dates: from "tomorrow" and the like make ISO dates, counting from the date of that line, not from now. If \
 that can't be done, keep the words and add "(said 2026-11-19)".
 - category: "conversation" for what is over in some days (a flight on Friday), else "knowledge".
-- The same as an existing item: nothing. Changed: its id and the new text. Both can be true: a new item.
+- The same as an existing item, in whatever words: nothing. If something changed (moved, another job, a new \
+version), the item that no longer holds gets the new text: its id, never a second item. Only if both can be \
+true at once (a cat and a dog): a new item. The likeliest existing items stand last.
 - deprecations: items that the person says no longer hold, when nothing takes their place.
 - key: only where there can be just one: "name", "pronouns", "birthday", "home", "timezone" (as \
 Europe/Berlin), "language", "employer", "job", "school", "project:<name>:deadline". Else null.
@@ -117,12 +126,12 @@ def asked(
     now_ms: int,
     zone: tzinfo,
 ) -> Asked:
-    """The prompt about a person's unseen messages (`batch`), with the `items` that are known already.
+    """The prompt about a person's unseen messages (`batch`), with the `items` that it may change.
 
     Each conversation is in an order of its own.
     """
     lines, known = ShortIds("m"), ShortIds("i")
-    existing = [_existing(item, known) for item in _related(items, batch)]
+    existing = [_existing(item, known) for item in items]
     own = {heard.said.id for heard in batch}
     talks: dict[str, list[Said]] = {}
     for heard in batch:
@@ -146,24 +155,47 @@ def asked(
     return Asked(titles.SEPARATOR.join(sections), lines, known)
 
 
-def _related(items: Sequence[Item], batch: Sequence[Heard]) -> list[Item]:
-    """The items in their order, without those that least fit the batch where they are too long together.
+def to_show(items: Sequence[Item], nearest: Sequence[str]) -> list[Item]:
+    """The items that a model is shown, the likeliest to be changed last, next to the talk.
 
-    Of what is left out, core still recognises what is proposed once more in the same words.
+    `nearest` are ids of those that come near to what was said, nearest first; half of the room is theirs.
+    Then come items with a key, of which there can be just one; the rest of the nearest; what says how to
+    answer; and the newest. It doesn't depend on the order of `items`.
     """
-    if sum(len(item.text) + 40 for item in items) <= ITEMS_CHARS:
-        return list(items)
-    said = terms_of("\n".join(heard.said.text for heard in batch))
+    known = {item.id: item for item in items}
+    near = [known[one] for one in nearest if one in known]
+    newest = sorted(items, key=by_newest)
+    first = dict.fromkeys(item.id for item in _fitting(near, ITEMS_CHARS // 2))
+    rest = [
+        *(item for item in newest if item.facets.key is not None),
+        *near,
+        *(item for item in newest if is_standing(item)),
+        *newest,
+    ]
+    ids = dict.fromkeys([*first, *(item.id for item in rest)])
+    return _fitting([known[one] for one in ids], ITEMS_CHARS)[::-1]
 
-    def worth(item: Item) -> tuple[bool, int, int]:
-        return item.facets.key is not None, len(said & terms_of(item.text)), item.updated_at
 
-    chosen, room = set[str](), ITEMS_CHARS
-    for item in sorted(items, key=worth, reverse=True):
-        room -= len(item.text) + 40
-        if room >= 0:
-            chosen.add(item.id)
-    return [item for item in items if item.id in chosen]
+def _fitting(items: Iterable[Item], room: int) -> list[Item]:
+    """The first of these items that fit; what is too long makes way for what follows."""
+    found: list[Item] = []
+    for item in items:
+        size = len(item.text) + ITEM_LINE
+        if size <= room:
+            found.append(item)
+            room -= size
+    return found
+
+
+def clues_of(batch: Sequence[Heard], context: Context) -> list[Clue]:
+    """What the person says in a batch, and the talk before it, to find what they may have changed."""
+    talks = {key: sorted(talk, key=lambda said: int(said.id)) for key, talk in context.items()}
+    found = []
+    for heard in batch:
+        before = [said for said in talks.get(heard.session_key, ()) if int(said.id) < int(heard.said.id)]
+        recent = "\n".join(clip(said.text, CONTEXT_LINE) for said in before[-BEFORE:])
+        found.append(Clue("\n".join(own_words(strip_memory_context(heard.said.text))), recent))
+    return found
 
 
 def _around(own: Sequence[Said], recent: Sequence[Said], room: int) -> list[Said]:

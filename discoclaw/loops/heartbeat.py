@@ -1,23 +1,25 @@
 """The heartbeat: at intervals, consolidates every memory that changed, one branch after another.
 
-For each subject a cursor stores the newest consolidated commit of each branch. So a restart repeats nothing,
-a run's own commit starts no further run, and a branch that was only forked has nothing new. If the model is
+For each subject a cursor stores the newest consolidated commit of each branch, when that was, and which items
+were left over. So a restart repeats nothing, a run's own commit starts no further run, a branch that was only
+forked has nothing new, and what was reviewed is not paid for again. If the model is
 overloaded or down, the round ends, and the next one continues from there; a subject that fails by itself is
 skipped for more rounds each time. No reply depends on this.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
 from discoclaw.core.bot_memory import BOT
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.ports import Clock
+from discoclaw.core.reviewed import Review
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heard import SPOILED
@@ -182,17 +184,21 @@ class Heartbeat:
             erased = self._memory.erased_at(subject)
             branches, asked = await self._memory.branches(subject), False
             for name in sorted(branches.all, key=lambda name: name != branches.current):
-                tidy = _heads(await self._cursors.get(_cursor(subject)))
-                if branches.all[name].head in {None, *tidy.values()}:
+                known = await self._cursors.get(_cursor(subject))
+                done, heads = _review(known, name), _heads(known)
+                rest = name in heads and done.left
+                if branches.all[name].head in {None, *heads.values()} and not rest:
                     continue
                 if self._stop.is_set() or (user is not None and self._consent.opted_out(user)):
                     return asked
                 asked = True
-                await self._consolidate(subject, name)
+                await self._consolidate(subject, name, done=done)
             there = branches.all
 
-            def looked_at(heads: dict[str, str]) -> Mapping[str, object]:
-                return {"size": size, "heads": {name: heads[name] for name in heads if name in there}}
+            def looked_at(known: Mapping[str, object]) -> Mapping[str, object]:
+                kept = {field: _for_branches(known, field, there) for field in ("heads", "at", "left")}
+                # Whatever is left has to be looked at again, also if nothing changes.
+                return {**kept, "size": None if kept["left"] else size}
 
             await self._save(subject, erased, looked_at)
         return asked
@@ -202,19 +208,29 @@ class Heartbeat:
         erased = self._memory.erased_at(subject)
         report = await self._consolidator.run(subject, branch, **metadata)
         name, head = report.branch, report.head
+        now, left = self._clock(), sorted(report.left)
+
+        def reviewed(known: Mapping[str, object]) -> Mapping[str, object]:
+            rest = {**_mapping(known, "left"), name: left}
+            return {
+                "heads": {**_heads(known), name: head},
+                "at": {**_mapping(known, "at"), name: now},
+                "left": {branch: ids for branch, ids in rest.items() if ids},
+            }
+
         if head is not None:
-            await self._save(subject, erased, lambda heads: {"heads": {**heads, name: head}})
+            await self._save(subject, erased, reviewed)
         return report
 
     async def _save(
-        self, subject: str, erased: int, change: Callable[[dict[str, str]], Mapping[str, object]]
+        self, subject: str, erased: int, change: Callable[[Mapping[str, object]], Mapping[str, object]]
     ) -> None:
         """Save how far a subject is consolidated, unless it was erased meanwhile."""
 
         def changed(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if self._memory.erased_at(subject) != erased:
                 return None
-            return {**known, **change(_heads(known))}
+            return {**known, **change(known)}
 
         await self._cursors.update(_cursor(subject), changed)
 
@@ -234,9 +250,27 @@ def _cursor(subject: str) -> str:
     return f"tidied-{subject}"
 
 
+def _mapping(known: Mapping[str, object], field: str) -> Mapping[str, object]:
+    """A field of a cursor that has a value for each branch."""
+    found = known.get(field)
+    return found if isinstance(found, dict) else {}
+
+
+def _for_branches(known: Mapping[str, object], field: str, branches: Collection[str]) -> Mapping[str, object]:
+    return {name: value for name, value in _mapping(known, field).items() if name in branches}
+
+
 def _heads(known: Mapping[str, object]) -> dict[str, str]:
     """The newest consolidated commit of each branch, by branch."""
-    heads = known.get("heads")
-    if not isinstance(heads, dict):
-        return {}
-    return {str(name): head for name, head in heads.items() if isinstance(head, str)}
+    return {name: head for name, head in _mapping(known, "heads").items() if isinstance(head, str)}
+
+
+def _review(known: Mapping[str, object], name: str) -> Review:
+    """How far a branch was reviewed; a new one as far as those that it may have been made from."""
+    heads = _heads(known)
+    names = [name] if name in heads else list(heads)
+    at, left = _mapping(known, "at"), _mapping(known, "left")
+    times = [time for one in names if isinstance(time := at.get(one), int)]
+    ids = (left[one] for one in names if isinstance(left.get(one), list))
+    waiting = frozenset(one for some in ids if isinstance(some, list) for one in some if isinstance(one, str))
+    return Review(frozenset(heads[one] for one in names), min(times, default=0), waiting)

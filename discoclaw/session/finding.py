@@ -18,7 +18,8 @@ from discoclaw.core.cosines import Cosines
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item
 from discoclaw.core.personal import Erasure, PersonalData
-from discoclaw.core.ports import Clock, Corpus
+from discoclaw.core.ports import Clock
+from discoclaw.core.ports import Pool as Pool  # part of this module's interface
 from discoclaw.core.query import Query
 from discoclaw.core.visible import VisibleItems
 from discoclaw.core.words import others_for
@@ -44,14 +45,6 @@ REST_MS = 60_000
 """How long an index is left alone after a failure."""
 _AT_ONCE = 4
 """How many indices are updated concurrently."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """The items to rank. `corpus` has the statistics of all items when these are only candidates."""
-
-    items: Sequence[Item]
-    corpus: Corpus | None = None
 
 
 def words_of(item: Item) -> tuple[list[str], int]:

@@ -23,7 +23,7 @@ ITEMS: Sequence[tuple[Kind, str, Sensitivity]] = (
     ("project", "User builds a teapot robot in Rust.", "normal"),
     ("tool", "User writes in vim.", "normal"),
     ("person", "User's boss is called Maria.", "private"),
-    ("fact", "User's teapot is BLUE", "normal"),
+    ("fact", "User's teapot is BLUE?", "normal"),
     ("fact", "User's bank card has the PIN of old.", "confidential"),
     ("workflow", "User reviews pull requests on Monday. " + "That is how it goes. " * 30, "normal"),
     ("preference", "User prefers tea. " + "It should be green. " * 12, "normal"),

@@ -233,12 +233,12 @@ class TestExtraction:
 
             again = {"kind": "tool", "text": "Uses TYPESCRIPT", "tags": ["TS", "Node"]}
             await told(world, model, proposal(again))
-            assert "i8 [tool] uses TypeScript" in model.learned[-1]
+            assert "[tool] uses TypeScript" in model.learned[-1]
             assert items(world)["durable-79d63977"]["tags"] == ["ts", "node"]
             await told(
                 world,
                 model,
-                proposal({"id": "i8", "kind": "tool", "text": "uses Rust", "tags": ["rs"]}),
+                proposal({"id": "uses TypeScript", "kind": "tool", "text": "uses Rust", "tags": ["rs"]}),
             )
             message = world.general.history()[-2]
             assert items(world)["durable-79d63977"] == {
@@ -250,7 +250,7 @@ class TestExtraction:
             }
 
             known = items(world)
-            gone = {"id": "i8", "reason": "over"}
+            gone = {"id": "uses Rust", "reason": "over"}
             await told(world, model, proposal(deprecations=(gone,)))
             after = items(world)
             assert after.pop("durable-79d63977") == {

@@ -138,7 +138,7 @@ class TestWhatItLists:
         async with start(Scripted(), extraction_enabled=False) as world:
             await knows(world, world.ann, *ITEMS)
             text = await preview(world, about="what colour is my teapot?")
-            assert re.search(r"teapot is BLUE \(id .*\); for colour, teapot$|teapot$", text, re.MULTILINE)
+            assert re.search(r"teapot is BLUE\? \(id .*\); for colour, teapot$|teapot$", text, re.MULTILINE)
             assert re.search(r"short answers\. \(id .*\); always$", text, re.MULTILINE)
             assert "; you ask for everything" in await preview(world, about="what do you know about me?")
 

@@ -7,7 +7,7 @@ import pytest
 from discoclaw.models.anthropic.provider import AnthropicModel
 from tests.app.conftest import Start, World
 from tests.citing import talk_of
-from tests.loops.answers import KNOWN, SEEN, TALK, cases, know, spelled_out
+from tests.loops.answers import KNOWN, SEEN, TALK, as_shown, cases, know, spelled_out
 from tests.servers.messages_api import Behaviour, MessagesServer, Received, text
 from tests.session.scene import ANN, BOB
 
@@ -43,7 +43,7 @@ def answering(raw: str) -> Behaviour:
         short = {
             f"m{number}": shown.get(one.text.partition("\n")[0], "m99") for number, one in enumerate(TALK, 1)
         }
-        return text(re.sub(r"\bm\d+\b", lambda match: short.get(match[0], match[0]), raw))
+        return text(re.sub(r"\bm\d+\b", lambda match: short.get(match[0], match[0]), as_shown(raw, prompt)))
 
     return answer
 

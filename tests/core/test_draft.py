@@ -11,6 +11,7 @@ from discoclaw.core.draft import Draft, find
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Sensitivity, Source, item_id
+from discoclaw.core.matching import one_saying
 from discoclaw.core.patch import Patch
 from discoclaw.core.view import EMPTY
 from tests.core.builders import (
@@ -20,6 +21,7 @@ from tests.core.builders import (
     PUBLIC_MESSAGE,
     Diary,
     inferred,
+    item,
     outdated,
     proposed,
     shown,
@@ -615,3 +617,61 @@ class TestATimeZone:
         draft.upsert("fact", "User's time zone is Asia/Tokyo.", stated(), given_id=other.id)
         diary.keep(draft)
         assert [item.facets.key for item in diary.view.active()] == ["timezone"]
+
+
+class TestAModelThatSaysTheSame:
+    @pytest.mark.parametrize(
+        ("known", "proposed"),
+        [
+            ("User has a cat.", "The user has a cat"),
+            ("User has a cat called Miso.", "User has the cat called miso!"),
+            ("User's sister studies in Graz", "The user's sister studies in Graz."),
+            ("User lives in Zürich.", "user lives in zürich"),
+        ],
+    )
+    @pytest.mark.parametrize("author", ["stated", "inferred"])
+    def test_in_other_words_adds_nothing_and_asks_nothing(
+        self, diary: Diary, known: str, proposed: str, author: str
+    ) -> None:
+        held = diary.remember(known, origin=stated() if author == "stated" else inferred())
+        diary.now += 1000
+        draft = diary.draft()
+        said = inferred(said_at=diary.now, source=PUBLIC_MESSAGE)
+        item, done = draft.upsert("fact", proposed, said)
+        assert (item.id, item.text, done) == (held.id, known, "unchanged")
+        assert draft.view.conflicts == () and len(draft.items) == 1
+
+    @pytest.mark.parametrize(
+        ("known", "proposed"),
+        [
+            ("User has a cat.", "User has a dog."),
+            ("User lives in Linz.", "User lives in Graz."),
+            ("User likes tea.", "User does not like tea."),
+            ("User's freezer is at 18 degrees.", "User's freezer is at -18 degrees."),
+            ("User ran 1.5 km.", "User ran 15 km."),
+            ("User pays 5 €.", "User pays 5 $."),
+            ("User writes C.", "User writes C++."),
+            ("User writes C.", "User writes C#."),
+            ("User takes vitamin.", "User takes vitamin A."),
+            ("User is in team a.", "User is in team."),
+            ("User meets Ann at 10:30.", "User meets Ann at 10:31."),
+            ("Ann likes Ben.", "Ben likes Ann."),
+            ("User's mark is 2.", "User's mark is 2?"),
+        ],
+    )
+    def test_never_overwrites_another_truth(self, diary: Diary, known: str, proposed: str) -> None:
+        diary.remember(known, origin=inferred())
+        diary.now += 1000
+        diary.remember(proposed, origin=inferred(said_at=diary.now))
+        assert sorted(item.text for item in diary.view.active()) == sorted([known, proposed])
+
+    def test_may_correct_the_words_of_an_item_that_it_names(self, diary: Diary) -> None:
+        held = diary.remember("User writes typescript.", origin=inferred())
+        diary.now += 1000
+        diary.remember("The user writes TypeScript.", given_id=held.id, origin=inferred(said_at=diary.now))
+        assert [item.text for item in diary.view.active()] == ["The user writes TypeScript."]
+
+    def test_is_recognised_among_thousands(self, diary: Diary) -> None:
+        text = "User keeps number {} of the blue boxes in a cellar."
+        many = [item(text.format(number)) for number in range(10_000)]
+        assert one_saying(many, "fact", "The user keeps number 77 of blue boxes in the cellar") is many[77]

@@ -7,11 +7,13 @@ wait. `stop` is the API's reason why the answer ended, and with `owner` the pers
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets
+from tests.citing import items_of
 from tests.session.scene import ANN, BOB, ME, said
 
 FILE = Path(__file__).parents[1] / "vectors" / "answers.jsonl"
@@ -43,7 +45,8 @@ KNOWN = {
     "User swims.": Facets(),
     "User takes insulin.": Facets(sensitivity="private"),
 }
-"""What is known about Ann before: i1 and so on in the prompt. The last one is private and not shown."""
+"""What is known about Ann before: i1 and so on in the answers. The last one is private and not shown."""
+_NAME = re.compile(r'(?<![\w:])([iI])(\d)(?=[]"),])')
 
 
 def cases() -> list[dict[str, Any]]:
@@ -54,6 +57,16 @@ def spelled_out(raw: str | list[Any]) -> str:
     """The text of an answer."""
     parts = [raw] if isinstance(raw, str) else raw
     return "".join(part if isinstance(part, str) else part[0] * part[1] for part in parts)
+
+
+def as_shown(answer: str, prompt: str) -> str:
+    """An answer with the short names that the items of `KNOWN` have in a prompt."""
+    names = {text: short for short, text in items_of(prompt).items()}
+    shown = {}
+    for number, (one, facets) in enumerate(KNOWN.items(), start=1):
+        line = f"(key {facets.key}) {one}" if facets.key else one
+        shown[str(number)] = names.get(line, f"i{number}")[1:]
+    return _NAME.sub(lambda match: match[1] + shown.get(match[2], match[2]), answer)
 
 
 def know(draft: Draft) -> None:

@@ -17,8 +17,8 @@ from discoclaw.loops.traits import Traits
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.models.anthropic.provider import AnthropicProvider
-from tests.loops.answers import KNOWN, SEEN, TALK, cases, know, spelled_out
-from tests.servers.messages_api import MessagesServer, text
+from tests.loops.answers import KNOWN, SEEN, TALK, as_shown, cases, know, spelled_out
+from tests.servers.messages_api import MessagesServer, Received, text
 from tests.session.scene import ANN, GENERAL, ME, Clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,8 +44,13 @@ async def test_only_what_is_sound_is_learned(
     memory = Memory(tmp_path, clock=Clock())
     await memory.change(f"user-{ANN.id}", "a test", know)
     raw = spelled_out(case["raw"])
-    pieces = [raw[at : at + 50_000] for at in range(0, len(raw), 50_000)]
-    server.default = lambda asked: text(*pieces, stop_reason=case.get("stop", "end_turn"))
+
+    def answer(asked: Received) -> Any:
+        said = as_shown(raw, asked.prompt)
+        pieces = [said[at : at + 50_000] for at in range(0, len(said), 50_000)]
+        return text(*pieces, stop_reason=case.get("stop", "end_turn"))
+
+    server.default = answer
     backlog = Backlog()
     for one in TALK[SEEN:]:
         if one.author_id == ANN.id:

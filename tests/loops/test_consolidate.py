@@ -15,7 +15,8 @@ from discoclaw.core.errors import MemoryFault, ModelBadOutput, ModelOverloaded, 
 from discoclaw.core.item import Item
 from discoclaw.core.patch import Consolidation, Duplicate, Outdated, Suggestion
 from discoclaw.core.view import Conflict
-from discoclaw.loops.consolidate import BATCH_CHARS, BATCH_ITEMS, MOST_BATCHES, Consolidator, batches, suggest
+from discoclaw.loops.consolidate import Consolidator, suggest
+from discoclaw.loops.review import BATCH_CHARS, BATCH_ITEMS, MOST_BATCHES, planned
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.models.offline.model import OfflineModel
@@ -106,7 +107,7 @@ class TestPrompt:
                 draft.upsert("fact", f"s{number}", Origin("inferred", said_at=1), marked="private")
 
         await home.memory.change(ANN, "a test", many)
-        shown = batches(await home.memory.view(ANN))
+        shown = planned(await home.memory.view(ANN)).batches
         levels = [{item.facets.sensitivity for item in batch} for batch in shown]
         assert levels == [{"normal"}] * MOST_BATCHES + [{"private"}] * (len(shown) - MOST_BATCHES)
         assert all(1 < len(batch) <= BATCH_ITEMS for batch in shown)
@@ -287,14 +288,14 @@ class TestOffline:
     async def test_the_offline_model_tidies_a_real_memory(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
         await home.remember("User prefers tabs.", by="stated")
-        await home.remember("User prefers TABS!")
+        await home.remember("User prefers TABS?")
         await home.remember("User loves coffee.")
         await home.remember("User hates coffee.")
         await home.remember("User is at the office until 2026-01-31.")
         report = await Consolidator(OfflineModel(), home.memory, clock=home.clock).run(ANN)
         assert report.text(in_private=False).splitlines() == [
             "Tidied: 1 duplicate merged, 1 outdated, 1 question.",
-            "- the same: User prefers tabs. / User prefers TABS!",
+            "- the same: User prefers tabs. / User prefers TABS?",
             "- to settle: User loves coffee. / User hates coffee.",
             "- no longer true: User is at the office until 2026-01-31.",
         ]

@@ -7,6 +7,8 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place, Said
@@ -14,7 +16,15 @@ from discoclaw.core.patch import Patch
 from discoclaw.core.policy import Personas
 from discoclaw.core.text import utf16_length
 from discoclaw.loops.facts import BATCH_CHARS, FactsLoop, FactsRules
-from discoclaw.loops.facts_prompt import CONTEXT_CHARS, CONTEXT_LINE, ITEMS_CHARS, LINES_AFTER, Asked, asked
+from discoclaw.loops.facts_prompt import (
+    CONTEXT_CHARS,
+    CONTEXT_LINE,
+    ITEMS_CHARS,
+    LINES_AFTER,
+    Asked,
+    asked,
+    to_show,
+)
 from discoclaw.loops.heard import BACKLOG, Backlog, Heard
 from discoclaw.memory.subjects import verbs
 from tests.citing import items_of, own_of, talk_of
@@ -190,14 +200,41 @@ class TestAMonthOfTalk:
 
 
 class TestALargeMemory:
-    def test_shows_what_the_talk_is_about_and_what_has_a_key(self) -> None:
+    def test_shows_what_comes_near_what_has_a_key_and_the_newest(self) -> None:
         long = "x" * 400
         many = [item(f"User owns thing {number}. {long}", updated_at=NOW + number) for number in range(200)]
         cello = item(f"User plays the cello. {long}", updated_at=NOW - 10)
         home = item("User lives in Oslo.", key="home", updated_at=NOW - 20)
-        found = ask([said(1, ANN, "the cello broke")], items=[*many, cello, home])
-        assert len(found.prompt) < ITEMS_CHARS + 1_000
-        shown = items_of(found.prompt)
-        assert cello.text in shown.values() and "(key home) User lives in Oslo." in shown.values()
-        assert many[-1].text in shown.values() and many[0].text not in shown.values()
-        assert not found.items.knows(many[0].id)
+        shown = to_show([*many, cello, home], [cello.id])
+        assert shown[-3:] == [many[-1], home, cello]
+        assert many[0] not in shown and sum(len(one.text) for one in shown) <= ITEMS_CHARS
+
+    def test_shows_all_that_fits_with_the_likeliest_last(self) -> None:
+        many = [item(f"User owns thing {number}.", updated_at=NOW + number) for number in range(200)]
+        shown = to_show(many, [many[7].id, many[3].id])
+        assert set(shown) == set(many) and shown[-2:] == [many[3], many[7]]
+
+    def test_has_room_for_what_has_a_key_however_much_comes_near(self) -> None:
+        many = [item(f"User owns thing {number}. {'x' * 200}", updated_at=NOW) for number in range(400)]
+        home = item("User lives in Oslo.", key="home", updated_at=NOW - 20)
+        shown = to_show([*many, home], [one.id for one in many])
+        assert home in shown and shown[-1] is many[0]
+        assert sum(len(one.text) for one in shown) <= ITEMS_CHARS
+
+    def test_has_how_to_answer_before_what_is_only_newer(self) -> None:
+        many = [item(f"{number} {'x' * 400}", updated_at=NOW + number) for number in range(200)]
+        short = item("User wants short answers.", kind="preference", updated_at=NOW - 10)
+        assert short in to_show([*many, short], [])
+
+    @given(st.permutations(range(80)), st.permutations(range(80)))
+    def test_is_shown_the_same_in_whatever_order_it_was_stored(self, one: list[int], near: list[int]) -> None:
+        many = [
+            item(
+                f"User owns thing {number}.",
+                updated_at=NOW + number // 10,
+                key=f"k{number}" if number % 9 == 0 else None,
+            )
+            for number in range(80)
+        ]
+        ids = [many[number].id for number in near[:30]]
+        assert to_show([many[number] for number in one], ids) == to_show(many, ids)

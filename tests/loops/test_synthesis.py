@@ -106,7 +106,7 @@ class TestKeys:
         await learn(home, proposal("User works at Acme.", key="employer"), proposal("User has a cat."))
         await learn(home, number=2)
         known = items_of(home.model.extractions[-1])
-        assert known == {"i1": "(key employer) User works at Acme.", "i2": "User has a cat."}
+        assert known == {"i1": "User has a cat.", "i2": "(key employer) User works at Acme."}
 
 
 class TestLinks:
@@ -114,7 +114,7 @@ class TestLinks:
         await learn(home, proposal("User works at Acme.", key="employer"), proposal("User has a cat."))
         await learn(
             home,
-            proposal("Bea works there too.", "person", links=["employer", "i2", "The cat is called  TOM."]),
+            proposal("Bea works there too.", "person", links=["employer", "i1", "The cat is called  TOM."]),
             proposal("The cat is called Tom.", links=["pet:name"]),
             proposal("Tom is seven.", key="pet:name"),
             number=2,

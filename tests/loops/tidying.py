@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdat
 from discoclaw.core.view import View
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
+from discoclaw.loops.nearest import Nearest
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
@@ -76,11 +77,15 @@ class Home:
     clock: Clock = field(default_factory=Clock)
     every_minutes: float = 30
     skip: Callable[[str], bool] = lambda user_id: False
+    nearest: Nearest | None = None
+    max_items: int = 200
 
     def __post_init__(self) -> None:
         self.cursors = Cursors(self.folder / "memory" / "cursors")
-        self.memory = Memory(self.folder / "memory", clock=self.clock, cursors=self.cursors)
-        self.consolidator = Consolidator(self.model, self.memory, clock=self.clock)
+        self.memory = Memory(
+            self.folder / "memory", clock=self.clock, cursors=self.cursors, max_items=self.max_items
+        )
+        self.consolidator = Consolidator(self.model, self.memory, clock=self.clock, nearest=self.nearest)
         self.heartbeat = Heartbeat(
             self.consolidator,
             self.memory,
@@ -91,7 +96,7 @@ class Home:
         )
 
     def restarted(self) -> "Home":
-        return Home(self.folder, self.model, self.clock, self.every_minutes, self.skip)
+        return replace(self)
 
     async def remember(
         self, text: str, *, subject: str = ANN, branch: str | None = None, by: str = "inferred", **given: Any

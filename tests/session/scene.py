@@ -13,7 +13,7 @@ from discoclaw.core.attached import Content as FileContent
 from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import Consent
-from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
@@ -388,7 +388,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     clock: Clock = given.pop("clock", None) or Clock()
     model = model or ScriptedModel()
     root = folder / "memory"
-    memory = Memory(root, clock=clock)
+    memory = Memory(root, clock=clock, max_items=given.pop("max_items", 200))
     rolling = RollingMemory(root / "rolling", clock=clock)
     cursors = Cursors(root / "cursors")
     choices = Choices(root / "choices.json", memory.changes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.consolidate import ConsolidationReport
+from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ChatForbidden, ModelOverloaded
 from discoclaw.core.event import Commit
