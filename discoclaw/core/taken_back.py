@@ -34,7 +34,9 @@ _FRAMES = (
     "好き 住んで 名前",
 )
 """How memories are worded in some languages: what many have in common tells none of them."""
-FRAME = frozenset(term for words in _FRAMES for term in tokenise(words).terms())
+FRAME = frozenset[str]().union(
+    *((*tokens.terms(), *tokens.in_english().values()) for tokens in map(tokenise, _FRAMES))
+)
 _PLAIN_WORD = re.compile(r"\w+")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
 

@@ -193,7 +193,7 @@ class TestLearnedTogether:
     def test_an_import_of_many_has_nothing_in_common(self) -> None:
         said = self.together("Tove paints the canoe green", *(f"Tove likes kelp {n}" for n in range(9)))
         alone = item("Tove likes seaweed", updated_at=NOW + DAY)
-        fillers = [item(f"Owns a number {n}", updated_at=NOW - n * DAY) for n in range(100, 112)]
+        fillers = [item(f"Owns a number {n}", updated_at=NOW - n * DAY) for n in range(100, 130)]
         hits = found("which colours do Tove and her canoe club prefer?", [alone, *said, *fillers])
         assert hits[:2] == ["Tove paints the canoe green", "Tove likes seaweed"]
 
