@@ -34,7 +34,10 @@ NAMED, GIVEN = 1.1, 1.25
 NEARLY = 0.9
 """The share of the best named document's score that one needs that is not named itself."""
 RARE, RARE_SHARE = 3, 0.1
-"""A name needs a term that at most so many documents have, or this share: "Mara" tells little of Mara's."""
+"""A name in a text needs a term that at most so many documents have, or this share of all.
+
+"Mara" tells little in a memory about Mara. An alias or a key only must not be everywhere.
+"""
 NEARLY_ALL, CLEARLY_LESS = 0.75, 0.7
 """Where the best has so much of what a sentence asks, a document needs this share of that."""
 ROUNDING = 1e-9
@@ -187,22 +190,22 @@ class Matches:
 
         The name is one of theirs, or of another document; the longest that the sentence names are meant.
         """
-        parts = {
-            term: part
-            for concept, part in here
-            for term, _ in concept.spellings
-            if self._tells(concept, part)
-        }
-        terms = {term for concept, _ in here for term, _ in concept.spellings}
+        terms, telling, rare = set[str](), set[str](), set[str]()
+        few = max(RARE, RARE_SHARE * len(self._documents))
+        for concept, part in here:
+            spellings = {term for term, _ in concept.spellings}
+            terms |= spellings
+            telling |= spellings if concept.share else set()
+            rare |= spellings if concept.share and len(part) <= few else set()
         known = {
             position: document for position in found if (document := self._documents[position]) is not None
         }
-        complete = {
-            name: None
-            for document in known.values()
-            for name in (*document.given, *document.written)
-            if name <= terms and not name.isdisjoint(parts)
-        }
+        complete: dict[frozenset[str], None] = {}
+        for document in known.values():
+            for names, need in ((document.given, telling), (document.written, rare)):
+                for name in names:
+                    if name <= terms and not name.isdisjoint(need):
+                        complete[name] = None
         longest = [name for name in complete if not any(name < other for other in complete)]
         for name in longest:
             for position, document in known.items():
@@ -211,10 +214,6 @@ class Matches:
                 elif not all(term in document.bag for term in name):
                     continue
                 found[position].named |= name
-
-    def _tells(self, concept: Concept, part: Mapping[int, float]) -> bool:
-        """Whether few documents have a term, so that a name with it names just these."""
-        return bool(concept.share) and len(part) <= max(RARE, RARE_SHARE * len(self._documents))
 
     def _is_evidence(self, has: _Has, *, strange: bool) -> bool:
         if strange and not has.name and has.covered < MOST_OF_IT:

@@ -65,8 +65,7 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         everywhere = {q for q in everywhere if is_common(q)}
         idf |= {q: min(idf[q], max(idf[one] for one in plain)) for q in asked if is_common(q)}
     share = {q: 0.0 if q in everywhere else idf[q] * (0.3 if is_common(q) else 1.0) for q in asked}
-    told = {q for q in asked if share[q] and len(holders[q]) <= max(3, 0.1 * count)}
-    names = {q for q in told if any(q in alias for alias in aliases)}
+    names = {q for q in asked if share[q] and any(q in alias for alias in aliases)}
     terms_of: dict[int, set[str]] = {}
     scores: dict[int, float] = {}
     coverage: dict[int, float] = {}
