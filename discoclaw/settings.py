@@ -15,7 +15,12 @@ from typing import Any
 from dotenv import dotenv_values
 from pydantic import Field, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.decay import Decay
@@ -47,9 +52,13 @@ from discoclaw.settings_types import ModelProvider as ModelProvider
 
 
 def _ours(source: PydanticBaseSettingsSource) -> Callable[[], dict[str, Any]]:
-    """A source that knows variables by their own names only, and treats empty ones as unset."""
-    source.config = {**source.config, "populate_by_name": False}
-    return lambda: {key: value for key, value in source().items() if key in names() and value != ""}
+    """A source that knows variables by their own names only, and treats empty ones as unset.
+
+    It reads no JSON: each type below takes a text. Pydantic's own looks at each type anew to find that out,
+    which took longer than everything else that happens to the settings.
+    """
+    assert isinstance(source, EnvSettingsSource)
+    return lambda: {name: value for name in names() if (value := source.env_vars.get(name.lower()))}
 
 
 def _env(name: str, default: Any, **rules: Any) -> Any:

@@ -20,6 +20,7 @@ from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli import audit, config, evals
 from discoclaw.cli.ending import Ending, end_now
+from discoclaw.cli.importing import all_to_stay
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
@@ -139,7 +140,8 @@ def demo(
     Example: discoclaw demo --channel dev --fresh
     """
     try:
-        from discoclaw.demo.show import show
+        with all_to_stay():
+            from discoclaw.demo.show import show
     except ImportError as error:
         raise SettingsError(
             f"a package of the demo is not installed ({error.name}); run: pip install 'discoclaw[demo]'"
@@ -160,9 +162,10 @@ async def _serve(settings: Settings, ending: Ending) -> None:
 
 
 async def _run_until_stopped(settings: Settings, ending: Ending) -> None:
-    from discoclaw.app import build, stop_asked  # a second of imports, which `discoclaw memory` doesn't need
+    with all_to_stay():
+        from discoclaw.app import build, stop_asked  # which takes a second, and `memory` doesn't need it
 
-    app = build(settings)
+        app = build(settings)
     async with app:
         serving = asyncio.create_task(app.run(), name="discord")
         with stop_asked() as stop:

@@ -3,11 +3,19 @@
 from collections.abc import Callable, Mapping
 
 from discoclaw.core.errors import SettingsError
-from discoclaw.models import anthropic, offline
+from discoclaw.models import offline
 from discoclaw.models.config import ModelConfig, Models
 
+
+def _anthropic(config: ModelConfig) -> Models:
+    # The SDK is 3,000 modules, half of the time in which the whole bot is imported.
+    from discoclaw.models import anthropic
+
+    return anthropic.open_models(config)
+
+
 PROVIDERS: Mapping[str, Callable[[ModelConfig], Models]] = {
-    "anthropic": anthropic.open_models,
+    "anthropic": _anthropic,
     "offline": offline.open_models,
 }
 """Each provider's name in the settings, and what makes its models."""

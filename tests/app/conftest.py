@@ -8,6 +8,7 @@ from typing import Any
 import discord
 import pytest
 import simcord
+from simcord.results import to_discord_message
 
 from discoclaw.app import App, build
 from discoclaw.app.learning import Learning
@@ -27,6 +28,16 @@ GUILD_ID = 100_000_000_000_000_001
 simcord.Env._settle_internal.__kwdefaults__["idle"] = 0.005
 """How often the simulated Discord looks whether the bot is quiet. It looks once too early after nearly every
 message, and would then sleep for 50 ms; a test has many messages."""
+
+
+def _newest(channel: Any) -> discord.Message | None:
+    """The newest message of a channel. simcord makes all of them for it, and copies each deeply."""
+    kept = channel._env.backend.messages.get(channel.id, {})
+    seen = [message for message in kept.values() if message.visible_to(None)]
+    return to_discord_message(channel._env, max(seen, key=lambda one: one.id)) if seen else None
+
+
+simcord.ChannelHandle.last_message = property(_newest)
 
 
 @pytest.fixture

@@ -72,11 +72,9 @@ async def preview(world: World, channel: Any = "", about: str = "", *, person: A
     who = person or world.ann
     named = channel if isinstance(channel, str) and channel else f"<#{(channel or world.general).id}>"
     dm = who.user.dm_channel
-    before = {message.id for message in dm.history()}
-    await who.send_dm(f"!memory preview {named} {about}".strip())
+    asked = await who.send_dm(f"!memory preview {named} {about}".strip())
     await world.settle()
-    said = [message for message in dm.history() if message.id not in before]
-    return await text_of(said[1:])
+    return await text_of([message for message in dm.history() if message.id > asked.id])
 
 
 def below(text: str, title: str) -> list[str] | None:

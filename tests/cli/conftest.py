@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
@@ -15,6 +17,9 @@ from tests.cli.shell import Shell
 from tests.memory.kit import ANN, BOB, NOW, Clock, remember
 
 STATED = Origin("stated")
+
+typer.testing._get_command = cache(typer.testing._get_command)
+"""Typer builds all commands anew for each one that is typed, half of the time of these tests."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,11 @@
 """Lives of the bot that begin in milliseconds: forks of one process that has imported the whole program.
 
 Importing it takes seconds, more than most of these tests, so one process forks for all houses of a test run.
-A fork is a process of its own like any other, and runs the same `discoclaw run`; test_run has processes that
-begin from nothing. In a fork discord.py is told what is so on this Discord: all servers come at once, so that
-it need not wait two seconds for more of them, and who connects again need not wait five seconds for it.
+It has talked with a model before: at the first answer the SDK builds its schemas, which takes as long as all
+else that a life does. A fork is a process of its own like any other, and runs the same `discoclaw run`;
+test_run has processes that begin from nothing. In a fork discord.py is told what is so on this Discord: all
+servers come at once, so that it need not wait two seconds for more of them, and who connects again need not
+wait five seconds for it.
 
 Run as `python -m tests.process.forks <a socket's descriptor>`, it is sent the descriptor of a socket for each
 house. From these it reads lines of JSON [folder, environment], each with the descriptors of a stdout and a
@@ -161,6 +163,7 @@ def serve(main: socket.socket) -> None:
     import discoclaw.app
     import discoclaw.cli.main  # noqa: F401
 
+    asyncio.run(_first_answers())
     discord.Client.__init__ = partialmethod(discord.Client.__init__, guild_ready_timeout=SOON_S)  # type: ignore
     discord.Client.before_identify_hook = _identify_at_once  # type: ignore[method-assign]
     gc.freeze()  # else every fork has its own copy of what was imported
@@ -203,6 +206,28 @@ def serve(main: socket.socket) -> None:
                 for descriptor in descriptors:
                     os.close(descriptor)
                 _say(control, pid)
+
+
+async def _first_answers() -> None:
+    """What a chat model and a small one say, and nobody wants to know."""
+    from pydantic import BaseModel
+
+    from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
+    from discoclaw.models.anthropic.provider import AnthropicProvider
+    from tests.servers.messages_api import MessagesServer, json_answer, text
+
+    class Nothing(BaseModel):
+        pass
+
+    async with MessagesServer() as server:
+        server.script(text("Hel", "lo"), json_answer({}))
+        provider = AnthropicProvider(base_url=server.base_url)
+        model = provider.model("haiku")
+        request = ModelRequest((SystemBlock("Be brief."),), (UserTurn("Hello"),))
+        async for _ in model.stream(request):
+            pass
+        await model.structured(purpose="extraction", system="", prompt="Hello", shape=Nothing)
+        await provider.close()
 
 
 async def _identify_at_once(_client: Any, _shard_id: int | None, *, initial: bool = False) -> None:

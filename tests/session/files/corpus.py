@@ -35,6 +35,8 @@ def screenshot(width: int = 800, height: int = 600) -> Pixels:
 def saved(image: Pixels, kind: str, **how: Any) -> bytes:
     """A picture as the bytes of a file."""
     out = BytesIO()
+    if kind == "PNG":
+        how = {"compress_level": 1, **how}  # packing noise well takes seconds, and gains nothing
     image.save(out, kind, **how)
     return out.getvalue()
 
