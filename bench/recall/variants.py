@@ -69,7 +69,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "nearly the score of what is named": ((evidence, "NEARLY", 0.0),),
     "fractions for parts of names": ((score, "_INSTEAD", _WHOLE),),
     "clearly less": ((evidence, "CLEARLY_LESS", 0.0),),
-    "weak ones dropped": ((evidence, "WEAK", 0.0), (steps, "WEAK", 0.0)),
+    "weak ones dropped": ((steps, "WEAK", 0.0),),
     "names of others": ((rank, "asked_of", lambda *given, own_name=None: _ASKED_OF(*given)),),
     "another of the same name": ((score, "_without_namesakes", lambda asked, names: list(asked)),),
     "learned together": ((steps, "learned_together", lambda found: None),),
