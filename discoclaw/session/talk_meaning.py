@@ -1,0 +1,83 @@
+"""The meaning of a search of talk: its vector, compared with those of the archived messages.
+
+A question of the model's search tool is embedded once, for memories and talk alike. Nothing waits longer than
+`Meaning` does, and without an answer talk is found by its words.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from discoclaw.core.consent import Consent
+from discoclaw.loops.talk_embedding import TalkEmbedding
+from discoclaw.recall.talk import NOTHING_MEANT, Meant
+from discoclaw.search.archive_vectors import Asked
+from discoclaw.search.talk_vectors import TalkVectors
+from discoclaw.session.meaning import Meaning, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who searches talk, and whether that is `private`. `names` are those of the people in the talk.
+
+    `question`: the query, if it is being embedded already.
+    """
+
+    user_id: str
+    private: bool
+    names: Collection[str] = ()
+    question: Question | None = None
+
+
+class TalkMeaning:
+    """Embeds searches of talk; `touch` says that the archive has changed."""
+
+    def __init__(
+        self,
+        meaning: Meaning,
+        vectors: TalkVectors,
+        embedding: TalkEmbedding,
+        *,
+        consent: Consent,
+        weights: Meant,
+    ) -> None:
+        self._meaning = meaning
+        self._vectors = vectors
+        self._embedding = embedding
+        self._consent = consent
+        self._weights = weights
+
+    @property
+    def weights(self) -> Meant:
+        """How much the meaning counts."""
+        return replace(self._weights, floor=self._meaning.floor)
+
+    def touch(self) -> None:
+        """Embed what is new. Never blocks."""
+        self._embedding.touch()
+
+    async def asked(self, query: str, by: Asker) -> Asked | None:
+        """What to search the archive with; None if the query has no vector, or not in time. Never raises."""
+        if self._consent.opted_out(by.user_id):
+            return None
+        if by.question is not None:
+            vector = await by.question.vector()
+        else:
+            vector = await self._meaning.vector(query, private=by.private, names=by.names)
+        if vector is None:
+            return None
+        if self._vectors.dims not in (0, len(vector)):
+            self._meaning.embedding.doubted()  # whether the provider's model is another now
+            self._embedding.touch()
+        return self._vectors.asked(vector)
+
+
+class NoTalkMeaning:
+    """Stands in for `TalkMeaning` where there are no vectors."""
+
+    weights = NOTHING_MEANT
+
+    def touch(self) -> None:
+        """Does nothing: nothing is embedded."""
+
+    async def asked(self, query: str, by: Asker) -> None:
+        """Return None: there is no provider to ask."""
