@@ -87,7 +87,8 @@ class TalkEmbedding:
         if batch.entries:
             made = await self._batches.embed({int(one.id): one.text[:LONGEST] for one in batch.entries})
             vectors = {entry: made[int(entry.id)] for entry in batch.entries if int(entry.id) in made}
-            await in_thread(self._vectors.keep, vectors, self._clock(), batch.token)
+            if vectors:
+                await in_thread(self._vectors.keep, vectors, self._clock(), batch.token)
             if len(batch.entries) == BATCH:
                 self._rests_until = loop.time() + (loop.time() - began) * (1 / SHARE - 1)
             self.touch()
