@@ -2,9 +2,9 @@
 
 Nobody waits for this. Memories come first: while some lack a vector, talk waits. What still needs a vector is
 listed in the archive's own file, so a killed process loses nothing. A provider on another machine gets only
-what others read along with, and only so many messages a day (`Provider`). Nothing is sent of people who may
-not be archived. After a failure it pauses, and a text that the provider refuses is given up, as with
-memories. Uses a provider only to embed texts.
+what was said where everybody on the server reads along, once somebody speaks there, and only so many messages
+a day (`Provider`). Nothing is sent of people who may not be archived. After a failure it pauses, and a text
+that the provider refuses is given up, as with memories. Uses a provider only to embed texts.
 """
 
 import asyncio

@@ -25,8 +25,6 @@ _LARGEST = 2**63 - 1
 
 VERSION = 1
 
-CLOSED = "place LIKE '@d%' OR (session_key LIKE 'discord:thread:%' AND group_id = channel_id)"
-"""A row of `entries` that others don't read: it is from a direct message or a private thread."""
 SCHEMA = (
     """CREATE TABLE entries (
         rowid INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, session_key TEXT NOT NULL,

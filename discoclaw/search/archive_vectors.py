@@ -1,7 +1,7 @@
 """The vectors of archived messages, in tables of the archive's own file. Blocking; raises sqlite3.Error.
 
     vectors     one row for each message that has one: its place, and its vector with a byte for each number
-    unembedded  the messages that still need one; `closed` are those that others don't read
+    unembedded  the messages that still need one, and their places
     vectors_of  one row: the model that made them, their length, how many were removed, how many texts were
                 sent on which day
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from discoclaw.core.entry import Entry
 from discoclaw.memory.disk.database import transaction
-from discoclaw.search.archive_rows import CLOSED, COLUMNS, entry_of
+from discoclaw.search.archive_rows import COLUMNS, entry_of
 from discoclaw.search.signatures import Signatures, cosines
 
 FEWEST_TERMS = 2
@@ -30,12 +30,11 @@ USUAL = 64
 """From how many messages the usual cosine of a question is taken."""
 _AT_ONCE = 10_000
 
-_PENDING = f"""INSERT OR IGNORE INTO unembedded
-    SELECT {CLOSED}, id FROM entries WHERE own >= {FEWEST_TERMS}"""
+_PENDING = f"""INSERT OR IGNORE INTO unembedded SELECT id, place FROM entries WHERE own >= {FEWEST_TERMS}"""
 _SCHEMA = (
     "CREATE TABLE vectors (id INTEGER PRIMARY KEY, place TEXT NOT NULL, vector BLOB NOT NULL)",
-    """CREATE TABLE unembedded (closed INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (closed, id))
-        WITHOUT ROWID""",
+    "CREATE TABLE unembedded (id INTEGER PRIMARY KEY, place TEXT NOT NULL)",
+    "CREATE INDEX unembedded_by_place ON unembedded (place, id)",
     """CREATE TABLE vectors_of (model TEXT NOT NULL, dims INTEGER NOT NULL, removed INTEGER NOT NULL,
         day INTEGER NOT NULL, sent INTEGER NOT NULL)""",
     "INSERT INTO vectors_of VALUES ('', 0, 0, 0, 0)",
@@ -44,11 +43,11 @@ _SCHEMA = (
     END""",
     """CREATE TRIGGER vector_unwanted AFTER DELETE ON entries BEGIN
         DELETE FROM vectors WHERE id = old.id;
-        DELETE FROM unembedded WHERE id = old.id AND closed IN (0, 1);
+        DELETE FROM unembedded WHERE id = old.id;
     END""",
     f"""CREATE TRIGGER vector_outdated AFTER UPDATE OF text ON entries WHEN old.text <> new.text BEGIN
         DELETE FROM vectors WHERE id = new.id;
-        DELETE FROM unembedded WHERE id = new.id AND closed IN (0, 1);
+        DELETE FROM unembedded WHERE id = new.id;
         {_PENDING} AND id = new.id;
     END""",
     """CREATE TRIGGER vector_removed AFTER DELETE ON vectors BEGIN
@@ -70,7 +69,7 @@ class Asked:
 class Provider:
     """Who makes the vectors: `model`, and `most` texts a day, None for any number.
 
-    `here`: it runs on this machine, so that it may see what others don't read.
+    `here`: it runs on this machine, so that it may see private talk.
     """
 
     model: str
@@ -120,29 +119,39 @@ def start_over(connection: sqlite3.Connection, dims: int) -> None:
 
 
 def take(
-    connection: sqlite3.Connection, provider: Provider, *, most: int, day: int, without: Collection[int]
+    connection: sqlite3.Connection,
+    provider: Provider,
+    *,
+    most: int,
+    day: int,
+    without: Collection[int],
+    open_places: Collection[str],
 ) -> Batch:
-    """Up to `most` messages to embed on a day (a number), but for those with the ids in `without`."""
+    """Up to `most` messages to embed on a day (a number), but for those with the ids in `without`.
+
+    A provider elsewhere gets only those of the open places.
+    """
     left = most
     if provider.most is not None:
         known, sent = connection.execute("SELECT day, sent FROM vectors_of").fetchone()
         left = min(most, provider.most - (sent if known == day else 0))
-    sql = f"""SELECT {", ".join(f"entries.{one}" for one in COLUMNS.split(", "))}
-        FROM unembedded JOIN entries ON entries.id = unembedded.id
-        WHERE closed = ? AND unembedded.id NOT IN ({", ".join("?" * len(without))})
-        ORDER BY unembedded.id DESC LIMIT ?"""
     found = []
-    for closed in (0, 1) if provider.here else (0,):
-        rows = connection.execute(sql, (closed, *without, max(1, left)))
-        found += [entry_of(row) for row in rows]
-    newest = sorted(found, key=lambda entry: -int(entry.id))
-    return Batch(tuple(newest[: max(0, left)]), spent=left <= 0 < len(newest))
+    for place in (None,) if provider.here else open_places:
+        where = "" if place is None else "place = ? AND"
+        sql = (
+            f"SELECT id FROM unembedded WHERE {where} id NOT IN ({_marks(without)}) ORDER BY id DESC LIMIT ?"
+        )
+        given = (*([place] if place is not None else []), *without, max(1, left))
+        found += [row[0] for row in connection.execute(sql, given)]
+    newest = sorted(found, reverse=True)[: max(0, left)]
+    sql = f"SELECT {COLUMNS} FROM entries WHERE id IN ({_marks(newest)}) ORDER BY id DESC"
+    entries = tuple(entry_of(row) for row in connection.execute(sql, newest))
+    return Batch(entries, spent=left <= 0 and bool(found))
 
 
 def leave_out(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
     """Remove messages from those that need a vector."""
-    rows = [(int(one),) for one in ids]
-    connection.executemany("DELETE FROM unembedded WHERE id = ? AND closed IN (0, 1)", rows)
+    connection.executemany("DELETE FROM unembedded WHERE id = ?", ((int(one),) for one in ids))
 
 
 def keep(
@@ -218,6 +227,10 @@ def cosines_of(connection: sqlite3.Connection, asked: Asked, ids: Collection[int
     """The cosines of a question with those of the messages that have a vector of its length."""
     if not ids or len(asked.vector) != asked.signatures.dims:
         return {}
-    sql = f"SELECT id, vector FROM vectors WHERE id IN ({', '.join('?' * len(ids))}) AND length(vector) = ?"
+    sql = f"SELECT id, vector FROM vectors WHERE id IN ({_marks(ids)}) AND length(vector) = ?"
     rows = connection.execute(sql, (*ids, len(asked.vector))).fetchall()
     return dict(zip((row[0] for row in rows), cosines(asked.vector, [row[1] for row in rows]), strict=True))
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))

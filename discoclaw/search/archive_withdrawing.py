@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from discoclaw.core.taken_back import Withdrawal, Words, terms_of
-from discoclaw.search.archive_rows import CLOSED, number_of
+from discoclaw.search.archive_rows import number_of
 from discoclaw.search.fulltext import any_of
 
 OFTEN = 20
@@ -21,7 +21,7 @@ _ENDING = 3
 """How much longer than the other a term may be: the stems of two languages end differently."""
 _WORD = re.compile(r"\S+")
 _THEIRS = "((author_id = :person AND NOT :alone) OR to_id = :person) AND sent_at <= :until"
-_OPEN = f"NOT ({CLOSED})"
+_OPEN = "place NOT LIKE '@d%' AND NOT (session_key LIKE 'discord:thread:%' AND group_id = channel_id)"
 """Where others read along: neither a direct message nor a private thread."""
 
 

@@ -30,6 +30,7 @@ class TalkVectors:
         self._removed = 0
         self._outdated = 0
         self._ready = False
+        self._open: set[str] = set()
         archive.watch = self._watch
 
     @property
@@ -42,6 +43,10 @@ class TalkVectors:
         same = self._ready and len(vector) == self._signatures.dims
         return Asked(tuple(vector), self._signatures) if same else None
 
+    def saw(self, place: str, *, open_: bool) -> None:
+        """Note whether talk of a place may go to a provider elsewhere; it may not until that is known."""
+        (self._open.add if open_ else self._open.discard)(place)
+
     @property
     def dims(self) -> int:
         """The length of the vectors, 0 if there are none, or if that is not known yet."""
@@ -49,14 +54,20 @@ class TalkVectors:
 
     def take(self, most: int, now_ms: int, without: Collection[int] = ()) -> Batch:
         """Up to `most` messages that need a vector, the newest first, but for those with these ids."""
-
-        token = self._outdated
+        token, places = self._outdated, sorted(self._open)
 
         def work(connection: sqlite3.Connection) -> Batch:
             self._begin(connection)
             day = now_ms // DAY_MS
             while True:
-                batch = rows.take(connection, self._provider, most=most, day=day, without=without)
+                batch = rows.take(
+                    connection,
+                    self._provider,
+                    most=most,
+                    day=day,
+                    without=without,
+                    open_places=places,
+                )
                 never = [one.id for one in batch.entries if not one.allowed(self._consent)]
                 if not never:
                     return replace(batch, token=token)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from discoclaw.core.consent import Consent
+from discoclaw.core.message import Place
 from discoclaw.loops.talk_embedding import TalkEmbedding
 from discoclaw.recall.talk import NOTHING_MEANT, Meant
 from discoclaw.search.archive_vectors import Asked
@@ -51,6 +52,16 @@ class TalkMeaning:
         """How much the meaning counts."""
         return replace(self._weights, floor=self._meaning.floor)
 
+    def saw(self, place: Place, *, archived: bool) -> None:
+        """Note a place where something is said. Never blocks.
+
+        What is said where not everybody reads along goes to no provider elsewhere, nor does what was kept of
+        a place where nothing is archived any more.
+        """
+        if place.group_id is not None:
+            where = place.channel_id if place.closed else place.group_id
+            self._vectors.saw(f"@g{where}", open_=archived and not place.private)
+
     def touch(self) -> None:
         """Embed what is new. Never blocks."""
         self._embedding.touch()
@@ -75,6 +86,9 @@ class NoTalkMeaning:
     """Stands in for `TalkMeaning` where there are no vectors."""
 
     weights = NOTHING_MEANT
+
+    def saw(self, place: Place, *, archived: bool) -> None:
+        """Does nothing: nothing is embedded."""
 
     def touch(self) -> None:
         """Does nothing: nothing is embedded."""

@@ -155,12 +155,15 @@ class TestWhatIsSent:
         self, start: Start, server: EmbeddingsServer
     ) -> None:
         async with start(Scripted("a secret answer"), **far(server, respond_mode="all")) as world:
+            role = world.guild.create_role("staff", permissions=discord.Permissions.all())
+            staff = world.guild.add_member(world.env.create_user("carl"), roles=[role])
             closed = await thread(world, world.general, discord.ChannelType.private_thread)
             open_ = await thread(world, world.general, discord.ChannelType.public_thread)
             await world.env.bot.get_channel(closed.id).add_user(discord.Object(world.ann.id))  # type: ignore[union-attr]
             await world.ann.send_dm("private zebra words")
             await world.ann.send(closed, "private lion words")
             assert "private zebra" in await search(world, world.ann.user, "zebra")
+            await staff.send(world.hidden, "private panda words")
             await world.ann.send(open_, "open giraffe words")
             world.model.then = "an open answer"
             await say(world, CAT)
@@ -181,14 +184,23 @@ class TestWhatIsSent:
         async with start(Scripted(), **far(server, embedding_provider="")) as world:
             await say_only(world, CAT, *OTHERS)
             await world.restart(embedding_provider="openai", embedding_talk_per_day=2)
-            await ready(world)
-            assert talk_of(server) == [OTHERS[4], OTHERS[3]]
+            await say(world, "the soup boils")
+            assert talk_of(server) == ["the soup boils", OTHERS[4]]
             await world.restart()  # which is no way around it
             await say(world, "a new message")
-            assert talk_of(server) == [OTHERS[4], OTHERS[3]]
+            assert talk_of(server) == ["the soup boils", OTHERS[4]]
             await world.env.advance_time(86_400)
             await ready(world)
-            assert talk_of(server)[2:] == ["a new message", OTHERS[2]]
+            assert talk_of(server)[2:] == ["a new message", OTHERS[3]]
+
+    async def test_what_was_kept_goes_nowhere_after_the_archive_was_switched_off(
+        self, start: Start, server: EmbeddingsServer
+    ) -> None:
+        async with start(Scripted(), **far(server, embedding_provider="")) as world:
+            await say_only(world, CAT, *OTHERS)
+            await world.restart(embedding_provider="openai", auto_save="")
+            await say(world, "a new message")
+            assert talk_of(server) == []
 
     async def test_with_none_a_day_nothing_goes_elsewhere(
         self, start: Start, server: EmbeddingsServer

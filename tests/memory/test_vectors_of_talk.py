@@ -289,9 +289,16 @@ class TestMaking:
 
     def test_a_provider_elsewhere_gets_open_talk_and_so_much_a_day(self, tmp_path: Path) -> None:
         desk = Desk(tmp_path / "archive.sqlite", Provider("far", most=3))
+        desk.vectors.saw("@g55", open_=True)
+        desk.vectors.saw("@g78", open_=True)
+        desk.vectors.saw("@g78", open_=False)
         private = {"session_key": f"discord:dm:{ANN}", "group_id": None, "guild_id": None}
         closed = {"session_key": "discord:thread:77", "channel_id": "77", "group_id": "77"}
-        write(desk.archive, Put(said(900, TEXT, **private)), Put(said(901, TEXT, **closed)), *crowd(9))
+        hidden = {"channel_id": "78", "group_id": "78"}
+        others = [
+            Put(said(number, TEXT, **one)) for number, one in ((900, private), (901, closed), (902, hidden))
+        ]
+        write(desk.archive, *others, *crowd(9))
         assert len(desk.embed()) == 3
         assert desk.vectors.take(9, NOW).spent
         tomorrow = NOW + 86_400_000
