@@ -22,6 +22,8 @@ WITH_NEIGHBOURS = 30
 NEAREST_WITH_NEIGHBOURS = 10
 """The same for those that are nearest by meaning."""
 FEW_PLACES = 4
+LATELY = 500
+"""The messages from which the names of speakers are taken, the newest."""
 MOST_SCORED = 3_000
 """The most entries scored for one query."""
 MOST_SEARCHED = 20_000
@@ -126,12 +128,25 @@ def holding(connection: sqlite3.Connection, text: str, visible: Visible, *, limi
     if not text or not places:
         return []
     like = "".join(f"\\{char}" if char in "\\%_" else char for char in text)
-    # Of few places the index knows the newest; among many, going back through all is faster than sorting.
-    place = "place" if len(places) <= FEW_PLACES else "+place"
     sql = f"""SELECT {COLUMNS} FROM (
-            SELECT * FROM entries WHERE {place} IN ({_marks(places)}) ORDER BY id DESC LIMIT {MOST_SEARCHED})
+            SELECT * FROM entries WHERE {_where(places)} ORDER BY id DESC LIMIT {MOST_SEARCHED})
         WHERE text LIKE ? ESCAPE '\\' ORDER BY id DESC LIMIT ?"""
     return [entry_of(row) for row in connection.execute(sql, (*places, f"%{like}%", limit))]
+
+
+def speakers(connection: sqlite3.Connection, visible: Visible) -> set[str]:
+    """The names of those who spoke lately, where that may be seen."""
+    places = visible.places
+    sql = f"SELECT name FROM entries WHERE {_where(places)} ORDER BY id DESC LIMIT {LATELY}"
+    return {row[0] for row in connection.execute(sql, places)}
+
+
+def _where(places: Sequence[str]) -> str:
+    """The condition for the newest entries of places, of which there is at least one.
+
+    Of few places the index knows the newest; among many, going back through all is faster than sorting.
+    """
+    return f"{'place' if len(places) <= FEW_PLACES else '+place'} IN ({_marks(places)})"
 
 
 def _candidates(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from discoclaw.core.entry import Entry
 from discoclaw.memory.disk.database import transaction
-from discoclaw.search.archive_rows import COLUMNS, entry_of
+from discoclaw.search.archive_rows import COLUMNS, entry_of, place_of
 from discoclaw.search.signatures import Signatures, cosines
 
 FEWEST_TERMS = 2
@@ -169,11 +169,13 @@ def keep(
     if dims not in (0, length):
         start_over(connection, length)
     connection.execute("UPDATE vectors_of SET dims = ?", (length,))
-    rows = []
-    for entry, vector in made.items():
-        sql = """INSERT INTO vectors SELECT id, place, ? FROM entries WHERE id = ? AND text = ?
-            ON CONFLICT (id) DO UPDATE SET vector = excluded.vector RETURNING id, place, vector"""
-        rows += connection.execute(sql, (vector, int(entry.id), entry.text)).fetchall()
+    sql = """INSERT INTO vectors SELECT id, place, ? FROM entries WHERE id = ? AND text = ?
+        ON CONFLICT (id) DO UPDATE SET vector = excluded.vector"""
+    rows = [
+        (int(entry.id), place_of(entry), vector)
+        for entry, vector in made.items()
+        if connection.execute(sql, (vector, int(entry.id), entry.text)).rowcount > 0
+    ]
     leave_out(connection, (str(row[0]) for row in rows))
     sent = "sent + ?" if known == day else "?"
     connection.execute(f"UPDATE vectors_of SET sent = {sent}, day = ?", (len(made), day))

@@ -22,7 +22,7 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.threads import Threads
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Visible, present
+from discoclaw.search.archive_queries import Visible, present, speakers
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
 from discoclaw.session.archive_rules import (
     Rules,
@@ -214,7 +214,13 @@ class Archiving(PersonalData):
         """
         if not query.strip() or not visible.places:
             return []
-        asked = await self._meaning.asked(query, by) if by is not None else None
+
+        async def speaking() -> Collection[str]:
+            return await self._soon(
+                lambda: self._archive.read(partial(speakers, visible=visible), set[str]())
+            )
+
+        asked = await self._meaning.asked(query, by, speaking) if by is not None else None
         work = partial(
             find,
             self._archive,

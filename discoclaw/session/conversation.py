@@ -1,7 +1,7 @@
 """Step 4 of a turn: the model streams into the reply and calls tools until it has answered."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -207,10 +207,10 @@ class Conversation:
         branch = ready.gathered.items.branch
         speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
         names = self._tools.search.names_in(arrival)
-        talk = self._talk_search(arrival, names)
+        talk = self._talk_search(arrival)
         return ToolContext(self._tools, speaker, ready.selection.short_ids(), talk, names)
 
-    def _talk_search(self, arrival: Arrival, names: Collection[str]) -> TalkSearch:
+    def _talk_search(self, arrival: Arrival) -> TalkSearch:
         """The search that the model may use for earlier talk in this place."""
         archive, place, message = self._archive, arrival.place, arrival.message
         if not archive.on(place):
@@ -219,7 +219,7 @@ class Conversation:
         async def search(query: str, limit: int, question: Question | None) -> str:
             seen = {message.id, *(said.id for said in arrival.window.recent())}
             visible = visible_at(place, message.author.id)
-            by = Asker(message.author.id, place.private, names, question)
+            by = Asker(message.author.id, place.private, question)
             found = await archive.search(query, visible, limit=limit, without=seen, by=by)
             return section(found, place)
 

@@ -4,7 +4,7 @@ A question of the model's search tool is embedded once, for memories and talk al
 `Meaning` does, and without an answer talk is found by its words.
 """
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 
 from discoclaw.core.consent import Consent
@@ -15,17 +15,16 @@ from discoclaw.search.archive_vectors import Asked
 from discoclaw.search.talk_vectors import TalkVectors
 from discoclaw.session.meaning import Meaning, Question
 
+Speakers = Callable[[], Awaitable[Collection[str]]]
+"""Returns the names of those who spoke where a search looks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who searches talk, and whether that is `private`. `names` are those of the people in the talk.
-
-    `question`: the query, if it is being embedded already.
-    """
+    """Who searches talk, and whether that is `private`. `question`: the query, if it is embedded already."""
 
     user_id: str
     private: bool
-    names: Collection[str] = ()
     question: Question | None = None
 
 
@@ -66,14 +65,17 @@ class TalkMeaning:
         """Embed what is new. Never blocks."""
         self._embedding.touch()
 
-    async def asked(self, query: str, by: Asker) -> Asked | None:
-        """What to search the archive with; None if the query has no vector, or not in time. Never raises."""
-        if self._consent.opted_out(by.user_id):
+    async def asked(self, query: str, by: Asker, speakers: Speakers) -> Asked | None:
+        """What to search the archive with; None if the query has no vector, or not in time.
+
+        The names of `speakers` are left out of what is embedded. Raises what that raises.
+        """
+        if not self._meaning.in_time or self._consent.opted_out(by.user_id):
             return None
         if by.question is not None:
             vector = await by.question.vector()
         else:
-            vector = await self._meaning.vector(query, private=by.private, names=by.names)
+            vector = await self._meaning.vector(query, private=by.private, names=await speakers())
         if vector is None:
             return None
         if self._vectors.dims not in (0, len(vector)):
@@ -93,5 +95,5 @@ class NoTalkMeaning:
     def touch(self) -> None:
         """Does nothing: nothing is embedded."""
 
-    async def asked(self, query: str, by: Asker) -> None:
+    async def asked(self, query: str, by: Asker, speakers: Speakers) -> None:
         """Return None: there is no provider to ask."""

@@ -119,6 +119,14 @@ class TestSearch:
             await say(world, CAT, *OTHERS)
             assert await search(world, world.bob, "which giraffes knit wool") == NOTHING
 
+    async def test_leaves_the_names_of_people_out_of_what_is_embedded(
+        self, start: Start, server: EmbeddingsServer
+    ) -> None:
+        async with start(Scripted(), **near(server)) as world:
+            await say(world, CAT, *OTHERS)
+            assert CAT in await search(world, world.bob, "did ann's feline nap")
+        assert "did feline nap" in server.texts
+
     async def test_is_by_the_words_while_the_provider_fails(
         self, start: Start, server: EmbeddingsServer
     ) -> None:

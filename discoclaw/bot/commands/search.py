@@ -37,7 +37,7 @@ async def search(call: Call, query: str) -> Answer:
         return texts.off(f"this server's id, `{guild.id}`" if guild is not None else "`dm`")
     try:
         most = MOST_ON_CARDS if call.slash else MOST_SHOWN
-        by = Asker(call.user_id, call.place.private, _names(call, query))
+        by = Asker(call.user_id, call.place.private)
         found = await archiving.search(query, await _visible(call, archiving), limit=most, by=by)
     except MemoryFault as fault:
         log.warning("a search failed: %s", fault)
@@ -46,14 +46,6 @@ async def search(call: Call, query: str) -> Answer:
         return texts.NOTHING
     turn = Turn(call.user_id, "search", (query,))
     return Carded(cards.found(found, turn, query, page=call.page), texts.found(found))
-
-
-def _names(call: Call, query: str) -> frozenset[str]:
-    """The names of people in the server that a query may have."""
-    members = call.source.guild.members if call.source.guild is not None else [call.author]
-    names = {one.display_name.strip() for one in members}
-    asked = query.casefold()
-    return frozenset(name for name in names if name and name.split()[0].casefold() in asked)
 
 
 async def _visible(call: Call, archiving: Archiving) -> Visible:
