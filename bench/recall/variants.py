@@ -80,7 +80,6 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "talk by its meaning": ((talk, "_fused", lambda ranked, meant, around: list(ranked)),),
     "talk found by its meaning alone": ((talk, "MOST_BY_MEANING", 0),),
     "clearly nearer than usual": ((talk, "CLEARLY", -1.0),),
-    "asking for something": ((talk, "_asks", lambda query, documents: True),),
     "fused vectors": ((steps, "fuse", lambda texts, cosines, *weights: texts),),
     "outstanding vectors": ((steps, "outstanding", lambda cosines, floor: []),),
     "floor of the cosine": ((steps, "outstanding", lambda cosines, floor: _OUTSTANDING(cosines)),),
@@ -90,7 +89,6 @@ MEANING_OF_TALK = {
     "talk by its meaning",
     "talk found by its meaning alone",
     "clearly nearer than usual",
-    "asking for something",
 }
 TALK_ALONE = {"neighbours", "named speaker", *MEANING_OF_TALK}
 VECTORS_ALONE = {

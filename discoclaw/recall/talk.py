@@ -7,18 +7,16 @@ query names counts more.
 
 With vectors the meaning counts beside the words: the cosine of a message, and the same shares of those around
 it, since an answer alone ("the oboe, since school") means as little as its words. A message found by its
-meaning alone has to be far nearer to the question than what is usually said, and the question has to ask for
-something: "done" is near to every other short message. Pure and deterministic; ties are newer first, then by
-id.
+meaning alone has to be far nearer to the question than what is usually said. Pure and deterministic; ties are
+newer first, then by id.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.ports import Corpus
 from discoclaw.core.query import Query
-from discoclaw.core.words import is_common
 from discoclaw.recall.document import Document, of_entry
 from discoclaw.recall.score import asked_of, score
 
@@ -110,7 +108,7 @@ def rank_talk(
     matches = score(asked, list(documents.values()), corpus)
     own = {key: position for position, key in enumerate(documents) if position in matches.scores}
     words = {key: matches.scores[position] for key, position in own.items()}
-    by_meaning = set(meant.evident()) if _asks(query, documents.values()) else set[str]()
+    by_meaning = set(meant.evident())
     evident = {key for key, position in own.items() if position in matches.evident} | by_meaning
     around = {entry.id: _around(entry.id, neighbours) for entry in entries}
     kept = [
@@ -130,12 +128,6 @@ def rank_talk(
         ranked = _fused(ranked, meant, around)
     hits = [RankedEntry(*one) for one in ranked]
     return sorted(hits, key=lambda hit: (-round(hit.score, 9), -hit.entry.sent_at, hit.entry.id))
-
-
-def _asks(query: Query, documents: Iterable[Document]) -> bool:
-    """Whether a query has a word that is neither common nor the name of a speaker."""
-    telling = {term for term in query.terms if not is_common(term)}
-    return bool(telling.difference(*(document.marks for document in documents)))
 
 
 def _fused(ranked: Sequence[_Ranked], meant: Meant, around: Mapping[str, _Around]) -> list[_Ranked]:

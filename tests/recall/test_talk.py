@@ -142,11 +142,6 @@ class TestMeaning:
     def test_a_few_messages_at_most_are_found_by_it_alone(self) -> None:
         assert len(Meant({str(number): 0.9 for number in range(50)}).evident()) == MOST_BY_MEANING
 
-    def test_a_message_that_asks_for_nothing_finds_nothing(self) -> None:
-        for query in ("done", "what do you think of it?", "ok Bob", ""):
-            hits = self.found(query, {"2": 0.99, "1": 0.0})
-            assert not [hit for hit in hits if "meaning" in hit.why], query
-
     def test_puts_in_order_what_has_the_same_words(self) -> None:
         late = ["4", "5"]
         for nearest in late:
