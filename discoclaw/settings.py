@@ -177,6 +177,7 @@ class Settings(BaseSettings):
     embedding_key: Secret = _env("EMBEDDING_API_KEY", None)
     openai_key: Secret = _env("OPENAI_API_KEY", None)
     embedding_auto: bool = _env("EMBEDDING_AUTO", False)
+    embedding_talk_per_day: int = _env("EMBEDDING_TALK_PER_DAY", 10_000, ge=0)
     text_weight: float = _env("EMBEDDING_TEXT_WEIGHT", 0.4, ge=0, le=1)
     vector_weight: float = _env("EMBEDDING_VECTOR_WEIGHT", 0.6, ge=0, le=1)
 

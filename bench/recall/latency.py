@@ -44,7 +44,7 @@ async def measure() -> list[Figure]:
         *(_at(count, queries[:rounds]) for count, rounds in SIZES.items()),
         *(_at(count, queries[:rounds], made_up()) for count, rounds in SIZES.items()),
         *await _big(queries),
-        _talk(queries),
+        *_talk(queries),
     ]
 
 
@@ -121,26 +121,37 @@ async def _through(
     return _figure(name, ours, beside, "plain FTS5", TARGETS[BIG])
 
 
-def _talk(queries: Sequence[str]) -> Figure:
+def _talk(queries: Sequence[str]) -> list[Figure]:
     turns = [
         Turn(f"t{number:06}", ("Ann", "Ben")[number % 2], item.text, item.created_at)
         for number, item in enumerate(crowd(ROWS, REPORT_SEED))
     ]
-    archive, plain = OurArchive(), FullText()
-    archive.load(turns)
+    plain = FullText()
     plain.load([as_item(turn) for turn in turns])
+    return [_through_talk(turns, plain, queries[:100], vectors) for vectors in (None, made_up())]
+
+
+def _through_talk(
+    turns: Sequence[Turn], plain: FullText, queries: Sequence[str], vectors: Vectors | None
+) -> Figure:
+    """A search of the archive; with vectors also comparing them, but not making the query's."""
+    archive = OurArchive(vectors)
+    archive.load(turns)
+    if vectors is not None:
+        vectors.learn(map(archive.embedded, queries))
     ours: list[float] = []
     beside: list[float] = []
     archive.search("warm", 10)
     with without_garbage():
-        for query in queries[:100]:
+        for query in queries:
             began = time.perf_counter()
             archive.search(query, 10)
             between = time.perf_counter()
             plain.search(query, 10)
             beside.append((time.perf_counter() - between) * 1e3)
             ours.append((between - began) * 1e3)
-    return _figure(f"search of {ROWS:,} messages, median", ours, beside, "plain FTS5", TALK_TARGET)
+    name = f"search of {ROWS:,} messages{_with(vectors)}, median"
+    return _figure(name, ours, beside, "plain FTS5", TALK_TARGET)
 
 
 def _with(vectors: Vectors | None) -> str:

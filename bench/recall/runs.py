@@ -13,6 +13,7 @@ from bench.recall.prompts import Contents, contents
 from bench.recall.systems import (
     WITH_VECTORS,
     ItemSystem,
+    OurArchive,
     Ours,
     TalkSystem,
     item_systems,
@@ -20,8 +21,14 @@ from bench.recall.systems import (
     ours_for_talk,
     talk_systems,
 )
-from bench.recall.variants import FOR_ITEMS, FOR_ITEMS_WITH_VECTORS, FOR_TALK, leave_one_out
-from bench.recall.vectors import Vectors, made_up
+from bench.recall.variants import (
+    FOR_ITEMS,
+    FOR_ITEMS_WITH_VECTORS,
+    FOR_TALK,
+    FOR_TALK_WITH_VECTORS,
+    leave_one_out,
+)
+from bench.recall.vectors import Vectors, made_up, question
 
 TIMED = {200: 200, 2_000: 60, 10_000: 30}
 """How many queries are timed among so many documents."""
@@ -61,7 +68,8 @@ class Run:
             return talk_systems(self.vectors)
         rows: dict[str, Callable[[], TalkSystem]] = {}
         for name, make in ours_for_talk(self.vectors).items():
-            rows |= {name: make, **leave_one_out(make, FOR_TALK, name)}
+            steps = FOR_TALK_WITH_VECTORS if name == WITH_VECTORS else FOR_TALK
+            rows |= {name: make, **leave_one_out(make, steps, name)}
         return rows
 
 
@@ -82,6 +90,10 @@ def learn(run: Run, wanted: Collection[str]) -> None:
         for person in people(run.seed):
             texts += [item.text for item in person.items]
             texts += [Ours().embedded(one.text) for one in person.questions]
+    if "talk" in wanted:
+        for talk in talks(run.seed):
+            texts += [turn.text for turn in talk.turns]
+            texts += [question(one.text, talk.speakers) for one in talk.questions]
     if not {"cases", "prompts"}.isdisjoint(wanted):
         for case in [case for kind in KINDS for case in run.cases.of(kind)]:
             texts += [*(item.text for item in case.items), Ours().embedded(case.message)]
@@ -108,11 +120,14 @@ def of_talk(run: Run) -> Questions:
     """The questions about earlier messages."""
     every = talks(run.seed)
     queries = _some([one for talk in every for one in talk.questions])
+    rows = run.talk_rows()
+    timed = {**rows, WITH_VECTORS: lambda: OurArchive(made_up())}
     answers, times = {}, {}
-    for name, make in run.talk_rows().items():
+    for name, make in rows.items():
         answers[name] = score.ask_talks(make, every)
         times[name] = {
-            size: score.talk_latency(make, size, queries[: TIMED[size]], run.seed) for size in run.sizes
+            size: score.talk_latency(timed[name], size, queries[: TIMED[size]], run.seed)
+            for size in run.sizes
         }
         run.say(f"talk: {name}")
     texts = {turn.id: score.turn_line(turn) for talk in every for turn in talk.turns}

@@ -12,6 +12,7 @@ import sqlite3
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Protocol
@@ -28,10 +29,13 @@ from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import Chosen, choose
+from discoclaw.recall.talk import NOTHING_MEANT
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive_vectors import Provider
 from discoclaw.search.matrix import Matrix
+from discoclaw.search.talk_vectors import TalkVectors
 from discoclaw.session.archive_rules import words_of
 from discoclaw.session.archive_search import find
 
@@ -220,17 +224,22 @@ def ours_for_items(vectors: Vectors | None = None) -> dict[str, Callable[[], Our
 
 
 class OurArchive:
-    """The bot's archive: a file, its candidates, and the ranking of talk."""
+    """The bot's archive: a file, its candidates, and the ranking of talk; with `vectors`, if it has any."""
 
     VISIBLE = Visible(frozenset({"1"}))
+    PROVIDER = Provider("bench", here=True)
 
-    def __init__(self) -> None:
+    def __init__(self, vectors: Vectors | None = None) -> None:
         folder = Path(mkdtemp(prefix="discoclaw-bench-"))
         self._archive = Archive(folder / "archive.sqlite", clock=lambda: NOW)
         weakref.finalize(self, _remove, self._archive, folder)
         self._ids: dict[str, str] = {}
+        self._speakers: frozenset[str] = frozenset()
+        self._vectors = vectors
+        self._of_talk = TalkVectors(self._archive, self.PROVIDER, consent=UNLIMITED)
 
     def load(self, turns: Sequence[Turn]) -> None:
+        self._speakers = frozenset(turn.speaker for turn in turns)
         self._archive.drop_channel("1")
         self._ids = {str(number): turn.id for number, turn in enumerate(turns, start=1)}
         entries = [
@@ -238,10 +247,31 @@ class OurArchive:
             for number, turn in enumerate(turns, start=1)
         ]
         self._archive.write([Put(one) for one in entries], words=words_of, consent=UNLIMITED)
+        if self._vectors is not None:
+            self._vectors.learn(entry.text for entry in entries)
+            while (batch := self._of_talk.take(len(entries), NOW)).entries:
+                made = {entry: self._vectors.vector(entry.text) for entry in batch.entries}
+                self._of_talk.keep(made, NOW, batch.token)
 
     def search(self, query: str, limit: int) -> list[str]:
-        hits = find(self._archive, query, self.VISIBLE, limit=limit, consent=UNLIMITED)
+        asked, weights = None, NOTHING_MEANT
+        if self._vectors is not None and (text := self.embedded(query)):
+            asked = self._of_talk.asked(self._vectors.vector(text))
+            weights = replace(weights, floor=self._vectors.floor)
+        hits = find(
+            self._archive,
+            query,
+            self.VISIBLE,
+            limit=limit,
+            consent=UNLIMITED,
+            asked=asked,
+            weights=weights,
+        )
         return [self._ids[hit.entry.id] for hit in hits]
+
+    def embedded(self, query: str) -> str:
+        """What is embedded of a query: "" if nothing is."""
+        return question(query, self._speakers)
 
 
 def _remove(archive: Archive, folder: Path) -> None:
@@ -250,8 +280,9 @@ def _remove(archive: Archive, folder: Path) -> None:
 
 
 def ours_for_talk(vectors: Vectors | None = None) -> dict[str, Callable[[], TalkSystem]]:
-    """The rows of our search of talk. There the bot has no vectors yet, so none of them uses `vectors`."""
-    return {OURS: OurArchive}
+    """The rows of our search of talk: with words alone, and with vectors if there are any."""
+    rows: dict[str, Callable[[], TalkSystem]] = {OURS: OurArchive}
+    return rows | {WITH_VECTORS: lambda: OurArchive(vectors)} if vectors is not None else rows
 
 
 def _over(make: Callable[[], ItemSystem]) -> Callable[[], TalkSystem]:

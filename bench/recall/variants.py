@@ -77,12 +77,20 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "latest first": ((steps, "latest_first", lambda found: None),),
     "neighbours": ((talk, "NEIGHBOUR", 0.0),),
     "named speaker": ((talk, "SPEAKER", 1.0),),
+    "talk by its meaning": ((talk, "_fused", lambda ranked, meant, around: list(ranked)),),
+    "talk found by its meaning alone": ((talk, "MOST_BY_MEANING", 0),),
+    "clearly nearer than usual": ((talk, "CLEARLY", -1.0),),
     "fused vectors": ((steps, "fuse", lambda texts, cosines, *weights: texts),),
     "outstanding vectors": ((steps, "outstanding", lambda cosines, floor: []),),
     "floor of the cosine": ((steps, "outstanding", lambda cosines, floor: _OUTSTANDING(cosines)),),
     "names left out of the vector": ((systems, "question", lambda message, names: message),),
 }  # fmt: skip
-TALK_ALONE = {"neighbours", "named speaker"}
+MEANING_OF_TALK = {
+    "talk by its meaning",
+    "talk found by its meaning alone",
+    "clearly nearer than usual",
+}
+TALK_ALONE = {"neighbours", "named speaker", *MEANING_OF_TALK}
 VECTORS_ALONE = {
     "fused vectors",
     "outstanding vectors",
@@ -101,7 +109,11 @@ ITEMS_ALONE = {
 }
 FOR_ITEMS_WITH_VECTORS = tuple(name for name in STEPS if name not in TALK_ALONE)
 FOR_ITEMS = tuple(name for name in FOR_ITEMS_WITH_VECTORS if name not in VECTORS_ALONE)
-FOR_TALK = tuple(name for name in STEPS if name not in ITEMS_ALONE | VECTORS_ALONE)
+FOR_TALK = tuple(name for name in STEPS if name not in ITEMS_ALONE | VECTORS_ALONE | MEANING_OF_TALK)
+FOR_TALK_WITH_VECTORS = (
+    *FOR_TALK,
+    *(name for name in STEPS if name in MEANING_OF_TALK | {"names left out of the vector"}),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The composition root: every part is built here once, in the order in which it starts.
 
-    settings → disk, mirror, people → models → archive, finding, learning → hearing, answering, talk
+    settings → disk, mirror, people → models → finding, archive, learning → hearing, answering, talk
     talk → chat, commands, voice, catching up
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
@@ -65,8 +65,8 @@ def build(
     mirror = Mirror(basics, keys, disk)
     people = People(disk)
     models = Models(basics, disk, model, small_model)
-    archive = Archived(basics, disk)
     finding = Finding(basics, disk)
+    archive = Archived(basics, disk, finding)
     learning = Learning(basics, disk, models, archive, finding)
     files = Files(basics, disk, client)
     past = history or Past(
@@ -83,6 +83,6 @@ def build(
     voice = Voice(basics, client, talk)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    features = [disk, mirror, people, models, archive, finding, files, chat, learning, hearing]
+    features = [disk, mirror, people, models, finding, archive, files, chat, learning, hearing]
     features += [answering, talk, commanding, voice, missed]
     return App(settings, client, features)

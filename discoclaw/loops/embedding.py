@@ -12,7 +12,7 @@ on this machine, and nothing is sent about people who want no memory. Uses a pro
 """
 
 import logging
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
@@ -24,6 +24,7 @@ from discoclaw.core.ports import Embedder
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.visible import VisibleItems
+from discoclaw.loops.batches import Batches
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
@@ -33,11 +34,8 @@ from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
-BATCH = 64
 TIMEOUT_S = 30.0
 """The time limit of one batch."""
-TRIES = 3
-"""A text that is refused this often on its own is given up."""
 REST_S = 5.0
 LONGEST_REST_S = 600.0
 MOST_WAITING = 10_000
@@ -74,13 +72,13 @@ class Embedding(PersonalData, Listener):
         self._embedder = embedder
         self._memory = memory
         self._consent = consent
-        self._timeout_s = timeout_s
-        self._batch = BATCH
         self._dims = 0
         self._replacements = 0
+        self._batches: Batches[tuple[str, bytes]] = Batches(
+            embedder, timeout_s=timeout_s, of=lambda key: key[0], check=self.check
+        )
         self._touched: dict[str, None] = {}
         self._waiting: dict[str, dict[str, None]] = {}  # texts by owner, in order of arrival
-        self._refused: Counter[tuple[str, bytes]] = Counter()
         self._known: OrderedDict[str, Matrix] = OrderedDict()
         self._whole: WeakKeyDictionary[Matrix, VisibleItems] = WeakKeyDictionary()
         """Items that all have vectors, so that ten thousand aren't looked through for every message."""
@@ -152,9 +150,23 @@ class Embedding(PersonalData, Listener):
             log.warning("%s: %s", subject, fault)
         self.touch(subject)
 
+    @property
+    def dims(self) -> int:
+        """The length of the model's vectors, 0 until it is known."""
+        return self._dims
+
     def expect(self, dims: int) -> None:
         """Refuse vectors of any other length from now on."""
         self._dims = dims
+
+    def check(self, vectors: Sequence[Sequence[float]]) -> None:
+        """Raise EmbeddingRefused if the vectors have an unexpected length."""
+        other = next((len(one) for one in vectors if self._dims and len(one) != self._dims), None)
+        if other is not None:
+            self.doubted()
+            raise EmbeddingRefused(
+                f"{self._embedder.name}: its vectors have {other} numbers instead of {self._dims}"
+            )
 
     async def replaced(self) -> None:
         """Replace everybody's vectors, because the model behind the provider's name is another now.
@@ -165,7 +177,7 @@ class Embedding(PersonalData, Listener):
         self._dims = 0
         self._replacements += 1
         self._known.clear()
-        self._refused.clear()
+        self._batches.forget(lambda key: True)
         await in_thread(self.cache.drop_model, self._embedder.name)
         for remove in self.replacing:
             await remove()
@@ -220,10 +232,10 @@ class Embedding(PersonalData, Listener):
         if not texts:
             self._waiting.pop(subject, None)
             return
-        vectors = await self._embed(subject, texts)
+        made = await self._batches.embed({(subject, hash_of(text)): text for text in texts})
         if self._token(subject) != before:
             return  # erased meanwhile, and nothing of it is waiting any more; or made by a replaced model
-        await self._keep(subject, dict(zip(map(hash_of, texts), vectors, strict=False)), before[0])
+        await self._keep(subject, {key: packed(vector) for (_, key), vector in made.items()}, before[0])
 
     def _missing(self, subject: str, matrix: Matrix) -> list[str]:
         """The next texts of a subject to embed; texts that need no vector leave the queue."""
@@ -233,38 +245,13 @@ class Embedding(PersonalData, Listener):
         missing: list[str] = []
         unneeded: list[str] = []
         for text in waiting:
-            if len(missing) == self._batch:
+            if len(missing) == self._batches.size:
                 break
             needed = text not in matrix and not self._is_hopeless(subject, text)
             (missing if needed else unneeded).append(text)
         for text in unneeded:
             del waiting[text]
         return missing
-
-    async def _embed(self, subject: str, texts: Sequence[str]) -> list[bytes]:
-        """The vectors of a batch; empty if it is to be halved. Raises EmbeddingError."""
-        try:
-            vectors = await self._embedder.embed(texts, timeout_s=self._timeout_s)
-            self._check(vectors)
-        except EmbeddingRefused as error:
-            self._batch = max(1, len(texts) // 2)
-            if len(texts) > 1:
-                return []
-            self._refused[subject, hash_of(texts[0])] += 1
-            if self._is_hopeless(subject, texts[0]):
-                log.warning("%s: a text gets no vector until the next start", subject)
-            raise error
-        self._batch = min(BATCH, self._batch * 2)
-        return [packed(vector) for vector in vectors]
-
-    def _check(self, vectors: Sequence[Sequence[float]]) -> None:
-        """Raise EmbeddingRefused if the vectors have an unexpected length."""
-        other = next((len(one) for one in vectors if self._dims and len(one) != self._dims), None)
-        if other is not None:
-            self.doubted()
-            raise EmbeddingRefused(
-                f"{self._embedder.name}: its vectors have {other} numbers instead of {self._dims}"
-            )
 
     def _loaded(self, subject: str) -> Matrix:
         """A subject's vectors on disk. Blocking. Raises MemoryFault."""
@@ -291,7 +278,7 @@ class Embedding(PersonalData, Listener):
                 self._touched[subject] = None
 
     def _is_hopeless(self, subject: str, text: str) -> bool:
-        return bool(self._refused) and self._refused[subject, hash_of(text)] >= TRIES
+        return self._batches.is_hopeless((subject, hash_of(text)))
 
     def forget(self, erasure: Erasure) -> None:
         """Drop a subject, including the result of a request under way."""
@@ -322,5 +309,4 @@ class Embedding(PersonalData, Listener):
         """Drop a subject's vectors and texts from RAM."""
         self._known.pop(subject, None)
         self._waiting.pop(subject, None)
-        for one in [one for one in self._refused if one[0] == subject]:
-            del self._refused[one]
+        self._batches.forget(lambda key: key[0] == subject)

@@ -3,10 +3,15 @@
 An answer seldom repeats the words of its question ("How was the concert?" "They even played my song"), so a
 message also earns a half of what the best of its neighbours has, and a quarter of what the next one has.
 Otherwise as items are ranked: the same terms, the same score, the same rule of evidence. A speaker whom the
-query names counts more. Pure and deterministic; ties are newer first, then by id.
+query names counts more.
+
+With vectors the meaning counts beside the words: the cosine of a message, and the same shares of those around
+it, since an answer alone ("the oboe, since school") means as little as its words. A message found by its
+meaning alone has to be far nearer to the question than what is usually said. Pure and deterministic; ties are
+newer first, then by id.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from discoclaw.core.entry import Entry
@@ -19,6 +24,51 @@ NEIGHBOUR = 0.5
 """The share of a neighbour's score that a message gets, and again for the next one."""
 SPEAKER = 1.3
 """The factor for messages of a speaker whom the query names."""
+CLEARLY = 0.4
+"""How far, from the usual cosine to 1, a cosine has to be to be evidence."""
+BESIDE = "beside what matches"
+"""`why` of a message that has nothing of the query itself."""
+MOST_BY_MEANING = 5
+"""How many messages are found by their meaning alone, beside those around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What vectors say about a query: the cosines of messages that have one, by id.
+
+    `usual` is the mean cosine of the query with what may be seen. Below `floor` the model's cosines are
+    evidence of nothing. `text_weight` and `vector_weight` weigh words and meaning.
+    """
+
+    cosines: Mapping[str, float] = field(default_factory=dict)
+    usual: float = 0.0
+    floor: float = 0.0
+    text_weight: float = 0.4
+    vector_weight: float = 0.6
+
+    @property
+    def least(self) -> float:
+        """The cosine from which a message is clearly nearer than usual."""
+        return max(self.floor, self.usual + CLEARLY * (1 - self.usual))
+
+    def evident(self) -> list[str]:
+        """The few messages that are clearly nearer than usual, best first."""
+        clear = [key for key, value in self.cosines.items() if value >= self.least]
+        return sorted(clear, key=lambda key: (-self.cosines[key], key))[:MOST_BY_MEANING]
+
+    def shares(self, ids: Collection[str]) -> dict[str, float]:
+        """The cosines of messages as shares of the way from the least of them to the best.
+
+        If none is clearly near, to what would be: small differences among cosines that say nothing must not
+        change the order that the words give.
+        """
+        cosines = {key: value for key, value in self.cosines.items() if key in ids}
+        low = min(cosines.values(), default=0.0)
+        high = max(self.least, *cosines.values()) if cosines else 0.0
+        return {key: (value - low) / (high - low) if high > low else 1.0 for key, value in cosines.items()}
+
+
+NOTHING_MEANT = Meant()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +81,11 @@ class RankedEntry:
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
+_Around = list[tuple[str, float]]
+_Ranked = tuple[Entry, float, str, dict[str, float]]
+"""What becomes a `RankedEntry`."""
+
+
 def rank_talk(
     query: Query,
     entries: Sequence[Entry],
@@ -38,6 +93,7 @@ def rank_talk(
     corpus: Corpus,
     neighbours: Mapping[str, tuple[str, ...]],
     documents: Mapping[str, Document] | None = None,
+    meant: Meant = NOTHING_MEANT,
 ) -> list[RankedEntry]:
     """The entries with real evidence for `query`, best first.
 
@@ -51,27 +107,57 @@ def rank_talk(
     asked = asked_of(query, corpus, skip_unknown=False)
     matches = score(asked, list(documents.values()), corpus)
     own = {key: position for position, key in enumerate(documents) if position in matches.scores}
+    words = {key: matches.scores[position] for key, position in own.items()}
+    by_meaning = set(meant.evident())
+    evident = {key for key, position in own.items() if position in matches.evident} | by_meaning
+    around = {entry.id: _around(entry.id, neighbours) for entry in entries}
+    kept = [
+        entry
+        for entry in entries
+        if entry.id in evident or not evident.isdisjoint(other for other, _ in around[entry.id])
+    ]
     ranked = []
-    for entry in entries:
-        mine, around = own.get(entry.id), _around(entry.id, own, neighbours)
-        if mine not in matches.evident and not any(other in matches.evident for other, _ in around):
-            continue
-        words = matches.scores[mine] if mine is not None else 0.0
-        beside = max((matches.scores[other] * share for other, share in around), default=0.0)
+    for entry in kept:
+        mine, beside = words.get(entry.id, 0.0), _most(words, around[entry.id])
         named = SPEAKER if not documents[entry.id].marks.isdisjoint(query.terms) else 1.0
-        parts = {"words": words, "neighbours": beside, "speaker": named}
-        why = ", ".join(matches.matched(mine)) if mine is not None else "beside what matches"
-        ranked.append(RankedEntry(entry, (words + beside) * named, why, parts))
-    return sorted(ranked, key=lambda hit: (-round(hit.score, 9), -hit.entry.sent_at, hit.entry.id))
+        matched = matches.matched(own[entry.id]) if entry.id in own else []
+        why = ", ".join([*matched, *(["meaning"] if entry.id in by_meaning else [])])
+        parts = {"words": mine, "neighbours": beside, "speaker": named}
+        ranked.append((entry, (mine + beside) * named, why or BESIDE, parts))
+    if meant.cosines:
+        ranked = _fused(ranked, meant, around)
+    hits = [RankedEntry(*one) for one in ranked]
+    return sorted(hits, key=lambda hit: (-round(hit.score, 9), -hit.entry.sent_at, hit.entry.id))
 
 
-def _around(
-    key: str, own: Mapping[str, int], neighbours: Mapping[str, tuple[str, ...]]
-) -> list[tuple[int, float]]:
-    """The positions of what stands around a message and matches, with the share of its score that counts."""
+def _fused(ranked: Sequence[_Ranked], meant: Meant, around: Mapping[str, _Around]) -> list[_Ranked]:
+    """The same with the meaning: weighed with the words, and from around each message."""
+    near = meant.shares({entry.id for entry, *_ in ranked})
+    best = max((words for _, words, *_ in ranked), default=0.0) or 1.0
+    fused = []
+    for entry, words, why, parts in ranked:
+        meaning = near.get(entry.id, 0.0) + _most(near, around[entry.id])
+        parts["meaning"] = meaning
+        if entry.id in near:
+            parts["cosine"] = meant.cosines[entry.id]
+        weighed = meant.text_weight * words / best + meant.vector_weight * meaning
+        fused.append((entry, weighed, why, parts))
+    return fused
+
+
+def _most(scores: Mapping[str, float], around: _Around) -> float:
+    """The most that a message gets of what stands around it."""
+    most = 0.0
+    for other, share in around:
+        if other in scores and scores[other] * share > most:
+            most = scores[other] * share
+    return most
+
+
+def _around(key: str, neighbours: Mapping[str, tuple[str, ...]]) -> _Around:
+    """What stands around a message, with the share of its score that counts."""
     found = []
     for one in neighbours.get(key, ()):
-        if one in own:
-            found.append((own[one], NEIGHBOUR))
-        found += [(own[far], NEIGHBOUR**2) for far in neighbours.get(one, ()) if far != key and far in own]
+        found.append((one, NEIGHBOUR))
+        found += [(far, NEIGHBOUR**2) for far in neighbours.get(one, ()) if far != key]
     return found

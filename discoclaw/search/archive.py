@@ -70,6 +70,8 @@ class Archive(PersonalData):
         self._reader = Database(self._open_to_read)
         self._files = 0
         """Counts the files so far, so that a reader who finds damage reports it only for the file it read."""
+        self.watch: Callable[[sqlite3.Connection], None] = lambda connection: None
+        """Called on the writing connection after every change."""
 
     def readable(self) -> Iterator[Readable]:
         for row in rows_of(self.path, READABLE):
@@ -223,6 +225,13 @@ class Archive(PersonalData):
             return
         self._reader.close(CLOSE_S)
 
+    def change(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
+        """Return what work on the writing connection returns; `nothing` if there is no archive.
+
+        Raises MemoryFault.
+        """
+        return self._alone(work) if self._there() else nothing
+
     # ------------------------------------------------------------------ the file
 
     def _there(self) -> bool:
@@ -230,8 +239,15 @@ class Archive(PersonalData):
 
     def _alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run work on the writing connection; if the file is damaged, repeat it once on a new one."""
+
+        def watched(connection: sqlite3.Connection) -> T:
+            try:
+                return work(connection)
+            finally:
+                self.watch(connection)
+
         try:
-            return self._writer.run(work)
+            return self._writer.run(watched)
         except (*FAULTS, OSError) as error:
             raise MemoryFault(f"{self.path.name} cannot be used: {error}") from error
 

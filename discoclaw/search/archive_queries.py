@@ -13,12 +13,17 @@ from typing import Any
 from discoclaw.core.entry import Entry
 from discoclaw.core.words import others_for
 from discoclaw.search.archive_rows import COLUMNS, Indexed, entry_of, is_id
+from discoclaw.search.archive_vectors import Asked, cosines_of, has_tables, near, usual
 from discoclaw.search.fulltext import any_of
 
 CANDIDATES = 100
 WITH_NEIGHBOURS = 30
 """For how many candidates, best first, the two messages before and after are fetched too."""
+NEAREST_WITH_NEIGHBOURS = 10
+"""The same for those that are nearest by meaning."""
 FEW_PLACES = 4
+LATELY = 500
+"""The messages from which the names of speakers are taken, the newest."""
 MOST_SCORED = 3_000
 """The most entries scored for one query."""
 MOST_SEARCHED = 20_000
@@ -47,6 +52,8 @@ class Looked:
     """What was found: entries with their neighbours, as they are searched too, and which stand next to which.
 
     `total` is the number of all entries, `average` their mean length; `frequencies` say how many have a term.
+    `cosines` are those of a question's vector with the entries that have one, `usual` is the mean one with
+    what may be seen.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -55,10 +62,17 @@ class Looked:
     total: int = 0
     average: float = 1.0
     frequencies: Mapping[str, int] = field(default_factory=dict)
+    cosines: Mapping[str, float] = field(default_factory=dict)
+    usual: float = 0.0
 
 
-def look(connection: sqlite3.Connection, terms: Sequence[str], visible: Visible) -> Looked:
-    """Return the entries that match a query's terms, with the messages around the best of them."""
+def look(
+    connection: sqlite3.Connection, terms: Sequence[str], visible: Visible, asked: Asked | None = None
+) -> Looked:
+    """Return the entries that match a query's terms, with the messages around the best of them.
+
+    With the query's vector also the nearest by meaning, and the messages around the best of these.
+    """
     places = visible.places
     if not terms or not places:
         return Looked()
@@ -67,11 +81,19 @@ def look(connection: sqlite3.Connection, terms: Sequence[str], visible: Visible)
     known |= frequencies(connection, others)
     found = _candidates(connection, list(known), known, places)
     best = found[:WITH_NEIGHBOURS]
+    nearest: list[int] = []
+    if asked is not None and has_tables(connection):
+        nearest = list(near(connection, asked, places))
+        found = list(dict.fromkeys([*found, *nearest]))
+        best = list(dict.fromkeys([*best, *nearest[:NEAREST_WITH_NEIGHBOURS]]))
+    else:
+        asked = None
     beside = _neighbours(connection, best)
     beside += _neighbours(connection, {other for _, other in beside}.difference(best))
     missing = {other for pair in beside for other in pair}.difference(found)
     rows = [row for ids in (found, missing) for row in _rows(connection, ids, places)]
     count, length = connection.execute("SELECT entries, terms FROM totals").fetchone()
+    cosines = cosines_of(connection, asked, [row[0] for row in rows]) if asked is not None else {}
     return Looked(
         tuple(map(entry_of, rows)),
         {str(row[0]): Indexed(row[11].split(" "), *row[12:]) for row in rows},
@@ -79,6 +101,10 @@ def look(connection: sqlite3.Connection, terms: Sequence[str], visible: Visible)
         count,
         max(1.0, length / count) if count else 1.0,
         known,
+        {str(key): value for key, value in cosines.items()},
+        usual(connection, asked, places, without=nearest[:NEAREST_WITH_NEIGHBOURS])
+        if asked is not None
+        else 0.0,
     )
 
 
@@ -102,12 +128,25 @@ def holding(connection: sqlite3.Connection, text: str, visible: Visible, *, limi
     if not text or not places:
         return []
     like = "".join(f"\\{char}" if char in "\\%_" else char for char in text)
-    # Of few places the index knows the newest; among many, going back through all is faster than sorting.
-    place = "place" if len(places) <= FEW_PLACES else "+place"
     sql = f"""SELECT {COLUMNS} FROM (
-            SELECT * FROM entries WHERE {place} IN ({_marks(places)}) ORDER BY id DESC LIMIT {MOST_SEARCHED})
+            SELECT * FROM entries WHERE {_where(places)} ORDER BY id DESC LIMIT {MOST_SEARCHED})
         WHERE text LIKE ? ESCAPE '\\' ORDER BY id DESC LIMIT ?"""
     return [entry_of(row) for row in connection.execute(sql, (*places, f"%{like}%", limit))]
+
+
+def speakers(connection: sqlite3.Connection, visible: Visible) -> set[str]:
+    """The names of those who spoke lately, where that may be seen."""
+    places = visible.places
+    sql = f"SELECT name FROM entries WHERE {_where(places)} ORDER BY id DESC LIMIT {LATELY}"
+    return {row[0] for row in connection.execute(sql, places)}
+
+
+def _where(places: Sequence[str]) -> str:
+    """The condition for the newest entries of places, of which there is at least one.
+
+    Of few places the index knows the newest; among many, going back through all is faster than sorting.
+    """
+    return f"{'place' if len(places) <= FEW_PLACES else '+place'} IN ({_marks(places)})"
 
 
 def _candidates(

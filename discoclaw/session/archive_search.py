@@ -1,5 +1,7 @@
 """One search of the archive: candidates from the file, ranked as talk. Blocking; run it in its own thread.
 
+With the vector of the query, what was meant is found beside what was said in so many words.
+
 If no term of a query occurs in the archive (a single letter, an emoji, the middle of a word), the search
 falls back to the literal text, newest first. The caller decides what may be seen.
 """
@@ -7,7 +9,7 @@ falls back to the literal text, newest first. The caller decides what may be see
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import regex
 
@@ -20,10 +22,11 @@ from discoclaw.prompt.recent import apart
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document
 from discoclaw.recall.query import parse
-from discoclaw.recall.talk import rank_talk
+from discoclaw.recall.talk import BESIDE, NOTHING_MEANT, Meant, rank_talk
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Looked, Visible, holding, look
 from discoclaw.search.archive_rows import Indexed
+from discoclaw.search.archive_vectors import Asked
 from discoclaw.show.words import quoted
 
 LONGEST_LITERAL = 200
@@ -54,30 +57,40 @@ def find(
     limit: int,
     consent: Consent,
     without: Collection[str] = (),
+    asked: Asked | None = None,
+    weights: Meant = NOTHING_MEANT,
 ) -> list[ArchiveHit]:
-    """Return the best `limit` messages for a query. Raises MemoryFault."""
+    """Return the best `limit` messages for a query, with its vector if there is one. Raises MemoryFault.
+
+    `weights` say how much that counts.
+    """
     query = scrub(query)
-    asked = parse(query)
+    wanted = parse(query)
 
     def looked(connection: sqlite3.Connection) -> Looked:
-        return look(connection, asked.wanted, visible)
+        return look(connection, wanted.wanted, visible, asked)
 
     found = archive.read(looked, Looked())
     entries = [entry for entry in found.entries if entry.allowed(consent)]
+    ids = {entry.id for entry in entries}
+    cosines = {key: value for key, value in found.cosines.items() if key in ids}
     ranked = rank_talk(
-        asked,
+        wanted,
         entries,
         corpus=Counted(found.total, found.average, found.frequencies),
         neighbours=found.neighbours,
         documents={entry.id: _document(entry, found.indexed[entry.id]) for entry in entries},
+        meant=replace(weights, cosines=cosines, usual=found.usual),
     )
-    hits = [ArchiveHit(one.entry, one.score, one.why, beside=not one.parts["words"]) for one in ranked]
+    hits = [ArchiveHit(one.entry, one.score, one.why, beside=one.why == BESIDE) for one in ranked]
     if not found.frequencies:
-        hits = [
+        literal = [
             ArchiveHit(entry, 0.0, "holds the text")
             for entry in _holding(archive, query, visible)
             if entry.allowed(consent)
         ]
+        found_so = {hit.entry.id for hit in literal}
+        hits = [*literal, *(hit for hit in hits if hit.entry.id not in found_so)]
     return [hit for hit in hits if hit.entry.id not in without][:limit]
 
 

@@ -22,7 +22,7 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.threads import Threads
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Visible, present
+from discoclaw.search.archive_queries import Visible, present, speakers
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
 from discoclaw.session.archive_rules import (
     Rules,
@@ -35,6 +35,7 @@ from discoclaw.session.archive_rules import (
     words_of,
 )
 from discoclaw.session.archive_search import ArchiveHit, find
+from discoclaw.session.talk_meaning import Asker, NoTalkMeaning, TalkMeaning
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ MOST_GONE = 2_000
 """How many deleted messages are remembered, in case the chat's history still returns one."""
 MOST_ASKING = 32
 
+NO_MEANING = NoTalkMeaning()
 _WRITING = "writing"
 
 
@@ -62,10 +64,18 @@ class Archiving(PersonalData):
 
     name = "talk that waits for the archive"
 
-    def __init__(self, archive: Archive, rules: Rules, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        rules: Rules,
+        *,
+        clock: Clock,
+        meaning: TalkMeaning | NoTalkMeaning = NO_MEANING,
+    ) -> None:
         self._archive = archive
         self._rules = rules
         self._clock = clock
+        self._meaning = meaning
         self._waiting: dict[str, Change] = {}
         self._gone: dict[str, None] = {}
         self._taken_back: list[Withdrawal] | None = None
@@ -189,14 +199,28 @@ class Archiving(PersonalData):
     # ------------------------------------------------------------------ searching
 
     async def search(
-        self, query: str, visible: Visible, *, limit: int, without: Collection[str] = ()
+        self,
+        query: str,
+        visible: Visible,
+        *,
+        limit: int,
+        without: Collection[str] = (),
+        by: Asker | None = None,
     ) -> list[ArchiveHit]:
         """The best matches for a query among the messages that may be seen; `without` are ids to leave out.
 
-        Raises MemoryFault when the archive cannot be read, or not in time.
+        Without `by`, who asks, only the words count. Raises MemoryFault when the archive cannot be read, or
+        not in time.
         """
         if not query.strip() or not visible.places:
             return []
+
+        async def speaking() -> Collection[str]:
+            return await self._soon(
+                lambda: self._archive.read(partial(speakers, visible=visible), set[str]())
+            )
+
+        asked = await self._meaning.asked(query, by, speaking) if by is not None else None
         work = partial(
             find,
             self._archive,
@@ -205,6 +229,8 @@ class Archiving(PersonalData):
             limit=limit,
             consent=self._rules.consent,
             without=without,
+            asked=asked,
+            weights=self._meaning.weights,
         )
         return await self._soon(work)
 
@@ -234,6 +260,7 @@ class Archiving(PersonalData):
     # ------------------------------------------------------------------ inside
 
     def _keep(self, said: Said, place: Place, session_key: str, *, fresh: bool) -> None:
+        self._meaning.saw(place, archived=self.on(place))
         if said.guest or said.id in self._gone or not self.on(place):
             return
         entry = entry_of(said, place, session_key)
@@ -292,6 +319,7 @@ class Archiving(PersonalData):
             raise
         finally:
             self._taken_back = None
+        self._meaning.touch()
 
     @staticmethod
     async def _in(executor: Executor, work: Callable[[], T]) -> T:

@@ -27,9 +27,11 @@ from discoclaw.session.archive_search import section
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.compact import Transcript
+from discoclaw.session.meaning import Question
 from discoclaw.session.noted import CallLog
 from discoclaw.session.prepare import Prepared
 from discoclaw.session.stopping import Stoppable
+from discoclaw.session.talk_meaning import Asker
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
 from discoclaw.session.tools.offering import LOOKED_AT, Moment
 
@@ -204,7 +206,9 @@ class Conversation:
         )
         branch = ready.gathered.items.branch
         speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
-        return ToolContext(self._tools, speaker, ready.selection.short_ids(), self._talk_search(arrival))
+        names = self._tools.search.names_in(arrival)
+        talk = self._talk_search(arrival)
+        return ToolContext(self._tools, speaker, ready.selection.short_ids(), talk, names)
 
     def _talk_search(self, arrival: Arrival) -> TalkSearch:
         """The search that the model may use for earlier talk in this place."""
@@ -212,10 +216,11 @@ class Conversation:
         if not archive.on(place):
             return no_talk
 
-        async def search(query: str, limit: int) -> str:
+        async def search(query: str, limit: int, question: Question | None) -> str:
             seen = {message.id, *(said.id for said in arrival.window.recent())}
             visible = visible_at(place, message.author.id)
-            found = await archive.search(query, visible, limit=limit, without=seen)
+            by = Asker(message.author.id, place.private, question)
+            found = await archive.search(query, visible, limit=limit, without=seen, by=by)
             return section(found, place)
 
         return search

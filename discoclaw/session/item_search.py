@@ -4,7 +4,7 @@ It combines words, meaning (vectors), times of last use and, for a large memory,
 `recall` ranks. Never raises: what cannot be read is left out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said
@@ -52,9 +52,9 @@ class ItemSearch:
         message = arrival.message
         window = arrival.talk_before()
         before = [said.text for said in window[-2:] if said.author_id == message.author.id]
-        names = {self._me().name, message.author.name, *(said.name for said in window)}
         text = in_context(message.text, "\n".join(before))
-        return self._meaning.ask(arrival.subject, text, private=arrival.place.private, names=names)
+        names, private = self.names_in(arrival), arrival.place.private
+        return self._meaning.ask(arrival.subject, text, private=private, names=names)
 
     async def for_prompt(
         self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], question: Question | None
@@ -84,16 +84,33 @@ class ItemSearch:
             ),
         )
 
+    def names_in(self, arrival: Arrival) -> frozenset[str]:
+        """The names of the people in the talk, which say nothing about a question's meaning."""
+        said = (one.name for one in arrival.talk_before())
+        return frozenset({self._me().name, arrival.message.author.name, *said})
+
+    def question(
+        self, subject: str, query: str, *, private: bool, names: Collection[str], always: bool
+    ) -> Question | None:
+        """Begin to embed a search; see `Meaning.ask`."""
+        return self._meaning.ask(subject, query, private=private, names=names, always=always)
+
     async def find(
-        self, subject: str, branch: str, query: str, items: Sequence[Item], *, limit: int, private: bool
+        self,
+        subject: str,
+        branch: str,
+        query: str,
+        items: Sequence[Item],
+        *,
+        limit: int,
+        question: Question | None,
     ) -> tuple[list[Item], int]:
         """The items that a query finds among these, best first, and how many more would fit.
 
         Those returned, at most `limit`, count as used now.
-        A query asked in `private` goes only to a provider on this machine.
         """
         asked, used = parse(query), await self._last_used.load(subject)
-        cosines = await self._meaning.cosines(subject, query, items, private=private)
+        cosines = await question.cosines(items) if question is not None else {}
         pool = await self._finder.pool(subject, branch, items, asked, cosines=cosines)
         signals = Signals(cosines, used, pool.corpus, floor=self._meaning.floor)
         hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)

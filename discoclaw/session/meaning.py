@@ -70,6 +70,10 @@ class Question:
             return NO_COSINES
         return matrix.cosines(vector, VisibleItems.of(items).texts)
 
+    async def vector(self) -> Sequence[float] | None:
+        """Return the question's vector. None if it was not asked for, failed, or is late; never raises."""
+        return await self._meaning.wait(self._vector) or None
+
 
 class Meaning:
     """Embeds questions. `rest_s` is the pause before the second background try."""
@@ -106,6 +110,11 @@ class Meaning:
         return self._floor.value
 
     @property
+    def embedder(self) -> Embedder:
+        """Who makes the vectors."""
+        return self._embedder
+
+    @property
     def in_time(self) -> bool:
         """Whether the provider answered in time lately; otherwise no questions are sent."""
         return self._trying is not None and not self._out.is_set()
@@ -115,21 +124,35 @@ class Meaning:
         self._out.set()
         self._trying = asyncio.create_task(self._keep_trying(), name="embedding-try")
 
-    def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> Question | None:
+    def ask(
+        self, subject: str, text: str, *, private: bool, names: Iterable[str] = (), always: bool = False
+    ) -> Question | None:
         """Begin to embed a subject's question; None if not allowed, or not possible now. Never blocks.
 
         What is said in `private` goes only to a provider on this machine. `names` are those of the people in
-        the talk; they add nothing to the meaning, and are left out.
+        the talk; they add nothing to the meaning, and are left out. `always`: the vector is also wanted if no
+        item of the subject has one.
         """
-        text = without_names(text, names)[:LONGEST_QUESTION]
-        if not self.in_time or self._closed or not text or (private and not self._embedder.stays_here):
+        if not (text := self._askable(text, names, private=private)):
             return None
         matrix = self._begin(self.embedding.matrix(subject))
-        question = Question(self, self._begin(self._vector(text, matrix)), matrix, subject)
-        if asyncio.get_running_loop().time() - self._looked_at >= self._again_s:
-            self._looked()
-            self._begin(self._look())
+        vector = self._one(text, STALE_S) if always else self._vector(text, matrix)
+        question = Question(self, self._begin(vector), matrix, subject)
+        self._look_again()
         return question
+
+    async def vector(self, text: str, *, private: bool, names: Iterable[str] = ()) -> Sequence[float] | None:
+        """Return a text's vector, after waiting as long as a reply may; None without one. Never raises."""
+        if not (text := self._askable(text, names, private=private)):
+            return None
+        vector = self._begin(self._one(text, STALE_S))
+        self._look_again()
+        return await self.wait(vector)
+
+    async def wait(self, vector: asyncio.Task[Sequence[float]]) -> Sequence[float] | None:
+        """Return the vector of a question if it arrives as soon as a reply needs it. Never raises."""
+        await asyncio.wait([vector], timeout=self.wait_s)
+        return self.answered(vector)
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
         """Queue items in use for embedding, if they lack vectors. Never blocks."""
@@ -153,7 +176,7 @@ class Meaning:
             why = f"no answer within {self.wait_s:g} s"
             vector.cancel()
         if self.in_time:
-            log.warning("items are found by their words alone for now: %s", why)
+            log.warning("items and talk are found by their words alone for now: %s", why)
             self._doubt()
         return None
 
@@ -181,9 +204,21 @@ class Meaning:
 
     # ------------------------------------------------------------------ inside
 
+    def _askable(self, text: str, names: Iterable[str], *, private: bool) -> str:
+        """The text to send for a question; "" if none may be sent, or can be now."""
+        if not self.in_time or self._closed or (private and not self._embedder.stays_here):
+            return ""
+        return without_names(text, names)[:LONGEST_QUESTION]
+
     def _doubt(self) -> None:
         """Ask nothing more until a try has shown what the provider answers now."""
         self._out.set()
+
+    def _look_again(self) -> None:
+        """Look from time to time whether the model is still the one that was measured."""
+        if asyncio.get_running_loop().time() - self._looked_at >= self._again_s:
+            self._looked()
+            self._begin(self._look())
 
     def _looked(self) -> None:
         self._looked_at = asyncio.get_running_loop().time()
@@ -247,7 +282,9 @@ class NoMeaning(Passive):
     in_time = False
     floor = NEVER
 
-    def ask(self, subject: str, text: str, *, private: bool, names: Iterable[str] = ()) -> None:
+    def ask(
+        self, subject: str, text: str, *, private: bool, names: Iterable[str] = (), always: bool = False
+    ) -> None:
         """Return None: there is no provider to ask."""
 
     def want(self, subject: str, items: Iterable[Item]) -> None:

@@ -1,13 +1,13 @@
 """Ranking of talk: an answer is found by its question, a speaker by name, a day by its date."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from discoclaw.core.entry import Entry
 from discoclaw.recall.document import of_entry
 from discoclaw.recall.index import Index
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.talk import RankedEntry, rank_talk
+from discoclaw.recall.talk import BESIDE, MOST_BY_MEANING, Meant, RankedEntry, rank_talk
 from tests.core.builders import DAY, NOW, item
 
 
@@ -89,3 +89,65 @@ class TestNothingWithoutEvidence:
         items = [item(text, updated_at=NOW + n * 1000) for n, text in enumerate(lines)]
         hits = Ranker().rank(parse("stolen garden gnome"), items, now_ms=NOW)
         assert [hit.item.text for hit in hits] == texts("stolen garden gnome", alone)[: len(hits)]
+
+
+CHAT = [
+    said(1, "Ann", "Do you play anything?"),
+    said(2, "Bob", "The oboe, since school."),
+    said(3, "Cem", "Who is in for pizza?"),
+    said(4, "Ann", "The bus was late again."),
+    said(5, "Bob", "Same here, never on time."),
+]
+
+
+class TestMeaning:
+    """Cosines by message id stand for what vectors say."""
+
+    @staticmethod
+    def found(query: str, cosines: Mapping[str, float], **given: float) -> list[RankedEntry]:
+        neighbours = {
+            one.id: tuple(str(near) for near in (int(one.id) - 1, int(one.id) + 1) if 0 < near <= len(CHAT))
+            for one in CHAT
+        }
+        corpus = Index.of([of_entry(one) for one in CHAT])
+        meant = Meant(cosines, **given)
+        return rank_talk(parse(query), CHAT, corpus=corpus, neighbours=neighbours, meant=meant)
+
+    def test_finds_what_shares_no_word(self) -> None:
+        hits = self.found("which instrument does he rehearse", {"2": 0.6, "1": 0.2, "3": 0.1, "4": 0.0})
+        assert hits[0].entry.id == "2"
+        assert hits[0].why == "meaning"
+        assert hits[0].parts["cosine"] == 0.6
+
+    def test_what_stands_around_it_comes_along_and_gets_a_share(self) -> None:
+        cosines = {"2": 0.6, "1": 0.0, "3": 0.0, "4": 0.0}
+        hits = {hit.entry.id: hit for hit in self.found("which instrument does he rehearse", cosines)}
+        assert hits.keys() == {"1", "2", "3", "4"}
+        assert hits["1"].score == hits["3"].score == hits["2"].score / 2
+        assert hits["4"].score == hits["2"].score / 4
+        assert hits["1"].why == BESIDE
+
+    def test_alone_it_has_to_be_far_nearer_than_usual(self) -> None:
+        query = "which instrument does he rehearse"
+        assert self.found(query, {"2": 0.39, "1": 0.0}) == []
+        assert self.found(query, {"2": 0.41, "1": 0.0}) != []
+        assert self.found(query, {"2": 0.6, "1": 0.0}, usual=0.4) == []
+        assert self.found(query, {"2": 0.7, "1": 0.0}, usual=0.4) != []
+
+    def test_below_the_models_floor_it_finds_nothing(self) -> None:
+        query = "which instrument does he rehearse"
+        assert self.found(query, {"2": 0.7, "1": 0.0}, floor=0.75) == []
+        assert self.found(query, {"2": 0.8, "1": 0.0}, floor=0.75) != []
+
+    def test_a_few_messages_at_most_are_found_by_it_alone(self) -> None:
+        assert len(Meant({str(number): 0.9 for number in range(50)}).evident()) == MOST_BY_MEANING
+
+    def test_puts_in_order_what_has_the_same_words(self) -> None:
+        late = ["4", "5"]
+        for nearest in late:
+            cosines = {"4": 0.1, "5": 0.1, nearest: 0.3}
+            hits = self.found("bus on time", cosines)
+            assert hits[0].entry.id == nearest
+
+    def test_cosines_that_say_nothing_do_not_outweigh_the_words(self) -> None:
+        assert self.found("pizza", {"1": 0.1, "2": 0.05})[0].entry.id == "3"

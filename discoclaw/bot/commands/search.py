@@ -18,6 +18,7 @@ from discoclaw.bot.texts import search as texts
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.search.archive_queries import Visible
 from discoclaw.session.archiving import Archiving
+from discoclaw.session.talk_meaning import Asker
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ async def search(call: Call, query: str) -> Answer:
         return texts.off(f"this server's id, `{guild.id}`" if guild is not None else "`dm`")
     try:
         most = MOST_ON_CARDS if call.slash else MOST_SHOWN
-        found = await archiving.search(query, await _visible(call, archiving), limit=most)
+        by = Asker(call.user_id, call.place.private)
+        found = await archiving.search(query, await _visible(call, archiving), limit=most, by=by)
     except MemoryFault as fault:
         log.warning("a search failed: %s", fault)
         return texts.NOT_NOW

@@ -8,7 +8,7 @@ of any particular tool.
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -28,6 +28,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.meaning import Question
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.tools.offering import Moment, When, always
 from discoclaw.session.tools.schema import lean
@@ -39,11 +40,14 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Category = Literal["core", "knowledge", "conversation"]
 
-TalkSearch = Callable[[str, int], Awaitable[str]]
-"""Searches the talk in this place for a query: at most so many messages, as a text. Raises MemoryFault."""
+TalkSearch = Callable[[str, int, Question | None], Awaitable[str]]
+"""Searches the talk in this place for a query: at most so many messages, as a text. Raises MemoryFault.
+
+The question is the same query on its way to be embedded.
+"""
 
 
-async def no_talk(query: str, limit: int) -> str:
+async def no_talk(query: str, limit: int, question: Question | None) -> str:
     """The `TalkSearch` of a place whose talk is not archived."""
     return ""
 
@@ -105,11 +109,16 @@ class ToolContext:
 
     `talk` searches what was said where the person speaks. `shown` has the short ids under which the model was
     shown items in this turn, in the prompt and by tools. `late`: a call didn't end in time, so that no other
-    is tried.
+    is tried. `names` are those of the people in the talk.
     """
 
     def __init__(
-        self, parts: ToolParts, speaker: Speaker, shown: ShortIds, talk: TalkSearch = no_talk
+        self,
+        parts: ToolParts,
+        speaker: Speaker,
+        shown: ShortIds,
+        talk: TalkSearch = no_talk,
+        names: Collection[str] = (),
     ) -> None:
         self.offers: list[Offer] = []
         self.late = False
@@ -120,6 +129,7 @@ class ToolContext:
         self.consolidation = parts.consolidation
         self.withdrawals = parts.withdrawals
         self.talk = talk
+        self.names = names
         self.shown = shown
         self.branch = speaker.branch or speaker.answered_as
 
@@ -153,14 +163,27 @@ class ToolContext:
         """The name of the persona the answer is for."""
         return self.branch or (await self.memory.branches(self.speaker.subject)).current
 
-    async def found(self, query: str, items: Sequence[Item], limit: int) -> tuple[list[Item], int]:
+    def ask(self, query: str, *, of_talk: bool = False) -> Question | None:
+        """Begin to embed a query, for memories and, with `of_talk`, for the talk in this place."""
+        return self.items.question(
+            self.speaker.subject,
+            query,
+            private=self.speaker.origin.private,
+            names=self.names,
+            always=of_talk and self.talk is not no_talk,
+        )
+
+    async def found(
+        self, query: str, items: Sequence[Item], limit: int, question: Question | None
+    ) -> tuple[list[Item], int]:
         """The items that the query finds among these, best first, and how many more would fit.
 
-        Those returned count as used now.
+        Those returned count as used now. `question` is the query, from `ask`.
         """
-        private = self.speaker.origin.private
         branch = await self.branch_name()
-        return await self.items.find(self.speaker.subject, branch, query, items, limit=limit, private=private)
+        return await self.items.find(
+            self.speaker.subject, branch, query, items, limit=limit, question=question
+        )
 
     def visible(self, items: Iterable[Item]) -> list[Item]:
         """The items that may be shown where the person speaks."""

@@ -12,6 +12,7 @@ from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from discoclaw.prompt.memory_block import memory_block
+from discoclaw.session.meaning import Question
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
 from discoclaw.session.tools.offering import remembering
 
@@ -41,26 +42,27 @@ class Search(Recall):
 
 async def search(context: ToolContext, wanted: Search) -> str:
     """Search memory and, where talk is archived, also what was said, as a separate part of the answer."""
-    items = await _items(context, wanted)
     narrowed = (wanted.scope, wanted.subject) != (None, None) or wanted.category in ("core", "knowledge")
+    question = context.ask(wanted.query, of_talk=not narrowed)
+    items = await _items(context, wanted, question)
     if narrowed:
         return items
     try:
-        said = await context.talk(wanted.query, wanted.limit or context.items.usual_limit)
+        said = await context.talk(wanted.query, wanted.limit or context.items.usual_limit, question)
     except MemoryFault as fault:
         log.warning("what was said cannot be searched: %s", fault)
         said = TALK_NOT_SEARCHED
     return f"{items}\n\n{said}" if said else items
 
 
-async def _items(context: ToolContext, wanted: Search) -> str:
+async def _items(context: ToolContext, wanted: Search, question: Question | None) -> str:
     view = await context.view()
     everything = context.visible(view.active())
     items = [item for item in everything if _fits(item, wanted)]
     if not items:
         return "No item fits." if everything else "Nothing is remembered of this person yet."
     limit = wanted.limit or context.items.usual_limit
-    found, more = await context.found(wanted.query, items, limit)
+    found, more = await context.found(wanted.query, items, limit, question)
     head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
     chosen = found or sorted(items, key=by_newest)[:limit]
     linked = _linked(context, view, chosen, wanted.depth)[:limit]
@@ -87,7 +89,7 @@ async def recall(context: ToolContext, wanted: Recall) -> str:
     view, limit = await context.view(), wanted.limit or context.items.usual_limit
     everything = context.visible(view.active())
     items = [item for item in everything if wanted.category in (None, item.facets.category)]
-    found, _ = await context.found(wanted.query, items, limit)
+    found, _ = await context.found(wanted.query, items, limit, context.ask(wanted.query))
     shown = [*found, *_linked(context, view, found, wanted.depth)[:limit]]
     links = {link for item in shown for link in item.facets.links}
     near = [item for item in everything if item.id in links]
