@@ -184,6 +184,23 @@ COURTESIES = frozenset(
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 )
 
+# A sentence of courtesies that begins like this, and has a word for oneself, is a question: "how do I sleep".
+ASKING = frozenset(
+    """
+    what whats when whens where wheres which who whos why how hows was wann wo wer wie warum welche welcher
+    welches que quand ou qui quoi comment quel quelle cuando donde quien como cual quando onde quem qual che
+    cosa dove chi come quale wat wanneer waar hoe что когда где кто как почему
+    """.split()  # noqa: SIM905 - a list of words is not easier to read
+)
+ABOUT_ONESELF = frozenset(
+    """
+    i ive id me my mine myself ich mich mir mein meine meinem meinen meiner je j mon ma mes moi yo mi mis me
+    tengo eu meu minha tenho io mio mia ho ik mijn я меня мне мой моя мое мои
+    """.split()  # noqa: SIM905 - a list of words is not easier to read
+)
+OWN_TOPICS = frozenset({"sleep", "test", "weekend"})
+"""Courtesies ("sleep well") that are topics behind "my"."""
+
 MONTHS: dict[str, int] = {
     name: number
     for year in (

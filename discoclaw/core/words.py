@@ -13,13 +13,22 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import regex
 import snowballstemmer
 
 from discoclaw.core import english
-from discoclaw.core.languages import COMMON_PAIRS, COURTESIES, ENGLISH_TOO, FUNCTION_WORDS
+from discoclaw.core.languages import (
+    ABOUT_ONESELF,
+    ASKING,
+    COMMON_PAIRS,
+    COURTESIES,
+    ENGLISH_TOO,
+    FUNCTION_WORDS,
+    OWN_TOPICS,
+)
 
 # Letters, their combining marks (Indic vowel signs are marks), digits. "node.js" and "c++" are one run each.
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.][\p{L}\p{M}\p{N}]+)*[+#]*")
@@ -59,6 +68,7 @@ def fold(text: str) -> str:
 STOP_WORDS = {language: frozenset(map(fold, words)) for language, words in FUNCTION_WORDS.items()}
 _COURTESIES = frozenset(map(fold, COURTESIES))
 _FUNCTION = frozenset().union(*STOP_WORDS.values())
+_AFTER_ASKING = _FUNCTION - {"a", "an"}  # "What a day I had!" is no question
 _SPOKEN: dict[str, tuple[str, ...]] = {}
 for _language, _words in STOP_WORDS.items():
     for _word in _words - ENGLISH_TOO:
@@ -81,12 +91,16 @@ class Tokens:
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether there are only courtesies and function words: "thanks, see you tomorrow"."""
+        """Whether there are only courtesies and function words: "thanks, see you tomorrow".
+
+        "What makes me happy?" is a question, though of such words alone.
+        """
         joined = [_joined(_ELIDED.sub("", run)) for run in self.runs]
         return (
             len(joined) > 1
             and all(run in _COURTESIES or run in _FUNCTION for run in joined)
             and not _COURTESIES.isdisjoint(joined)
+            and not _asks_about_oneself(joined)
         )
 
     def in_english(self) -> dict[str, str]:
@@ -184,6 +198,13 @@ def _add_word(run: str, language: str, found: list[str]) -> None:
             for part in word.split(".")
             if len(part) > 1 and part not in STOP_WORDS[language]
         )
+
+
+def _asks_about_oneself(words: Sequence[str]) -> bool:
+    """Whether somebody asks about themselves ("how do I sleep"), or names a topic of theirs ("my test")."""
+    if words[0] in ASKING and words[1] in _AFTER_ASKING and not ABOUT_ONESELF.isdisjoint(words):
+        return True
+    return any(one == "my" and other in OWN_TOPICS for one, other in pairwise(words))
 
 
 def _joined(run: str) -> str:

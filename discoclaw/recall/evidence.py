@@ -14,7 +14,7 @@ what the sentence asks. Then it is compared with the others:
 `recall/score` says what a document has; this says whether it was meant.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from discoclaw.recall.document import Document
@@ -38,6 +38,8 @@ RARE, RARE_SHARE = 3, 0.1
 
 "Mara" tells little in a memory about Mara. An alias or a key only must not be everywhere.
 """
+MOST_NAMES = 100
+"""Of more names in one sentence the longest are meant."""
 NEARLY_ALL, CLEARLY_LESS = 0.75, 0.7
 """Where the best has so much of what a sentence asks, a document needs this share of that."""
 ROUNDING = 1e-9
@@ -66,12 +68,13 @@ class Concept:
 class Asked:
     """What a query asks for among some documents.
 
-    `sentences` are the names of the concepts of each sentence. `names` are terms that are written as names;
-    `strangers` those among them that no document has.
+    `sentences` are the names of the concepts of each sentence, `total` is the number of all documents.
+    `names` are terms that are written as names; `strangers` those among them that no document has.
     """
 
     concepts: Sequence[Concept]
     sentences: Sequence[frozenset[str]]
+    total: int
     names: frozenset[str] = frozenset()
     strangers: frozenset[str] = frozenset()
     terms: frozenset[str] = field(init=False)
@@ -120,6 +123,8 @@ class Matches:
         self.meant: set[int] = set()
         self._asked = asked
         self._parts = parts
+        within = ((position, _names_within(documents[position], asked.terms)) for position in self.scores)
+        self._names = {position: names for position, names in within if names}
         self._documents = documents
         self._named: dict[int, frozenset[str]] = {}
         self._given: set[int] = set()
@@ -140,6 +145,10 @@ class Matches:
             return OUTDONE
         strangers = ", ".join(sorted(self._asked.strangers))
         return f"about others than {strangers}" if strangers else NO_EVIDENCE
+
+    def given(self, position: int) -> bool:
+        """Whether an alias or key of a document is named completely."""
+        return position in self._given
 
     def matched(self, position: int) -> list[str]:
         """The names of what a document has."""
@@ -191,29 +200,30 @@ class Matches:
         The name is one of theirs, or of another document; the longest that the sentence names are meant.
         """
         terms, telling, rare = set[str](), set[str](), set[str]()
-        few = max(RARE, RARE_SHARE * len(self._documents))
+        few = max(RARE, RARE_SHARE * self._asked.total)
         for concept, part in here:
             spellings = {term for term, _ in concept.spellings}
             terms |= spellings
             telling |= spellings if concept.share else set()
             rare |= spellings if concept.share and len(part) <= few else set()
-        known = {
-            position: document for position in found if (document := self._documents[position]) is not None
-        }
         complete: dict[frozenset[str], None] = {}
-        for document in known.values():
-            for names, need in ((document.given, telling), (document.written, rare)):
+        for position in found:
+            for names, need in zip(self._names.get(position, ()), (telling, rare), strict=False):
                 for name in names:
                     if name <= terms and not name.isdisjoint(need):
                         complete[name] = None
+        if len(complete) > MOST_NAMES:
+            complete = dict.fromkeys(sorted(complete, key=_longest_first)[:MOST_NAMES])
         longest = [name for name in complete if not any(name < other for other in complete)]
-        for name in longest:
-            for position, document in known.items():
+        for position, has in found.items() if longest else ():
+            document = self._documents[position]
+            assert document is not None  # it has a term
+            for name in longest:
                 if name in document.given:
-                    found[position].given = True
+                    has.given = True
                 elif not all(term in document.bag for term in name):
                     continue
-                found[position].named |= name
+                has.named |= name
 
     def _is_evidence(self, has: _Has, *, strange: bool) -> bool:
         if strange and not has.name and has.covered < MOST_OF_IT:
@@ -235,6 +245,18 @@ class Matches:
         for position, names in self._named.items():
             factor = GIVEN if position in self._given else NAMED
             scores[position] = factor * (scores[position] + _lift(names, here, position))
+
+
+def _names_within(document: Document | None, terms: Set[str]) -> tuple[list[frozenset[str]], ...]:
+    """The given and the written names of a document that these terms have completely; none for no such."""
+    if document is None:
+        return ()
+    found = tuple([name for name in names if name <= terms] for names in (document.given, document.written))
+    return found if any(found) else ()
+
+
+def _longest_first(name: Collection[str]) -> tuple[int, list[str]]:
+    return -len(name), sorted(name)
 
 
 def _among(part: Mapping[int, float], scores: Mapping[int, float]) -> Iterable[tuple[int, float]]:

@@ -95,7 +95,9 @@ class Index:
         parts = [self._parts(concept) for concept in asked.concepts]
         among: Collection[int] = dict.fromkeys(chain.from_iterable(parts))
         if len(among) > limit:
-            among = dict.fromkeys([*self._best(asked.concepts, limit), *self._named_in(asked.terms, limit)])
+            scores = self._scores(asked.concepts)
+            named = dict.fromkeys(self._named_in(asked.terms, limit))
+            among = dict.fromkeys([*self._best(scores, scores, limit), *self._best(named, scores, limit)])
         return Matches(asked, parts, among, self.documents)
 
     def _named_in(self, terms: Collection[str], limit: int) -> Iterator[int]:
@@ -116,15 +118,26 @@ class Index:
                     parts[position] = part
         return parts
 
-    def _best(self, wanted: Sequence[Concept], limit: int) -> list[int]:
-        """The positions of those documents that have most of what is wanted, and the rarest of it."""
+    def _scores(self, wanted: Sequence[Concept]) -> dict[int, float]:
+        """How much of what is wanted documents have, and how rare it is, by position."""
         scores: dict[int, float] = {}
         for concept in wanted:
             for term, counts in concept.spellings:
                 weight = concept.weight * counts
                 for position, _ in self._postings.get(term, ()):
                     scores[position] = scores.get(position, 0.0) + weight
-        return heapq.nlargest(limit, scores, key=scores.__getitem__)
+        return scores
+
+    def _best(self, among: Iterable[int], scores: Mapping[int, float], limit: int) -> list[int]:
+        """The positions with the highest scores, of equals those of the newest documents."""
+        documents = self.documents
+
+        def key(position: int) -> tuple[float, int, str]:
+            document = documents[position]
+            assert document is not None  # it has a term
+            return scores[position], document.when, document.id
+
+        return heapq.nlargest(limit, among, key=key)
 
 
 def _postings(position: int, document: Document) -> Iterator[tuple[str, Posting]]:

@@ -41,7 +41,7 @@ def like(items: Collection[Item], typed: str) -> list[Item]:
 
 def nearest(items: Sequence[Item], typed: str) -> Item | None:
     """The item that comes nearest to what was typed; None if none has enough in common with it."""
-    ranked = Ranker().rank(parse(typed), items, now_ms=0)
+    ranked = Ranker().rank(parse(typed, search=True), items, now_ms=0)
     return ranked[0].item if ranked else _misspelt(items, typed)
 
 

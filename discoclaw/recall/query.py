@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from discoclaw.core.languages import MONTHS
 from discoclaw.core.query import Query
-from discoclaw.core.words import is_common, terms, tokenise
+from discoclaw.core.words import is_common, terms, terms_in, tokenise
 from discoclaw.recall.dates import dates_in
 from discoclaw.recall.names import names_in
 
@@ -36,11 +36,12 @@ _MEMORY_WORDS = frozenset(
 )
 
 
-def parse(message: str, *, replied_to: str = "", recent: str = "") -> Query:
+def parse(message: str, *, replied_to: str = "", recent: str = "", search: bool = False) -> Query:
     """Return what a message asks for.
 
     `replied_to` is the text of the message it answers. `recent` is the talk before it, which is used too if
-    the message alone says next to nothing ("and why?").
+    the message alone says next to nothing ("and why?"). With `search` it was typed to find something, so
+    "sleep test" is no courtesy.
     """
     text = f"{message}\n{replied_to}" if replied_to else message
     brief = len(text) <= LONGEST_REQUEST
@@ -50,7 +51,7 @@ def parse(message: str, *, replied_to: str = "", recent: str = "") -> Query:
         text = f"{text}\n{recent}"
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
-    return _query(text, everything=everything)
+    return _query(text, everything=everything, search=search)
 
 
 def in_context(message: str, recent: str) -> str:
@@ -59,7 +60,7 @@ def in_context(message: str, recent: str) -> str:
     return message if says_something else f"{message}\n{recent}"
 
 
-def _query(text: str, *, everything: bool) -> Query:
+def _query(text: str, *, everything: bool, search: bool) -> Query:
     asked: dict[str, None] = {}
     in_english: dict[str, str] = {}
     dates: set[str] = set()
@@ -67,10 +68,13 @@ def _query(text: str, *, everything: bool) -> Query:
     sentences: list[set[str]] = []
     for sentence in filter(None, _BREAK.split(text)):
         tokens, named = tokenise(sentence), dates_in(sentence)
-        if tokens.asks_nothing:
+        if tokens.asks_nothing and not search:
             continue
         left_out = _spoken(named)
-        found = dict.fromkeys(term for term in tokens.terms() if term not in left_out)
+        words = tokens.terms()
+        if search and not words:
+            words = terms_in(sentence, "english")  # "go" alone looks Polish
+        found = dict.fromkeys(term for term in words if term not in left_out)
         in_english |= tokens.in_english()
         asked |= found
         dates |= named
@@ -88,7 +92,7 @@ def _query(text: str, *, everything: bool) -> Query:
         (*kept, *in_english.values(), *sorted(dates)),
         tuple(names),
         everything,
-        tuple(frozenset(one) for one in sentences if one),
+        tuple(dict.fromkeys(frozenset(one) for one in sentences if one)),
     )
 
 

@@ -39,6 +39,11 @@ class Ranked:
         return self.dropped == OUTDONE
 
     @property
+    def named(self) -> bool:
+        """Whether its key or one of its aliases is named completely."""
+        return self._matches is not None and self._matches.given(self._position)
+
+    @property
     def words(self) -> float:
         """Its score by words alone, a project's with its factor."""
         if self._matches is None:

@@ -70,6 +70,7 @@ def asked_of(
     return Asked(
         _weighed(asked, corpus.total, skip_unknown=skip_unknown),
         query.sentences,
+        corpus.total,
         names,
         frozenset(strangers.difference(terms(own_name or ""))),
     )

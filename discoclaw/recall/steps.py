@@ -58,10 +58,10 @@ def by_meaning(
 
 
 def without_weak(found: Found) -> None:
-    """Drop hits whose share of the best score is so small that they are accidental."""
+    """Drop hits whose share of the best score is so small that they are accidental; no name is."""
     best = _best(found.values())
     for one in found.values():
-        if not one.dropped and one.score < WEAK * best:
+        if not one.dropped and one.score < WEAK * best and not one.named:
             one.dropped = "far weaker than the best"
 
 

@@ -65,7 +65,7 @@ def find(
     `weights` say how much that counts.
     """
     query = scrub(query)
-    wanted = parse(query)
+    wanted = parse(query, search=True)
 
     def looked(connection: sqlite3.Connection) -> Looked:
         return look(connection, wanted.wanted, visible, asked)

@@ -109,7 +109,7 @@ class ItemSearch:
 
         Those returned, at most `limit`, count as used now.
         """
-        asked, used = parse(query), await self._last_used.load(subject)
+        asked, used = parse(query, search=True), await self._last_used.load(subject)
         cosines = await question.cosines(items) if question is not None else {}
         pool = await self._finder.pool(subject, branch, items, asked, cosines=cosines)
         signals = Signals(cosines, used, pool.corpus, floor=self._meaning.floor)
