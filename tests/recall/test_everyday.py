@@ -68,7 +68,7 @@ class TestQuestionsThatLookLikeCourtesies:
 
 class TestNamesInLongMessages:
     def test_what_is_named_is_found_beside_what_has_nearly_all_words(self) -> None:
-        key = item("The spare key lies there", tags=["view"])
+        key = item("The spare key lies there", tags=["view"], updated_at=NOW + DAY)
         words = " ".join(f"grain{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
         fillers = [item(f"User saw film number{n}", updated_at=NOW - n * DAY) for n in range(100)]
         items = [key, item(f"Bakes with {words}"), *fillers]
