@@ -5,7 +5,8 @@ that says something about just this document, a name that is named completely, t
 what the sentence asks. Then it is compared with the others:
 
 - Where a document is named completely ("room 9"), one that only shares words with the sentence needs nearly
-  its score. A name within a longer one that is named too ("Karl Vogt" in "Karl-Heinz Vogt") is not meant.
+  its score, or more of what the sentence asks. A name within a longer one that is named too ("Karl Vogt" in
+  "Karl-Heinz Vogt") is not meant.
 - Where a document has nearly all that a sentence asks, one that has clearly less, and nothing else of it, is
   another matter: the brother who wants to emigrate, when it is asked what the brother wants for his birthday.
   What somebody gave an item as its name, an alias or a key, is never outdone.
@@ -278,6 +279,7 @@ def _lift(names: frozenset[str], here: Sequence[tuple[Concept, Mapping[int, floa
 def _undone(evident: Mapping[int, _Has]) -> set[int]:
     """The documents that no other one outdoes in a sentence."""
     named = NEARLY * max((has.score for has in evident.values() if has.named), default=0.0)
+    by_name = max((has.covered for has in evident.values() if has.named), default=0.0) + ROUNDING
     most = max((has.covered for has in evident.values() if len(has.terms) > 1), default=0.0)
     best = [has.terms for has in evident.values() if has.covered >= most - ROUNDING and most >= NEARLY_ALL]
     return {
@@ -285,7 +287,7 @@ def _undone(evident: Mapping[int, _Has]) -> set[int]:
         for position, has in evident.items()
         if has.given
         or (
-            (has.named or has.score >= named)
+            (has.named or has.score >= named or has.covered > by_name)
             and (has.covered >= CLEARLY_LESS * most or not any(has.terms <= terms for terms in best))
         )
     }

@@ -144,10 +144,12 @@ def _weighed(asked: Sequence[_Term], total: int, *, skip_unknown: bool) -> list[
     """The concepts for what is asked.
 
     What more than half of the documents have is evidence only if nothing rarer is asked for: who asks for
-    nothing else means it. Common words then count no more than it does, so that they put documents in order
+    nothing else means it. Common words beside it then count no more than it does, so that they put documents in order
     but don't push the others out.
     """
-    telling = [one for one in asked if not one.common and (one.count or not skip_unknown)]
+    known = [one for one in asked if one.count or not skip_unknown]
+    telling = [one for one in known if not one.common]
+    nothing_else = not telling and all(one.everywhere(total) for one in known)
     nothing_rarer = bool(telling) and all(one.everywhere(total) for one in telling)
     most = max((rarity(one.count, total) for one in telling), default=0.0)
     found = []
@@ -156,7 +158,7 @@ def _weighed(asked: Sequence[_Term], total: int, *, skip_unknown: bool) -> list[
         if nothing_rarer and one.common:
             weight = min(weight, most)
         share = weight * (COMMON_WEIGHT if one.common else 1.0)
-        if one.everywhere(total) and (one.common or not nothing_rarer):
+        if one.everywhere(total) and not nothing_else and (one.common or not nothing_rarer):
             share, specific = 0.0, False
         least = DATE_WEIGHT if one.name.startswith("d:") and len(one.name) != A_DAY else 0.0
         found.append(Concept(one.name, one.spellings, weight, share, specific, least))

@@ -66,6 +66,37 @@ class TestQuestionsThatLookLikeCourtesies:
         assert nearest(LIFE, typed) == text
 
 
+class TestWordsThatMostMemoriesHave:
+    WORK = tuple(
+        item(text, updated_at=NOW + n * DAY)
+        for n, text in enumerate(
+            [
+                "User works at Siemens.",
+                "User's work laptop is old.",
+                "User works at night.",
+                "User works on Fridays.",
+            ]
+        )
+    )
+    HOME = tuple(item(f"User owns a thing{n}", updated_at=NOW - n * DAY) for n in range(1, 4))
+
+    @pytest.mark.parametrize("others", [2, 3])
+    def test_who_asks_for_nothing_else_means_it(self, others: int) -> None:
+        """Of six memories four are about work, or of eight five: the fifth decided that none was found."""
+        more = [item("User's sister works at a bank.")] if others == 3 else []
+        items = [*self.WORK, *more, *self.HOME[:others]]
+        assert set(found("where do I work?", items)) == {one.text for one in (*self.WORK, *more)}
+
+    def test_beside_something_rarer_it_says_nothing(self) -> None:
+        items = [*self.WORK, item("User's sister works at a bank."), *self.HOME]
+        assert found("does my thing2 work?", items) == ["User owns a thing2"]
+
+    def test_an_alias_in_passing_does_not_push_out_what_has_more_of_the_question(self) -> None:
+        bridge = item("User's project Heron is written in Rust", "project", updated_at=NOW + DAY)
+        items = [item("User is an engineer at Siemens", tags=["work"]), bridge, *self.HOME]
+        assert bridge.text in found("which projects do I work on?", items)
+
+
 class TestNamesInLongMessages:
     def test_what_is_named_is_found_beside_what_has_nearly_all_words(self) -> None:
         key = item("The spare key lies there", tags=["view"], updated_at=NOW + DAY)

@@ -64,6 +64,8 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
     if plain and everywhere.issuperset(plain):  # nothing rarer is asked for that anything has
         everywhere = {q for q in everywhere if is_common(q)}
         idf |= {q: min(idf[q], max(idf[one] for one in plain)) for q in asked if is_common(q)}
+    elif not plain and everywhere.issuperset(q for q in asked if holders[q]):
+        everywhere = set()
     share = {q: 0.0 if q in everywhere else idf[q] * (0.3 if is_common(q) else 1.0) for q in asked}
     names = {q for q in asked if share[q] and any(q in alias for alias in aliases)}
     terms_of: dict[int, set[str]] = {}
@@ -91,6 +93,7 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         if i in named or specific or two or coverage[i] >= 0.5:
             evident.add(i)
     best_named = max((scores[i] for i in named), default=0.0)
+    by_name = max((coverage[i] for i in named), default=0.0) + 1e-9
     most = max((coverage[i] for i in evident if len(terms_of[i]) > 1), default=0.0)
     best_terms = [terms_of[i] for i in evident if most >= 0.75 and coverage[i] >= most - 1e-9]
     given = {i for i in named if names & aliases[i]}
@@ -99,7 +102,7 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         for i in evident
         if i in given
         or (
-            (i in named or scores[i] >= 0.9 * best_named)
+            (i in named or scores[i] >= 0.9 * best_named or coverage[i] > by_name)
             and (coverage[i] >= 0.7 * most or not any(terms_of[i] <= one for one in best_terms))
         )
     }
@@ -111,7 +114,7 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         shares = {i: max((scores[j] for j in meant if j != i), default=0.0) for i in scores}
         scores |= {i: scores[i] + 0.3 * shares[i] for i in meant}
     best = max((scores[i] for i in meant), default=0.0)
-    kept = {i: scores[i] for i in meant if scores[i] >= 0.2 * best}
+    kept = {i: scores[i] for i in meant if scores[i] >= 0.2 * best or i in given}
     if not kept:
         return []
     top = max(kept, key=lambda i: (round(kept[i], 9), items[i].updated_at, items[i].id))
