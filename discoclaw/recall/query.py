@@ -20,7 +20,7 @@ MOST_TERMS = 128
 LONGEST_REQUEST = 300
 """A message with more characters than this asks for something in particular."""
 _ENDS = ("st", "nd", "rd", "th")
-_BREAK = re.compile(r"(?:(?<=\w\w\w[.…])|(?<=[!?…]))[\"'”’»)\]]*\s+|(?<=[。！？])|\s*\n\s*")
+_BREAK = re.compile(r"(?:(?<=\w\w\w[.…])|(?<=[!?…]))[\"'”’»)\]]*\s+|(?<=[。！？])|\n\s*")
 """Where a sentence ends; after two letters and a full stop none does ("Dr. Okonkwo")."""
 _OWN_VERB = re.compile(
     r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE

@@ -144,8 +144,8 @@ def _weighed(asked: Sequence[_Term], total: int, *, skip_unknown: bool) -> list[
     """The concepts for what is asked.
 
     What more than half of the documents have is evidence only if nothing rarer is asked for: who asks for
-    nothing else means it. Common words beside it then count no more than it does, so that they put documents in order
-    but don't push the others out.
+    nothing else means it. Common words beside it then count no more than it does, so that they put documents
+    in order but don't push the others out.
     """
     known = [one for one in asked if one.count or not skip_unknown]
     telling = [one for one in known if not one.common]
