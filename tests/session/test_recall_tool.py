@@ -71,6 +71,12 @@ class TestTheBlock:
         await home.remember(ANN, "User drinks oolong.")
         assert await call(home, "memory_recall", query="quantum chess") == (False, NOTHING_FITS)
 
+    @pytest.mark.parametrize("query", ["test tomorrow", "my test"])
+    async def test_a_query_of_words_for_courtesies_is_looked_up(self, home: House, query: str) -> None:
+        await home.remember(ANN, "User has a test in statistics.")
+        _, text = await call(home, "memory_recall", query=query)
+        assert "User has a test in statistics." in text
+
     async def test_nothing_there_is_one_too(self, home: House) -> None:
         await home.remember(BOB, "User drinks oolong.")
         assert await call(home, "memory_recall", query="oolong") == (False, NOTHING_FITS)
