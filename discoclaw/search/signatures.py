@@ -133,7 +133,9 @@ class Signatures:
         self.changes += 1
 
     def _shrink(self, kept: "NDArray[bool_]") -> None:
-        if self._ids is not None and self._where is not None and self._bits is not None:
+        if not kept.any():
+            self._clear()  # also their length, which the next ones need not have
+        elif self._ids is not None and self._where is not None and self._bits is not None:
             self._ids, self._where, self._bits = self._ids[kept], self._where[kept], self._bits[:, kept]
             self.changes += 1
 
