@@ -12,7 +12,7 @@ from tests.app.conftest import Start
 from tests.app.models import Scripted
 from tests.app.test_live_config import edit
 from tests.app.test_live_fields import here
-from tests.app.test_vectors_of_talk import CAT, OTHERS, far, ready, say, say_only, talk_of
+from tests.app.test_vectors_of_talk import CAT, OTHERS, far, ready, say, say_only, search, talk_of
 from tests.memory.test_archive import said, write
 from tests.memory.test_vectors_of_talk import NOW, TEXT, Desk, crowd, near_to
 from tests.servers.embeddings_api import EmbeddingsServer
@@ -38,6 +38,13 @@ class TestElsewhere:
             await world.env.advance_time(86_400)
             await ready(world)
             assert talk_of(server)[2:] == ["elsewhere life goes on"]
+
+    async def test_nor_a_search_that_nobody_else_sees(self, start: Start, server: EmbeddingsServer) -> None:
+        async with start(Scripted(), **far(server)) as world:
+            await say(world, CAT, *OTHERS)
+            await search(world, world.bob, "where is the secret lion")
+        assert CAT in server.texts
+        assert "lion" not in " ".join(server.texts)
 
     async def test_what_a_provider_fails_to_answer_counts_as_sent_too(self, tmp_path: Path) -> None:
         desk = Desk(tmp_path / "archive.sqlite", Provider("far", most=5))
