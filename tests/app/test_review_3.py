@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Drop, Put
 from discoclaw.search.archive_vectors import Provider
 from tests.app.conftest import Start
@@ -13,7 +14,7 @@ from tests.app.models import Scripted
 from tests.app.test_live_config import edit
 from tests.app.test_live_fields import here
 from tests.app.test_vectors_of_talk import CAT, OTHERS, far, ready, say, say_only, search, talk_of
-from tests.memory.test_archive import said, write
+from tests.memory.test_archive import ANN, BOB, in_dm, said, write
 from tests.memory.test_vectors_of_talk import NOW, TEXT, Desk, crowd, near_to
 from tests.servers.embeddings_api import EmbeddingsServer
 
@@ -73,6 +74,19 @@ class TestWhatIsGone:
         desk.embed()
         write(desk.archive, Drop("7"))
         assert (desk.vectors.size, desk.vectors.dims) == (0, 0)
+        desk.close()
+
+    def test_of_an_erased_person_not_even_the_place_stays_in_ram(self, tmp_path: Path) -> None:
+        desk = Desk(tmp_path / "archive.sqlite")
+        write(desk.archive, Put(in_dm(7, TEXT)), *crowd(9), Put(said(900, "far away", group_id="77")))
+        desk.embed()
+        assert f"@d{ANN}" in desk.vectors._signatures._places
+        desk.archive.erase_person(ANN)
+        assert set(desk.vectors._signatures._places) == {"@g55"}
+        write(desk.archive, Put(said(901, TEXT, BOB, group_id="78")))
+        desk.embed()
+        assert set(desk.found(near_to(TEXT), Visible(frozenset({"78"})))) == {TEXT}
+        assert TEXT not in desk.found(near_to(TEXT))
         desk.close()
 
     def test_of_a_file_that_is_replaced_no_sign_stays_in_ram(self, tmp_path: Path) -> None:
