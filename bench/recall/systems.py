@@ -251,7 +251,7 @@ class OurArchive:
             self._vectors.learn(entry.text for entry in entries)
             while (batch := self._of_talk.take(len(entries), NOW)).entries:
                 made = {entry: self._vectors.vector(entry.text) for entry in batch.entries}
-                self._of_talk.keep(made, NOW, batch.token)
+                self._of_talk.keep(made, batch.token)
 
     def search(self, query: str, limit: int) -> list[str]:
         asked, weights = None, NOTHING_MEANT

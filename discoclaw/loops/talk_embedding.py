@@ -11,10 +11,10 @@ import asyncio
 import logging
 
 from discoclaw.core.ports import Clock, Embedder
-from discoclaw.loops.batches import BATCH, Batches
+from discoclaw.loops.batches import Batches
 from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
 from discoclaw.memory.disk.files import in_thread
-from discoclaw.search.talk_vectors import TalkVectors
+from discoclaw.search.talk_vectors import DAY_MS, TalkVectors
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,7 @@ class TalkEmbedding:
             embedder, timeout_s=timeout_s, of=lambda message_id: f"message {message_id}", check=items.check
         )
         self._rests_until = 0.0
+        self._said_on = -1
         items.replacing.append(self.replaced)
         self._worker = Worker("embedding of talk", self._work, retry_s=rest_s, longest_s=LONGEST_REST_S)
 
@@ -70,6 +71,7 @@ class TalkEmbedding:
     async def replaced(self) -> None:
         """Make all vectors again, because the provider's model is another now. Raises MemoryFault."""
         self._vectors.outdate()
+        self._batches.forget(lambda message_id: True)
         await in_thread(self._vectors.start_over)
         self.touch()
 
@@ -88,10 +90,12 @@ class TalkEmbedding:
             made = await self._batches.embed({int(one.id): one.text[:LONGEST] for one in batch.entries})
             vectors = {entry: made[int(entry.id)] for entry in batch.entries if int(entry.id) in made}
             if vectors:
-                await in_thread(self._vectors.keep, vectors, self._clock(), batch.token)
-            if len(batch.entries) == BATCH:
+                await in_thread(self._vectors.keep, vectors, batch.token)
+            if len(batch.entries) == size:  # more are probably waiting
                 self._rests_until = loop.time() + (loop.time() - began) * (1 / SHARE - 1)
             self.touch()
         elif batch.spent:
-            log.info("talk gets no more vectors today: the limit of a provider elsewhere is reached")
+            if (day := self._clock() // DAY_MS) != self._said_on:
+                self._said_on = day
+                log.info("talk gets no more vectors today: the limit of a provider elsewhere is reached")
             self._worker.note(_MAKING, SPENT_S)

@@ -10,6 +10,7 @@ in the same transaction as its words. An older version of the program, which kno
 keeps them right too, so they are no new version of the file. They are made when vectors are first used.
 """
 
+import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -131,7 +132,7 @@ def take(
 
     A provider elsewhere gets only those of the open places.
     """
-    left = most
+    left, gone = most, json.dumps(list(without))
     if provider.most is not None:
         known, sent = connection.execute("SELECT day, sent FROM vectors_of").fetchone()
         left = min(most, provider.most - (sent if known == day else 0))
@@ -139,14 +140,21 @@ def take(
     for place in (None,) if provider.here else open_places:
         where = "" if place is None else "place = ? AND"
         sql = (
-            f"SELECT id FROM unembedded WHERE {where} id NOT IN ({_marks(without)}) ORDER BY id DESC LIMIT ?"
+            f"SELECT id FROM unembedded WHERE {where} id NOT IN (SELECT value FROM json_each(?))"
+            " ORDER BY id DESC LIMIT ?"
         )
-        given = (*([place] if place is not None else []), *without, max(1, left))
+        given = (*([place] if place is not None else []), gone, max(1, left))
         found += [row[0] for row in connection.execute(sql, given)]
     newest = sorted(found, reverse=True)[: max(0, left)]
     sql = f"SELECT {COLUMNS} FROM entries WHERE id IN ({_marks(newest)}) ORDER BY id DESC"
     entries = tuple(entry_of(row) for row in connection.execute(sql, newest))
     return Batch(entries, spent=left <= 0 and bool(found))
+
+
+def spend(connection: sqlite3.Connection, texts: int, day: int) -> None:
+    """Count texts as sent on a day, before they are: a provider may charge for what fails, too."""
+    sql = "UPDATE vectors_of SET sent = iif(day = :day, sent, 0) + :texts, day = :day"
+    connection.execute(sql, {"day": day, "texts": texts})
 
 
 def leave_out(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
@@ -155,14 +163,14 @@ def leave_out(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
 
 
 def keep(
-    connection: sqlite3.Connection, provider: Provider, made: Mapping[Entry, bytes], *, day: int
+    connection: sqlite3.Connection, provider: Provider, made: Mapping[Entry, bytes]
 ) -> list[tuple[int, str, bytes]]:
     """Store vectors of one length; runs in the caller's transaction. Returns the rows.
 
     What became of a message meanwhile decides: of one that is gone, or has another text by now, nothing is
     stored. Vectors of another length are removed, to be made again.
     """
-    model, dims, known = connection.execute("SELECT model, dims, day FROM vectors_of").fetchone()
+    model, dims = connection.execute("SELECT model, dims FROM vectors_of").fetchone()
     if not made or model != provider.model:
         return []
     length = len(next(iter(made.values())))
@@ -177,8 +185,6 @@ def keep(
         if connection.execute(sql, (vector, int(entry.id), entry.text)).rowcount > 0
     ]
     leave_out(connection, (str(row[0]) for row in rows))
-    sent = "sent + ?" if known == day else "?"
-    connection.execute(f"UPDATE vectors_of SET sent = {sent}, day = ?", (len(made), day))
     return rows
 
 

@@ -133,8 +133,17 @@ class Signatures:
         self.changes += 1
 
     def _shrink(self, kept: "NDArray[bool_]") -> None:
-        if self._ids is not None and self._where is not None and self._bits is not None:
+        import numpy as np
+
+        if not kept.any():
+            self._clear()  # also their length, which the next ones need not have
+        elif self._ids is not None and self._where is not None and self._bits is not None:
             self._ids, self._where, self._bits = self._ids[kept], self._where[kept], self._bits[:, kept]
+            # A place that is left behind may be the direct messages of somebody who was erased.
+            used, where = np.unique(self._where, return_inverse=True)
+            self._where = where.astype(np.int32)
+            names = list(self._places)
+            self._places = {names[number]: position for position, number in enumerate(used)}
             self.changes += 1
 
     def _clear(self) -> None:

@@ -5,7 +5,7 @@ leaves RAM at the end of the same change. Independent of who makes the vectors, 
 """
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from discoclaw.core.consent import Consent
@@ -30,7 +30,7 @@ class TalkVectors:
         self._removed = 0
         self._outdated = 0
         self._ready = False
-        self._open: set[str] = set()
+        self._open: dict[str, Callable[[], bool]] = {}
         archive.watch = self._watch
 
     @property
@@ -43,9 +43,15 @@ class TalkVectors:
         same = self._ready and len(vector) == self._signatures.dims
         return Asked(tuple(vector), self._signatures) if same else None
 
-    def saw(self, place: str, *, open_: bool) -> None:
-        """Note whether talk of a place may go to a provider elsewhere; it may not until that is known."""
-        (self._open.add if open_ else self._open.discard)(place)
+    def saw(self, place: str, *, open_: bool, still: Callable[[], bool] = lambda: True) -> None:
+        """Note whether talk of a place may go to a provider elsewhere; it may not until that is known.
+
+        `still` is asked again before each batch.
+        """
+        if open_:
+            self._open[place] = still
+        else:
+            self._open.pop(place, None)
 
     @property
     def dims(self) -> int:
@@ -54,10 +60,15 @@ class TalkVectors:
 
     def take(self, most: int, now_ms: int, without: Collection[int] = ()) -> Batch:
         """Up to `most` messages that need a vector, the newest first, but for those with these ids."""
-        token, places = self._outdated, sorted(self._open)
+        token = self._outdated
+        places = sorted(place for place, still in list(self._open.items()) if still())
 
         def work(connection: sqlite3.Connection) -> Batch:
             self._begin(connection)
+            with transaction(connection):
+                return taken(connection)
+
+        def taken(connection: sqlite3.Connection) -> Batch:
             day = now_ms // DAY_MS
             while True:
                 batch = rows.take(
@@ -70,12 +81,14 @@ class TalkVectors:
                 )
                 never = [one.id for one in batch.entries if not one.allowed(self._consent)]
                 if not never:
+                    if batch.entries and self._provider.most is not None:
+                        rows.spend(connection, len(batch.entries), day)
                     return replace(batch, token=token)
                 rows.leave_out(connection, never)
 
         return self._archive.change(work, Batch())
 
-    def keep(self, made: Mapping[Entry, Sequence[float]], now_ms: int, token: int) -> None:
+    def keep(self, made: Mapping[Entry, Sequence[float]], token: int) -> None:
         """Store the vectors of a batch with this token; none if `outdate` was called since.
 
         One without a direction, or of another length, is left out.
@@ -89,7 +102,7 @@ class TalkVectors:
                 return
             with transaction(connection):
                 allowed = {entry: one for entry, one in good.items() if entry.allowed(self._consent)}
-                kept = rows.keep(connection, self._provider, allowed, day=now_ms // DAY_MS)
+                kept = rows.keep(connection, self._provider, allowed)
                 rows.leave_out(connection, (entry.id for entry in made.keys() - good.keys()))
             self._watch(connection)  # before, since vectors of another length may be gone
             self._signatures.add(kept)
@@ -113,6 +126,8 @@ class TalkVectors:
     # ------------------------------------------------------------------ inside
 
     def _begin(self, connection: sqlite3.Connection) -> None:
+        if not rows.has_tables(connection):
+            self._ready = False  # a new file: what is in RAM was of another one
         rows.begin(connection, self._provider.model)
         if not self._ready:
             rows.load(connection, self._signatures)

@@ -260,7 +260,7 @@ class Archiving(PersonalData):
     # ------------------------------------------------------------------ inside
 
     def _keep(self, said: Said, place: Place, session_key: str, *, fresh: bool) -> None:
-        self._meaning.saw(place, archived=self.on(place))
+        self._meaning.saw(place, self.on)
         if said.guest or said.id in self._gone or not self.on(place):
             return
         entry = entry_of(said, place, session_key)

@@ -6,6 +6,7 @@ A question of the model's search tool is embedded once, for memories and talk al
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.message import Place
@@ -17,6 +18,8 @@ from discoclaw.session.meaning import Meaning, Question
 
 Speakers = Callable[[], Awaitable[Collection[str]]]
 """Returns the names of those who spoke where a search looks."""
+Archived = Callable[[Place], bool]
+"""Whether messages at a place are archived now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,16 @@ class TalkMeaning:
         """How much the meaning counts."""
         return replace(self._weights, floor=self._meaning.floor)
 
-    def saw(self, place: Place, *, archived: bool) -> None:
+    def saw(self, place: Place, archived: Archived) -> None:
         """Note a place where something is said. Never blocks.
 
         What is said where not everybody reads along goes to no provider elsewhere, nor does what was kept of
         a place where nothing is archived any more.
         """
         if place.group_id is not None:
+            still = partial(archived, place)
             where = place.channel_id if place.closed else place.group_id
-            self._vectors.saw(f"@g{where}", open_=archived and not place.private)
+            self._vectors.saw(f"@g{where}", open_=still() and not place.private, still=still)
 
     def touch(self) -> None:
         """Embed what is new. Never blocks."""
@@ -89,7 +93,7 @@ class NoTalkMeaning:
 
     weights = NOTHING_MEANT
 
-    def saw(self, place: Place, *, archived: bool) -> None:
+    def saw(self, place: Place, archived: Archived) -> None:
         """Does nothing: nothing is embedded."""
 
     def touch(self) -> None:

@@ -60,7 +60,7 @@ class Desk:
 
     def keep(self, batch: Batch, dims: int = DIMS) -> None:
         made = {one: vector_of(one.text, dims) for one in batch.entries}
-        self.vectors.keep(made, NOW, batch.token)
+        self.vectors.keep(made, batch.token)
 
     def rows(self) -> dict[str, bytes]:
         """The vectors on disk, by text."""
@@ -283,7 +283,7 @@ class TestMaking:
         write(desk.archive, Put(said(7, TEXT)), Put(said(8, "the milk boils over")))
         taken = desk.vectors.take(9, NOW)
         made = {one: bad if one.id == "7" else vector_of(one.text) for one in taken.entries}
-        desk.vectors.keep(made, NOW, taken.token)
+        desk.vectors.keep(made, taken.token)
         assert list(desk.rows()) == ["the milk boils over"]
         assert desk.embed() == []
 

@@ -37,7 +37,7 @@ async def search(call: Call, query: str) -> Answer:
         return texts.off(f"this server's id, `{guild.id}`" if guild is not None else "`dm`")
     try:
         most = MOST_ON_CARDS if call.slash else MOST_SHOWN
-        by = Asker(call.user_id, call.place.private)
+        by = Asker(call.user_id, private=call.in_private)
         found = await archiving.search(query, await _visible(call, archiving), limit=most, by=by)
     except MemoryFault as fault:
         log.warning("a search failed: %s", fault)
