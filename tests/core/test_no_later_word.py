@@ -50,7 +50,9 @@ def test_marking_an_old_home_does_not_end_the_present_one(
 
 def test_merging_what_says_the_same_of_an_old_home_does_not_end_the_present_one() -> None:
     draft, linz, graz = homes("inferred")
-    again = item("User is at home in Linz.", author="inferred", updated_at=NOW - 50 * DAY, tags=("home", "linz"))
+    again = item(
+        "User is at home in Linz.", author="inferred", updated_at=NOW - 50 * DAY, tags=("home", "linz")
+    )
     draft.emit("add", again, again.to_json(), BOT)
     shown = {one.id: one for one in draft.items.values()}
     same = Consolidation(duplicates=[Duplicate(keep=linz.id, drop=[again.id], text=None)])
