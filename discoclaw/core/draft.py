@@ -182,7 +182,8 @@ class Draft(ProposalDraft):
             return "unchanged"
         if rules.too_old(current, origin, self._erased_at):
             return "ignored"
-        self.emit("modify", replace(current, facets=replace(current.facets, category=category)), {}, origin)
+        changed = replace(current, facets=replace(current.facets, category=category))
+        self.emit("modify", changed, _as_old_as(current), origin)
         return "updated"
 
     def mark(self, item: Item, level: Sensitivity, origin: Origin) -> Outcome:
@@ -193,7 +194,7 @@ class Draft(ProposalDraft):
         if origin.author == "inferred" and stricter(current.facets.sensitivity, level) != level:
             raise Refused("only the person can share what is private")
         changed = replace(current, facets=replace(current.facets, sensitivity=level))
-        self.emit("modify", changed, {}, origin)
+        self.emit("modify", changed, _as_old_as(current), origin)
         return "updated"
 
     def link(self, one: Item, other: Item, origin: Origin, *, on: bool = True) -> Outcome:
@@ -238,7 +239,7 @@ class Draft(ProposalDraft):
             if item is not None and how == wrong and (other is not None or not conflict.text):
                 self.deprecate(item, origin)
             elif item is not None and how != wrong:
-                self._confirm(item, origin)
+                self._confirm(item, origin, both=how == "both_valid")
 
     def _is_open(self, item: Item, text: str) -> bool:
         """Whether the person is already asked about this text against an item."""
@@ -255,10 +256,13 @@ class Draft(ProposalDraft):
         item = self._new(current.kind, conflict.text, origin, current.tags, facets)
         self.emit("add", item, item.to_json(), origin)
 
-    def _confirm(self, item: Item, origin: Origin) -> None:
-        """The person confirms an inferred item, so from now on it counts as stated."""
+    def _confirm(self, item: Item, origin: Origin, *, both: bool) -> None:
+        """The person confirms an item, so from now on an inferred one counts as stated.
+
+        If `both` sides are true, they are known from the same time on: neither replaced the other.
+        """
         current = self.items[item.id]
-        if origin.author == "stated" and current.active and current.facets.author == "inferred":
+        if origin.author == "stated" and current.active and (both or current.facets.author == "inferred"):
             self.emit("modify", current, {}, origin)
 
     def _dispute(self, current: Item, text: str, level: Sensitivity, origin: Origin) -> Outcome:
@@ -318,3 +322,8 @@ class Draft(ProposalDraft):
         # The text is always part of it: a fold takes an event with a text for a claim, and settles conflicts.
         self.emit("modify", changed, {**body, "text": text}, origin)
         return self.items[current.id], "updated" if current.active else "restored"
+
+
+def _as_old_as(item: Item) -> dict[str, Any]:
+    """What an event says that changes nothing of what an item claims: it is no later word than others."""
+    return {"updatedAt": item.updated_at}

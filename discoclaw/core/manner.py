@@ -64,8 +64,10 @@ _NOT_TELLING = NOT_TELLING | words_in(
     altijd nooit хочет любит предпочитает всегда никогда"""
 )
 _HARM = re.compile(
-    "allerg|alerg|intoleran|unvertraglich|anaph|coeliac|celiac|zoliak|diabet|epilep|asthma|pregnan|schwanger|"
-    "аллерг|диабет|アレルギー|过敏|過敏|알레르기"
+    "allerg|alerg|intoleran|unvertraglich|vertragt|anaph|coelia|celia[cq]|zoliak|gluten|lactos|laktos|diabet|"
+    r"epilep|seizure|asthma|\basma|pregnan|schwanger|enceinte|embarazad|incinta|gravid|zwanger|medication|"
+    "medikament|medicament|medicacion|thinners|anticoag|blutverdunn|pacemaker|alcoholi|alkoholi|аллерг|"
+    "диабет|беремен|حساسية|アレルギー|过敏|過敏|알레르기"
 )
 
 

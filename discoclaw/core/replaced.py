@@ -50,6 +50,18 @@ _AFTER = beginning_with("years_old. jahre_alt. ans. anos. anni. jaar_oud.")
 """What is said right before these words, likewise."""
 _WORK = words_in("work works working arbeitet travaille trabaja lavora trabalha werkt работает")
 """With other words beside it ("two days a week"), work is one of several jobs."""
+_FOR_WHOM = words_in("at for bei fur chez en para presso per na em bij voor в")
+"""What follows these words and one for work is an employer; others say with what, where or when."""
+_WHERE = words_in(
+    """in at on with near for from to as by of im am an auf bei mit fur von zu als dans sur chez avec pour a
+    de en con cerca para com per su presso op bij met voor naar в на с у для"""
+)
+"""A passage that begins so says something else than one that doesn't: "is Dr. Huber", "is in Linz"."""
+_BY_ANY_NAME = beginning_with(
+    """favorite. favourite. nickname. password. wifi. diet. moved_to. changed_to. renamed_to. shift_changed.
+    beruf. passwort. liebling metier. contrasena. wachtwoord. prefere. preferid. preferit. favorit"""
+)
+"""What these are may be any word. Of others ("boss", "rent") plain words only say what they are like."""
 _SEVERAL = beginning_with(
     """sister brother sibling friend cousin aunt. uncle. niece. nephew. child. children kid. kids. son. sons.
     daughter cat. cats. dog. dogs. pet. pets. colleague coworker client customer neighbo allerg alerg
@@ -67,7 +79,9 @@ _NOW = words_in(
 )
 """Words by which texts that are alike may differ besides."""
 _OPEN = words_in(
-    "has have likes loves plays reads knows speaks learns owns uses wants hat mag spielt a aime tiene"
+    """has have likes loves plays reads knows speaks learns owns uses wants takes take taking needs
+    drinks eats collects teaches studies hat mag spielt nimmt braucht a aime prend tiene toma
+    prende neemt принимает"""
 )
 """With these, "now" tells of one thing more, and not of another one."""
 _WORD = re.compile(r"[^\W_]+")
@@ -106,10 +120,14 @@ def alike(items: Iterable[Item], gist: Callable[[Item], Gist]) -> list[Pair]:
 
 
 def ended(pair: Pair, gist: Callable[[Item], Gist]) -> bool:
-    """Whether the newer item of a pair replaced the older one. What was said at once is true together."""
+    """Whether the newer item of a pair replaced the older one. What was said at once is true together.
+
+    What was inferred never replaces what the person stated.
+    """
     newer, older, frame = pair
     same_message = older.source == newer.source and older.source.type != "manual"
-    if older.updated_at == newer.updated_at or same_message:
+    overrules = (newer.facets.author, older.facets.author) == ("inferred", "stated")
+    if older.updated_at == newer.updated_at or same_message or overrules:
         return False
     if not frame:
         return True
@@ -117,11 +135,12 @@ def ended(pair: Pair, gist: Callable[[Item], Gist]) -> bool:
     if _SEVERAL.search(" ".join((*said, *said_before))):
         return False
     changed = not _NOW.isdisjoint(said) and _NOW.isdisjoint(said_before) and _OPEN.isdisjoint(frame)
-    if not (changed or _one_at_a_time(frame)):
+    if not (changed or _one_at_a_time(frame)) or _says_where(said, frame) or _says_where(said_before, frame):
         return False
-    return _shape(newer.text, set(said).difference(said_before)) == _shape(
-        older.text, set(said_before).difference(said)
-    )
+    shape = _shape(newer.text, set(said).difference(said_before))
+    if shape == "words" and not (changed or _BY_ANY_NAME.search(" ".join(frame[: frame.index(GAP)]))):
+        return False
+    return shape == _shape(older.text, set(said_before).difference(said))
 
 
 def ends(items: Iterable[Item], gist: Callable[[Item], Gist]) -> dict[str, int]:
@@ -138,7 +157,14 @@ def _one_at_a_time(frame: Words) -> bool:
         return True
     if _IS.search(before) and _NOUNS.search(f"{before} {after}"):
         return True
-    return [word for word in frame if word not in NOT_TELLING] in [[word, GAP] for word in _WORK]
+    telling = [word for word in frame if word not in NOT_TELLING]
+    return telling in [[word, GAP] for word in _WORK] and not _FOR_WHOM.isdisjoint(frame[gap - 1 : gap])
+
+
+def _says_where(said: Gist, frame: Words) -> bool:
+    """Whether the passage in which a text differs begins with a word like "in"."""
+    passage = [word for word in said if word not in _NOW][frame.index(GAP) :]
+    return passage[:1] != [] and passage[0] in _WHERE
 
 
 def may_end(gist: Gist) -> bool:

@@ -77,6 +77,11 @@ class VisibleItems(tuple[Item, ...]):
         """
         return sorted(filter(is_standing, self), key=_by_weight)
 
+    @cached_property
+    def harmful(self) -> Sequence[Item]:
+        """Those of the standing items that name what could do harm."""
+        return [item for item in self.standing if says_harm(gist_of(item.text))]
+
     def like(self, item: Item) -> Sequence[Item]:
         """The items of an item's kind whose texts begin alike, itself included, the newest first."""
         beginning = _beginning(item)

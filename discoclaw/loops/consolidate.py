@@ -8,7 +8,7 @@ when it is time for a run.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -77,13 +77,15 @@ class Consolidator:
         *,
         by: str = "heartbeat",
         done: Review | None = None,
+        wanted: Callable[[], bool] = lambda: True,
         **metadata: Any,
     ) -> ConsolidationReport:
         """Consolidate HEAD's branch, or the one named. `by` and `metadata` go into any commit.
 
-        What was reviewed already (`done`) is only shown beside what is new. Raises Refused if there is no
-        such branch, ModelError if the model does not answer in the required shape, and MemoryFault; nothing
-        is then changed.
+        What was reviewed already (`done`) is only shown beside what is new. If the model fails after it has
+        answered, its answers count, and the rest is left. Raises Refused if there is no such branch, or if
+        the run is not `wanted` any more, ModelError if the model does not answer in the required shape, and
+        MemoryFault; nothing is then changed.
         """
         branches = await self._memory.branches(subject)
         name = branches.current if branch is None else branches.named(branch).name
@@ -92,22 +94,29 @@ class Consolidator:
         meanings = await self._nearest.meanings(subject)
         plan = await asyncio.to_thread(planned, view, waiting, meanings)
         report = ConsolidationReport(branch=name, head=view.head, left=plan.left)
-        answers = []
-        for batch in plan.batches:
+        answers, answered = [], False
+        for place, batch in enumerate(plan.batches):
+            if not wanted():
+                raise Refused("they opted out meanwhile")
             # What was taken back or changed meanwhile is shown to no model.
             now = (await self._memory.view(subject, name)).items
             shown = [item for item in batch if now.get(item.id) == item]
             if len(shown) < 2:
                 continue
-            proposal = await self._model.structured(
-                purpose="tidying",
-                system=SYSTEM,
-                prompt=prompt(shown, self._clock()),
-                shape=Consolidation,
-                max_tokens=MAX_TOKENS,
-            )
+            try:
+                proposal = await self._proposal(shown)
+            except ModelError as error:
+                if not answered:
+                    raise
+                # Many prompts rarely all succeed, and what was paid for must not be paid for again.
+                log.warning("%s: the rest is tidied later: %s: %s", subject, type(error).__name__, error)
+                report = replace(report, left=plan.left_from(place))
+                break
+            answered = True
             if proposal.duplicates or proposal.contradictions or proposal.outdated:
                 answers.append((shown, proposal))
+        if not wanted():
+            raise Refused("they opted out meanwhile")
         if answers:
             known_by = {"by": by, **metadata}
             report = await self._memory.act(
@@ -116,6 +125,16 @@ class Consolidator:
         for reason in report.refused:
             log.info("%s: a proposal was refused: %s", subject, reason)
         return report
+
+    async def _proposal(self, items: Sequence[Item]) -> Consolidation:
+        """What the model proposes about items. Raises ModelError."""
+        return await self._model.structured(
+            purpose="tidying",
+            system=SYSTEM,
+            prompt=prompt(items, self._clock()),
+            shape=Consolidation,
+            max_tokens=MAX_TOKENS,
+        )
 
     async def _waiting(self, subject: str, view: View, done: Review) -> set[str] | None:
         """The ids of what changed since a review, was left over, or is over by its own date; None for all."""

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import partial
+from typing import Any
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.draft import Draft, Origin
@@ -94,11 +95,19 @@ class FactsLoop:
         found = (await self._cursors.get(f"facts-{user_id}")).get(LEFT)
         return {key: ids_in(found, key) for key in found} if isinstance(found, Mapping) else {}
 
-    async def run(self, user_id: str, backlog: Backlog, context: Context) -> bool:
+    async def run(
+        self,
+        user_id: str,
+        backlog: Backlog,
+        context: Context,
+        *,
+        there: Callable[[str, Said], bool] = lambda session_key, said: True,
+    ) -> bool:
         """Extract from the person's oldest unseen messages. Returns whether others are still waiting.
 
-        Messages that arrive while the model is working wait for the next run. `context` is the recent
-        talk of their conversations. Raises ModelError or MemoryFault; memory and backlog are then unchanged.
+        Messages that arrive while the model is working wait for the next run. `context` is the recent talk of
+        their conversations, and `there` tells what of it was not taken back since.
+        Raises ModelError or MemoryFault; memory and backlog are then unchanged.
         """
         subject = user_subject(user_id)
         branches = await self._memory.branches(subject)
@@ -118,6 +127,7 @@ class FactsLoop:
         may_ask = await self._rules.may_ask(user_id)
         nearest = await self._nearest(user_id, branch, batch, context)
         # Finding them may take seconds. What was taken back meanwhile is shown to no model.
+        context = {key: [said for said in talk if there(key, said)] for key, talk in context.items()}
         asked = self._asked(await self._memory.view(subject, branch), batch, context, nearest)
         changed = partial(backlog.changed, batch)
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
@@ -301,7 +311,7 @@ class NoFacts(FactsLoop):
     async def left(self, user_id: str) -> dict[str, list[str]]:
         return {}
 
-    async def run(self, user_id: str, backlog: Backlog, context: Context) -> bool:
+    async def run(self, *args: Any, **given: Any) -> bool:
         return False
 
 

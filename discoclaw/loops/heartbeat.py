@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -189,10 +190,11 @@ class Heartbeat:
                 rest = name in heads and done.left
                 if branches.all[name].head in {None, *heads.values()} and not rest:
                     continue
-                if self._stop.is_set() or (user is not None and self._consent.opted_out(user)):
+                if self._stop.is_set() or not self._wanted(user):
                     return asked
                 asked = True
-                await self._consolidate(subject, name, done=done)
+                wanted = partial(self._wanted, user)
+                await self._consolidate(subject, name, done=done, wanted=wanted)
             there = branches.all
 
             def looked_at(known: Mapping[str, object]) -> Mapping[str, object]:
@@ -202,6 +204,9 @@ class Heartbeat:
 
             await self._save(subject, erased, looked_at)
         return asked
+
+    def _wanted(self, user_id: str | None) -> bool:
+        return user_id is None or not self._consent.opted_out(user_id)
 
     async def _consolidate(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
         """Consolidate a branch and save how far it is consolidated. The caller holds the subject's lock."""

@@ -42,10 +42,18 @@ Near: TypeAlias = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The items of each prompt, and the ids of those that wait for the next run."""
+    """The items of each prompt, and the ids of those that wait for the next run.
+
+    `new` are, for each prompt, the ids of those that it is made for.
+    """
 
     batches: tuple[tuple[Item, ...], ...] = ()
     left: frozenset[str] = frozenset()
+    new: tuple[frozenset[str], ...] = ()
+
+    def left_from(self, place: int) -> frozenset[str]:
+        """The ids of what waits if the prompts from one on are not made."""
+        return self.left.union(*self.new[place:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ def planned(view: View, waiting: Collection[str] | None = None, meanings: Meanin
     items = sorted(available(view.items.values(), asked), key=by_newest)
     found: list[tuple[Item, ...]] = []
     left: set[str] = set()
+    made_for: list[frozenset[str]] = []
     for level in LEVELS:
         group = [item for item in items if item.facets.sensitivity == level]
         new = {item.id: item for item in group if waiting is None or item.id in waiting}
@@ -69,11 +78,13 @@ def planned(view: View, waiting: Collection[str] | None = None, meanings: Meanin
             continue
         if _fits(group):
             found.append(tuple(group))
+            made_for.append(frozenset(new))
             continue
         batches, rest = _packed(group, new, _near(group, meanings))
-        found += batches
+        found += batches.values()
+        made_for += batches
         left |= rest
-    return Plan(tuple(found), frozenset(left))
+    return Plan(tuple(found), frozenset(left), tuple(made_for))
 
 
 def over_since(items: Collection[Item], before_ms: int, now_ms: int) -> set[str]:
@@ -139,15 +150,16 @@ def _near(items: Sequence[Item], meanings: Meanings) -> Near:
 
 def _packed(
     items: Sequence[Item], new: dict[str, Item], near: Near
-) -> tuple[list[tuple[Item, ...]], set[str]]:
-    """Batches of new items with their neighbours, and the ids of the new ones that no batch has room for.
+) -> tuple[dict[frozenset[str], tuple[Item, ...]], set[str]]:
+    """Batches of new items (ids) with their neighbours, and those new ones that no batch has room for.
 
     An item's neighbours come next, so that those near each other are shown in few batches.
     """
     known = {item.id: item for item in items}
-    todo, queue, found = dict.fromkeys(new), deque[str](), list[tuple[Item, ...]]()
+    todo, queue, found = dict.fromkeys(new), deque[str](), dict[frozenset[str], tuple[Item, ...]]()
     while todo and len(found) < MOST_BATCHES:
         batch: dict[str, Item] = {}
+        waited = set(todo)
         room = _ROOM
         while todo:
             while queue and queue[0] not in todo:
@@ -168,5 +180,5 @@ def _packed(
             if len(batch) >= FEWEST:
                 break
             batch.setdefault(item.id, item)
-        found.append(tuple(batch.values()))
+        found[frozenset(waited.difference(todo))] = tuple(batch.values())
     return found, set(todo)

@@ -166,7 +166,7 @@ class Runs:
     async def _facts_batch(self, user_id: str, person: PersonTrack) -> bool:
         await self.know(user_id, person)
         self._let_go(person)
-        more = await self._facts.run(user_id, person.backlog, self._context(person))
+        more = await self._facts.run(user_id, person.backlog, self._context(person), there=self._is_there)
         self._learned(user_id)
         return more
 
@@ -186,6 +186,11 @@ class Runs:
             if session is not None:
                 found[key] = sorted(filter(self.may_hear, session.recent), key=lambda said: int(said.id))
         return found
+
+    def _is_there(self, session_key: str, said: Said) -> bool:
+        """Whether a line of recent talk is still in its conversation as it was, and may be used."""
+        session = self._tracks.sessions.peek(session_key)
+        return session is not None and said in session.recent and self.may_hear(said)
 
     async def _save_reset(self, session_key: str) -> None:
         track = self._tracks.sessions.peek(session_key)

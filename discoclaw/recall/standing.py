@@ -15,7 +15,7 @@ from discoclaw.core.ports import Hit, Recall
 from discoclaw.core.visible import Line, VisibleItems, is_standing
 
 MOST_STANDING = 200
-"""Standing items that are looked at besides those found; far more than any prompt has room for."""
+"""Standing items that are looked at beside those found and harmful; far more than a prompt has room for."""
 SHARE = 0.2
 """The share of the budget that standing items may fill which nothing calls for."""
 FEW = 5
@@ -71,6 +71,8 @@ def arrange(
     `room` is what those may fill that nothing calls for, in UTF-16 units; None where there are few.
     """
     standing = known.standing[:MOST_STANDING]
+    if len(known.standing) > MOST_STANDING:  # an allergy may have been known for longer than all of them
+        standing = list(dict.fromkeys([*standing, *known.harmful]))
     lines = {item.id: recall.line(item) for item in standing}
     bound = [item for item in standing if lines[item.id].bound]
     bound.sort(key=lambda item: item.id not in found)  # if room is short, it goes to what is called for

@@ -18,7 +18,7 @@ from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.citing import items_of
 from tests.core.builders import item
-from tests.servers.embeddings_api import EmbeddingsServer, failure
+from tests.servers.embeddings_api import EmbeddingsServer, Shaped, Vectors, failure
 from tests.session.scene import until
 
 WEEK_S = 7 * 86_400
@@ -179,6 +179,27 @@ class TestAMove:
             await world.ann.send(world.general, LEFT)
             await world.settle()
             assert LEFT not in vectors.texts and model.structured_prompts == []
+
+    async def test_shows_no_model_what_others_take_back_while_the_provider_is_asked(
+        self, start: Start, vectors: EmbeddingsServer
+    ) -> None:
+        model = Mover()
+        async with start(model, **by(vectors)) as world:
+            await live_in_linz(world, 400)
+            await ready(world)
+            gone = await world.bob.send(world.general, "Ann, the marmalade is our secret")
+            await world.bob.send(world.general, "Ann, the honey is not")
+
+            def take_back(made: Vectors) -> Vectors:  # the reply asked first, the extraction asks now
+                if vectors.texts.count(LEFT) > 1:
+                    world.app.feature(Learning).loops.tracks.forget(str(gone.id))
+                return made
+
+            vectors.default = Shaped(take_back)
+            await world.ann.send(world.general, LEFT)
+            await world.settle()
+            assert "honey" in model.structured_prompts[-1]
+            assert "marmalade" not in model.structured_prompts[-1]
 
 
 class TestTidying:

@@ -77,6 +77,19 @@ class TestWhatEnded:
             ("User needs wifi on trains.", "User needs wifi on planes."),
             ("User's Hebrew is fluent.", "User's Dutch is fluent."),
             ("User is tall.", "User is 34."),
+            ("User's boss is strict.", "User's boss is friendly to interns."),
+            ("User's landlord is rude.", "User's landlord is slow to answer."),
+            ("User's car is red.", "User's car is electric."),
+            ("User's rent is high.", "User's rent is due monthly."),
+            ("User's dentist is Dr. Huber.", "User's dentist is in Linz."),
+            ("User's birthday is in May.", "User's birthday is on a Sunday."),
+            ("User lives in a small flat.", "User lives in the countryside."),
+            ("User works at Bosch.", "User works on Fridays."),
+            ("User works for Bosch.", "User works in Linz."),
+            ("User works with Python.", "User works with Kubernetes."),
+            ("User works in Vienna.", "User works in Marketing."),
+            ("User takes metformin.", "User now takes insulin."),
+            ("User runs in the park.", "User now runs with a group."),
         ],
     )
     def test_is_nothing_that_can_be_true_together(self, before: str, after: str) -> None:
@@ -85,6 +98,13 @@ class TestWhatEnded:
     def test_each_of_several_ended_with_the_next(self) -> None:
         one, two, three = series("User lives in Linz.", "User lives in Graz.", "User lives in Oslo.")
         assert ended(two, three, one) == {one.id: two.updated_at, two.id: three.updated_at}
+
+    def test_what_was_inferred_ends_nothing_that_the_person_stated(self) -> None:
+        linz = item("User lives in Linz.", author="stated", key="home")
+        graz = item("User lives in Graz.", author="inferred", key="home", updated_at=NOW + DAY)
+        assert ended(linz, graz) == {}
+        moved = item("User lives in Graz.", author="stated", updated_at=NOW + DAY)
+        assert ended(linz, moved) == {linz.id: moved.updated_at}
 
     def test_a_key_says_that_there_is_one(self) -> None:
         one, two = series("Employer: Siemens.", "User joined Bosch.", key="employer")

