@@ -15,6 +15,7 @@ what the sentence asks. Then it is compared with the others:
 `recall/score` says what a document has; this says whether it was meant.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -37,7 +38,7 @@ NEARLY = 0.9
 RARE, RARE_SHARE = 3, 0.1
 """A name in a text needs a term that at most so many documents have, or this share of all.
 
-"Mara" tells little in a memory about Mara. An alias or a key only must not be everywhere.
+"Mara" tells little in a memory about Mara. An alias or a key may be of any words, but not of more items.
 """
 MOST_NAMES = 100
 """Of more names in one sentence the longest are meant."""
@@ -132,7 +133,8 @@ class Matches:
         self._coverage: dict[int, float] = {}
         for sentence in asked.sentences:
             self._judge(sentence)
-        self._add_up()
+        if len(asked.sentences) != 1 or any(one.name not in asked.sentences[0] for one in asked.concepts):
+            self._add_up()  # else the scores are those of the sentence
 
     def coverage(self, position: int) -> float:
         """The largest share of what a sentence asked that a document has."""
@@ -166,13 +168,16 @@ class Matches:
         self._name(found, here)
         whole = sum(concept.share for concept, _ in here) or 1.0
         strange = not sentence.isdisjoint(self._asked.strangers)
+        lifts = _lifts({position: has.named for position, has in found.items() if has.named}, here)
         evident: dict[int, _Has] = {}
         for position, has in found.items():
             has.covered /= whole
             if has.named:
-                has.score = (GIVEN if has.given else NAMED) * (has.score + _lift(has.named, here, position))
+                has.score = (GIVEN if has.given else NAMED) * (has.score + lifts[position])
                 self._named[position] = self._named.get(position, frozenset()) | has.named
-                self._given |= {position} if has.given else set()
+                if has.given:
+                    self._given.add(position)
+            self.scores[position] = has.score
             self._coverage[position] = max(self._coverage.get(position, 0.0), has.covered)
             if has.named or self._is_evidence(has, strange=strange):
                 evident[position] = has
@@ -207,24 +212,35 @@ class Matches:
             terms |= spellings
             telling |= spellings if concept.share else set()
             rare |= spellings if concept.share and len(part) <= few else set()
-        complete: dict[frozenset[str], None] = {}
-        for position in found:
-            for names, need in zip(self._names.get(position, ()), (telling, rare), strict=False):
-                for name in names:
-                    if name <= terms and not name.isdisjoint(need):
-                        complete[name] = None
+        given: Counter[frozenset[str]] = Counter()
+        written: dict[frozenset[str], None] = {}
+        for position in found.keys() & self._names.keys():
+            aliases, names = self._names[position]
+            given.update(name for name in aliases if name <= terms and not name.isdisjoint(telling))
+            written |= dict.fromkeys(name for name in names if name <= terms and not name.isdisjoint(rare))
+        complete = [name for name in {**given, **written} if name in written or given[name] <= few]
         if len(complete) > MOST_NAMES:
-            complete = dict.fromkeys(sorted(complete, key=_longest_first)[:MOST_NAMES])
+            complete = sorted(complete, key=_longest_first)[:MOST_NAMES]
         longest = [name for name in complete if not any(name < other for other in complete)]
-        for position, has in found.items() if longest else ():
-            document = self._documents[position]
-            assert document is not None  # it has a term
-            for name in longest:
+        for name in longest:
+            for position in self._having_all(name, here, found):
+                document, has = self._documents[position], found[position]
+                assert document is not None  # it has a term
                 if name in document.given:
                     has.given = True
                 elif not all(term in document.bag for term in name):
                     continue
                 has.named |= name
+
+    def _having_all(
+        self,
+        name: frozenset[str],
+        here: Sequence[tuple[Concept, Mapping[int, float]]],
+        found: Mapping[int, _Has],
+    ) -> Iterable[int]:
+        """The positions of those found that may have all terms of a name: those that have its rarest."""
+        parts = [part for concept, part in here if any(term in name for term, _ in concept.spellings)]
+        return [position for position in min(parts, key=len) if position in found]
 
     def _is_evidence(self, has: _Has, *, strange: bool) -> bool:
         if strange and not has.name and has.covered < MOST_OF_IT:
@@ -238,21 +254,24 @@ class Matches:
 
     def _add_up(self) -> None:
         """The scores over all sentences: each concept counts once."""
-        scores = self.scores
-        for concept, part in zip(self._asked.concepts, self._parts, strict=True):
+        scores = self.scores = dict.fromkeys(self.scores, 0.0)
+        here = list(zip(self._asked.concepts, self._parts, strict=True))
+        for concept, part in here:
             for position, best in _among(part, scores):
                 scores[position] += concept.weight * best
-        here = list(zip(self._asked.concepts, self._parts, strict=True)) if self._named else []
-        for position, names in self._named.items():
-            factor = GIVEN if position in self._given else NAMED
-            scores[position] = factor * (scores[position] + _lift(names, here, position))
+        for position, lift in _lifts(self._named, here).items():
+            scores[position] = (GIVEN if position in self._given else NAMED) * (scores[position] + lift)
 
 
 def _names_within(document: Document | None, terms: Set[str]) -> tuple[list[frozenset[str]], ...]:
     """The given and the written names of a document that these terms have completely; none for no such."""
     if document is None:
         return ()
-    found = tuple([name for name in names if name <= terms] for names in (document.given, document.written))
+    # Most documents have no name with any of the terms, which is told much faster.
+    given = [] if document.marks.isdisjoint(terms) and document.parts.isdisjoint(terms) else document.given
+    if not given and not document.written:
+        return ()
+    found = tuple([name for name in names if name <= terms] for names in (given, document.written))
     return found if any(found) else ()
 
 
@@ -267,13 +286,28 @@ def _among(part: Mapping[int, float], scores: Mapping[int, float]) -> Iterable[t
     return [(position, best) for position, best in part.items() if position in scores]
 
 
-def _lift(names: frozenset[str], here: Sequence[tuple[Concept, Mapping[int, float]]], position: int) -> float:
-    """What the terms of a complete name count beyond what they count as words, or as parts of a name."""
-    lift = 0.0
-    for concept, part in here:
-        full = max((MARK * counts for term, counts in concept.spellings if term in names), default=0.0)
-        lift += concept.weight * max(0.0, full - part.get(position, full))
-    return lift
+def _lifts(
+    named: Mapping[int, frozenset[str]], here: Sequence[tuple[Concept, Mapping[int, float]]]
+) -> dict[int, float]:
+    """What the terms of complete names count beyond what they count as words, or as parts of a name.
+
+    `named` has the terms of the names by the position of the document.
+    """
+    known: dict[frozenset[str], list[tuple[Mapping[int, float], float, float]]] = {}
+    lifts = {}
+    for position, names in named.items():
+        if (rows := known.get(names)) is None:
+            rows = known[names] = [
+                (part, concept.weight, MARK * max(counts))
+                for concept, part in here
+                if (counts := [count for term, count in concept.spellings if term in names])
+            ]
+        lift = 0.0
+        for part, weight, full in rows:
+            if (has := part.get(position, full)) < full:
+                lift += weight * (full - has)
+        lifts[position] = lift
+    return lifts
 
 
 def _undone(evident: Mapping[int, _Has]) -> set[int]:

@@ -67,7 +67,8 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
     elif not plain and everywhere.issuperset(q for q in asked if holders[q]):
         everywhere = set()
     share = {q: 0.0 if q in everywhere else idf[q] * (0.3 if is_common(q) else 1.0) for q in asked}
-    names = {q for q in asked if share[q] and any(q in alias for alias in aliases)}
+    few = max(3, 0.1 * count)  # a name of more items names none of them
+    names = {q for q in asked if share[q] and 0 < sum(q in alias for alias in aliases) <= few}
     terms_of: dict[int, set[str]] = {}
     scores: dict[int, float] = {}
     coverage: dict[int, float] = {}
