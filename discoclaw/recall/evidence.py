@@ -91,13 +91,13 @@ class Asked:
 class _Has:
     """What a document has of a sentence: its score, the share of what is asked, the number of terms.
 
-    `name`: it has a term that is written as a name. `named` are the terms of its names that the sentence
-    names completely, `given`: one of them is an alias or a key.
+    `terms` has a bit for each concept. `name`: it has a term that is written as a name. `named` are the terms
+    of its names that the sentence names completely, `given`: one of them is an alias or a key.
     """
 
     score: float = 0.0
     covered: float = 0.0
-    terms: set[str] = field(default_factory=set)
+    terms: int = 0
     specific: bool = False
     name: bool = False
     named: frozenset[str] = frozenset()
@@ -187,17 +187,21 @@ class Matches:
     def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> dict[int, _Has]:
         """What each document has of some concepts."""
         found: dict[int, _Has] = {}
-        for concept, part in here:
+        for number, (concept, part) in enumerate(here):
+            weight, share, least, bit = concept.weight, concept.share, concept.least, 1 << number
+            named = concept.name in self._asked.names
             for position, best in _among(part, self.scores):
                 has = found.get(position)
                 if has is None:
                     has = found[position] = _Has()
-                has.score += concept.weight * best
-                if best > concept.least:
-                    has.covered += concept.share
-                    has.terms.add(concept.name)
-                    has.specific |= concept.specific
-                    has.name |= concept.name in self._asked.names
+                has.score += weight * best
+                if best > least:
+                    has.covered += share
+                    has.terms |= bit
+                    if concept.specific:
+                        has.specific = True
+                    if named:
+                        has.name = True
         return found
 
     def _name(self, found: Mapping[int, _Has], here: Sequence[tuple[Concept, Mapping[int, float]]]) -> None:
@@ -246,11 +250,11 @@ class Matches:
         if strange and not has.name and has.covered < MOST_OF_IT:
             return False
         many = len(self._asked.sentences)
-        if has.covered >= MOST_OF_IT and (len(has.terms) > 1 or has.specific or many == 1):
+        if has.covered >= MOST_OF_IT and (has.terms.bit_count() > 1 or has.specific or many == 1):
             return True
         if has.specific and has.covered >= (IN_PASSING if many >= MANY else 0.0):
             return True
-        return len(has.terms) > 1 and has.covered >= TOGETHER
+        return has.terms.bit_count() > 1 and has.covered >= TOGETHER
 
     def _add_up(self) -> None:
         """The scores over all sentences: each concept counts once."""
@@ -314,14 +318,14 @@ def _undone(evident: Mapping[int, _Has]) -> set[int]:
     """The documents that no other one outdoes in a sentence."""
     named = NEARLY * max((has.score for has in evident.values() if has.named), default=0.0)
     by_name = max((has.covered for has in evident.values() if has.named), default=0.0) + ROUNDING
-    most = max((has.covered for has in evident.values() if len(has.terms) > 1), default=0.0)
-    best = [has.terms for has in evident.values() if has.covered >= most - ROUNDING and most >= NEARLY_ALL]
+    most = max((has.covered for has in evident.values() if has.terms.bit_count() > 1), default=0.0)
+    best = {has.terms for has in evident.values() if has.covered >= most - ROUNDING and most >= NEARLY_ALL}
     return {
         position
         for position, has in evident.items()
         if has.given
         or (
             (has.named or has.score >= named or has.covered > by_name)
-            and (has.covered >= CLEARLY_LESS * most or not any(has.terms <= terms for terms in best))
+            and (has.covered >= CLEARLY_LESS * most or all(has.terms & ~terms for terms in best))
         )
     }
