@@ -6,6 +6,7 @@ talk. For measuring time there are made-up vectors, since ranking takes as long 
 
 import asyncio
 import hashlib
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,10 @@ class Vectors:
         self._embed = embed
         self._name = name
         self._cache = VectorCache(folder / FILE) if folder is not None else None
-        self._known = dict(self._cache.load(OWNER, name)) if self._cache is not None else {}
+        self._known: dict[bytes, bytes] = {}
+        if self._cache is not None:
+            weakref.finalize(self, self._cache.close)
+            self._known = dict(self._cache.load(OWNER, name))
 
     def learn(self, texts: Iterable[str]) -> int:
         """Embed those texts that have no vector yet, and return how many they were."""
