@@ -10,7 +10,6 @@ providers and of ranking.
 import hashlib
 import logging
 import sqlite3
-import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +79,6 @@ class VectorCache(PersonalData):
         self._path = path
         self._database = Database(self._opened, discard=self._rebuild, damaged=_broken)
         self._erasings: dict[str, int] = {}
-        weakref.finalize(self, self._database.close)  # whoever let it go can't close it any more
 
     def readable(self) -> Iterator[Readable]:
         """The texts' hashes: a vector can be turned back into about what it was made from."""
