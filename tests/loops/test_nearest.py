@@ -56,9 +56,9 @@ class Settled:
         consent = refusing(lambda user_id: self.opted_out)
         self.embedding = Embedding(embedder, memory, vectors, consent=consent, rest_s=0.01)
         memory.join(vectors, self.embedding)
+        self.stack.callback(vectors.close)  # the last: what still works would open the file again
         for close in (door.close, self.embedding.close):
             self.stack.push_async_callback(close)
-        self.stack.callback(vectors.close)
         await fill(memory, LINZ, others)
         self.embedding.want(SUBJECT, (await memory.view(SUBJECT)).active())
         await self.embedding.settle()
