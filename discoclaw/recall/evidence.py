@@ -10,7 +10,7 @@ what the sentence asks. Then it is compared with the others:
 - Where a document has nearly all that a sentence asks, one that has clearly less, and nothing else of it, is
   another matter: the brother who wants to emigrate, when it is asked what the brother wants for his birthday.
   What somebody gave an item as its name, an alias or a key, is never outdone.
-- Where a sentence names somebody unknown, one term in common says nothing.
+- Where a sentence names somebody unknown, a document needs one of its names, or most of what it asks.
 
 `recall/score` says what a document has; this says whether it was meant.
 """
@@ -130,6 +130,7 @@ class Matches:
         self._documents = documents
         self._named: dict[int, frozenset[str]] = {}
         self._given: set[int] = set()
+        self._about_others: dict[int, frozenset[str]] = {}
         self._coverage: dict[int, float] = {}
         for sentence in asked.sentences:
             self._judge(sentence)
@@ -146,7 +147,7 @@ class Matches:
             return ""
         if position in self.evident:
             return OUTDONE
-        strangers = ", ".join(sorted(self._asked.strangers))
+        strangers = ", ".join(sorted(self._about_others.get(position, ())))
         return f"about others than {strangers}" if strangers else NO_EVIDENCE
 
     def given(self, position: int) -> bool:
@@ -167,7 +168,7 @@ class Matches:
         found = self._having(here)
         self._name(found, here)
         whole = sum(concept.share for concept, _ in here) or 1.0
-        strange = not sentence.isdisjoint(self._asked.strangers)
+        strangers = sentence & self._asked.strangers
         lifts = _lifts({position: has.named for position, has in found.items() if has.named}, here)
         evident: dict[int, _Has] = {}
         for position, has in found.items():
@@ -179,8 +180,10 @@ class Matches:
                     self._given.add(position)
             self.scores[position] = has.score
             self._coverage[position] = max(self._coverage.get(position, 0.0), has.covered)
-            if has.named or self._is_evidence(has, strange=strange):
+            if has.named or self._is_evidence(has, strange=bool(strangers)):
                 evident[position] = has
+            elif strangers and self._is_evidence(has, strange=False):
+                self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
         self.evident |= evident.keys()
         self.meant |= _undone(evident)
 

@@ -154,6 +154,14 @@ class TestAboutOthersNothingIsKnown:
         items = shelf("Writes names in capital letters", "Aunt Marie mends radios", "Friend Albert fences")
         assert found(message, items) == []
 
+    def test_only_what_the_stranger_rules_out_is_said_to_be_about_others(self) -> None:
+        items = shelf("Writes names in capital letters", "Has a good day on Monday")
+        message = "What's the capital of Mongolia? Was it a good plan to ask the bank for a loan of money?"
+        hits = Ranker().consider(parse(message), items, now_ms=NOW, signals=Signals(own_name="Ann"))
+        why = {hit.item.text: hit.dropped for hit in hits}
+        assert why["Writes names in capital letters"] == "about others than mongolia"
+        assert why["Has a good day on Monday"] == "no real evidence"
+
     def test_an_acronym_is_no_stranger(self) -> None:
         items = shelf("The shipping company answers within four hours")
         assert found("the shipping company is late, what does the SLA say?", items) == [items[0].text]
