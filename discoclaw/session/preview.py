@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from discoclaw.core.cosines import NO_COSINES
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import IDLE
@@ -50,7 +51,7 @@ class Preview:
     def _always(self) -> frozenset[str]:
         """The ids of the items that are there whatever the message says.
 
-        The talk before it may have called for others, of which that is not so.
+        The talk before it may have called for others, by its words or its meaning.
         """
         made = self.ready.selection
         whatever = select(
@@ -59,7 +60,7 @@ class Preview:
             made.items,
             max_chars=made.max_chars,
             now_ms=made.now_ms,
-            signals=made.signals,
+            signals=replace(made.signals, cosines=NO_COSINES),
         )
         return frozenset(one.item.id for one in whatever.chosen if is_standing(one.item))
 

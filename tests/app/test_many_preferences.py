@@ -8,7 +8,9 @@ from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.previewing import DURABLE, TURN_TITLES, agrees, below, durable, left_out, memories, preview
+from tests.app.test_vectors import openai, ready
 from tests.prompt.reader import sections
+from tests.servers.embeddings_api import EmbeddingsServer
 
 TOPICS = (
     "User wants type hints in Python code.",
@@ -87,6 +89,22 @@ class TestThePreview:
                 text = await preview(world)
                 assert memories(below(text, "Always")) == [f"[preference] {SHORT}"]
                 assert len(memories(below(text, "When it fits what you write"))) == len(TOPICS)
+
+    async def test_does_not_say_always_of_what_only_the_talk_before_means(self, start: Start) -> None:
+        async with (
+            EmbeddingsServer(same={"feline": "cat"}) as server,
+            start(Scripted(), **openai(server)) as world,
+        ):
+            cat = "User loves the cat."
+            await learned(world, *TOPICS, SHORT, cat)
+            await ready(world)
+            await world.ann.send(world.general, "my feline?")
+            await world.settle()
+            text = await preview(world)
+            assert memories(below(text, "Always")) == [f"[preference] {SHORT}"]
+            assert f"[preference] {cat}" in memories(below(text, "When it fits what you write"))
+            text = await preview(world, about="my feline?")
+            assert f"[preference] {cat}" in memories(below(text, "From your memory"))
 
     async def test_says_which_constraints_have_no_room(self, start: Start) -> None:
         model = Scripted()
