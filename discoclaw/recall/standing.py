@@ -15,7 +15,7 @@ from discoclaw.core.ports import Hit, Recall
 from discoclaw.core.visible import Line, VisibleItems, is_standing
 
 MOST_STANDING = 200
-"""Standing items that are looked at beside those found and harmful; far more than a prompt has room for."""
+"""Standing items that are considered beside those found and harmful; far more than a prompt has room for."""
 SHARE = 0.2
 """The share of the budget that standing items may fill which nothing calls for."""
 FEW = 5
@@ -59,6 +59,14 @@ def too_many(recall: Recall, known: VisibleItems, max_chars: int) -> bool:
     return False
 
 
+def considered(known: VisibleItems) -> Sequence[Item]:
+    """The standing items that may get room without being found: all, or of very many the weightiest."""
+    if len(known.standing) <= MOST_STANDING:
+        return known.standing
+    # An allergy may have been known for longer than all of these.
+    return list(dict.fromkeys([*known.standing[:MOST_STANDING], *known.harmful]))
+
+
 def arrange(
     recall: Recall,
     known: VisibleItems,
@@ -70,9 +78,7 @@ def arrange(
 
     `room` is what those may fill that nothing calls for, in UTF-16 units; None where there are few.
     """
-    standing = known.standing[:MOST_STANDING]
-    if len(known.standing) > MOST_STANDING:  # an allergy may have been known for longer than all of them
-        standing = list(dict.fromkeys([*standing, *known.harmful]))
+    standing = considered(known)
     lines = {item.id: recall.line(item) for item in standing}
     bound = [item for item in standing if lines[item.id].bound]
     bound.sort(key=lambda item: item.id not in found)  # if room is short, it goes to what is called for

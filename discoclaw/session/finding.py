@@ -28,7 +28,7 @@ from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import indexed, of_item
 from discoclaw.recall.names import asked_names
 from discoclaw.recall.spelling import Vocabulary
-from discoclaw.recall.standing import MOST_STANDING
+from discoclaw.recall.standing import considered
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.work import GRACE_S, Worker
 
@@ -120,7 +120,7 @@ class Finder(PersonalData):
 
     def _newest(self, items: Sequence[Item]) -> Pool:
         known = VisibleItems.of(items)
-        first = (*known.newest[: self._large], *known.standing[:MOST_STANDING])
+        first = (*known.newest[: self._large], *considered(known))
         return Pool(list({item.id: item for item in first}.values()))
 
     # ------------------------------------------------------------------ querying
@@ -154,7 +154,7 @@ class Finder(PersonalData):
         linked = (other for item in fresh for other in item.facets.links)
         ids = (
             *found.ids,
-            *(item.id for item in (*fresh, *given.items.standing[:MOST_STANDING])),
+            *(item.id for item in (*fresh, *considered(given.items))),
             *linked,
             *also,
         )

@@ -21,6 +21,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
+from discoclaw.recall.standing import MOST_STANDING
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.session.finding import REST_MS, Finder, Pool, words_of
 from tests.core.builders import item
@@ -160,6 +161,15 @@ class TestBigMemories:
         assert await library.texts("") == standing
         chosen = choose(Ranker(), parse(""), (await library.pool("")).items, max_chars=2000, now_ms=0)
         assert {one.item.text for one in chosen} == standing
+
+    async def test_an_allergy_is_there_however_many_preferences_are_newer(self, library: Library) -> None:
+        allergy = "Is allergic to nuts."
+        await library.learn(allergy, kind="preference")
+        library.clock.now += 1_000
+        await library.learn(*some(MOST_STANDING + 1), kind="preference")
+        await library.learn(*some(LARGE, "coffee"))
+        for message in ("zebra", ""):
+            assert allergy in await library.texts(message)
 
     async def test_the_linked_neighbours_of_what_is_found_are_there(self, library: Library) -> None:
         zebra, keeper, *_ = await library.learn("Has a zebra.", "Knows Piet.", *some(80))
