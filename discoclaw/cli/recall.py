@@ -32,7 +32,7 @@ from discoclaw.memory.people import last_used as access
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.ranked import Ranked
-from discoclaw.recall.select import WAITS, Selection, select
+from discoclaw.recall.select import Selection, select
 from discoclaw.show.words import line, short
 from discoclaw.storage import disks_of
 
@@ -84,18 +84,19 @@ Row = tuple[Item, Ranked | None, str]
 def _rows(items: tuple[Item, ...], made: Selection, candidates: list[Ranked]) -> list[Row]:
     """Every item that was considered, with what became of it. Those that would be used come first."""
     ranked = {one.item.id: one for one in candidates}
-    why = {chosen.item.id: f"shown: {chosen.why}" for chosen in made.chosen}
+    used = {chosen.item.id for chosen in made.chosen}
+    why_not = made.left_out()
     rows: list[Row] = [
-        (chosen.item, ranked.get(chosen.item.id), why[chosen.item.id]) for chosen in made.chosen
+        (chosen.item, ranked.get(chosen.item.id), f"shown: {chosen.why}") for chosen in made.chosen
     ]
-    for one in candidates:
-        if one.item.id not in why:
-            rows.append((one.item, one, f"left out: {one.dropped or 'said already, or no room'}"))
-    rows += [
-        (item, None, f"left out: standing, {WAITS if item.id in made.waiting else 'no room'}")
-        for item in items
-        if is_standing(item) and item.id not in why and item.id not in ranked
-    ]
+    others = [*(one.item for one in candidates), *filter(is_standing, items)]
+    for item in dict.fromkeys(item for item in others if item.id not in used):
+        one, why = ranked.get(item.id), why_not[item.id]
+        if is_standing(item):
+            why = f"standing, {why}"
+        elif one is not None and one.dropped:
+            why = one.dropped
+        rows.append((item, one, f"left out: {why}"))
     return rows
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import Iterable
 
 from typer.testing import CliRunner, Result
 
 from discoclaw.cli.main import cli
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.item import Author, Kind
 from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, BOB, Clock
@@ -66,14 +68,27 @@ class TestExplained:
             "left out: standing, waits for its topic"
         }
 
+    def test_what_another_line_says_already_is_left_out_for_that(self, shell: Shell) -> None:
+        told = ("Keep the kettle full.", "Keep a kettle full.", "The kettle is red.", "Kettle is red.")
+        asyncio.run(_learn(shell, "constraint", told[:2], "stated"))
+        asyncio.run(_learn(shell, "fact", told[2:], "stated"))
+        rows = json.loads(says(shell, BOB, "is the kettle red?", "--json"))
+        outcomes = {row["content"]: row["outcome"] for row in rows}
+        assert {outcomes[text] for text in told[:2]} > {"left out: standing, said already"}
+        assert {outcomes[text] for text in told[2:]} > {"left out: said already"}
+
 
 async def _learn_tastes(shell: Shell) -> None:
+    await _learn(shell, "preference", [f"User likes their thing{n} blue." for n in range(20)], "inferred")
+
+
+async def _learn(shell: Shell, kind: Kind, texts: Iterable[str], author: Author) -> None:
     memory = Memory(shell.memory_folder, clock=Clock())
     memory.open()
 
     def learn(draft: Draft) -> None:
-        for number in range(20):
-            draft.upsert("preference", f"User likes their thing{number} blue.", Origin("inferred", said_at=1))
+        for text in texts:
+            draft.upsert(kind, text, Origin(author, said_at=1))
 
     try:
         await memory.change(BOB, "learned from talk", learn)
