@@ -4,6 +4,7 @@ Each changes scores in place, or says why an item is dropped after all. Pure; in
 """
 
 from collections.abc import Iterable, Mapping
+from heapq import nlargest
 
 from discoclaw.core.cosines import Cosines
 from discoclaw.core.item import Item
@@ -17,7 +18,8 @@ WEAK = 0.2
 LINKED = 0.5
 """The share of an item's score that the items linked with it get."""
 TOGETHER = 0.3
-"""The share of the best score among what was learned together that each of the others gets."""
+"""The share of the best score among what was learned together that each of the others gets; the best gets it
+of the second."""
 MOST_TOGETHER = 8
 """More items of one minute are an import, and have nothing else in common."""
 MINUTE_MS = 60_000
@@ -74,14 +76,15 @@ def learned_together(found: Found) -> None:
     for one in found.values():
         groups.setdefault(_occasion(one.item), []).append(one)
     for group in groups.values():
-        if not 1 < len(group) <= MOST_TOGETHER:
+        kept = [one for one in group if not one.dropped]
+        if len(group) > MOST_TOGETHER or len(kept) < 2:
             continue
-        first, second = sorted([0.0, 0.0, *(one.score for one in group if not one.dropped)])[:-3:-1]
-        for one in group:
-            best = second if not one.dropped and one.score == first else first
-            if best and not one.dropped:
-                one.given["together"] = TOGETHER * best
-                one.score += TOGETHER * best
+        first, second = nlargest(2, (one.score for one in kept))
+        for one in kept:
+            share = TOGETHER * (second if one.score == first else first)
+            if share:
+                one.given["together"] = share
+                one.score += share
 
 
 def along_links(found: Found, known: Mapping[str, Item]) -> None:
