@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from discoclaw.core.words import terms_in
+from discoclaw.search.fulltext import NAME
 
 LONGEST_NAME = 8
 """A name of more terms is a sentence: nobody asks for it as a whole."""
@@ -43,7 +44,7 @@ def names_in(text: str, language: str, *, note: bool) -> list[frozenset[str]]:
 
 def as_token(name: Iterable[str]) -> str:
     """A name as one token of a full-text index; no term of a text begins like it."""
-    return "=" + "=".join(sorted(name))
+    return NAME + NAME.join(sorted(name))
 
 
 def asked_names(terms: Sequence[str]) -> list[str]:
