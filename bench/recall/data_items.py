@@ -23,7 +23,6 @@ LEFT_OLD = 0.45
 """Of the facts that can change, the share that has an older version."""
 STILL_ACTIVE = 0.25
 """Of these, the share that nobody deprecated."""
-LANGUAGES_A_PERSON = 3
 
 
 @dataclass(slots=True)
