@@ -154,13 +154,11 @@ def check_text(text: str) -> str:
 
 
 def tidy_tags(tags: object) -> tuple[str, ...]:
-    """Tags in lower case, trimmed, without repetitions, at most `MAX_TAGS`; what isn't text is dropped.
+    """The first `MAX_TAGS` tags, trimmed and in lower case, each once. Drops what isn't text.
 
-    Lenient because tags come from models and hand-edited files, and a bad tag is no reason to lose an item.
+    Tags come from models and hand-edited files, and an item shouldn't be lost because of a bad one.
     """
     if not isinstance(tags, list | tuple):
-        return ()
-    if not tags:
         return ()
     tidy = (collapse(collapse(scrub(tag)).lower()[:MAX_TAG]) for tag in tags if isinstance(tag, str))
     return tuple(dict.fromkeys(tag for tag in tidy if tag))[:MAX_TAGS]
@@ -207,7 +205,7 @@ def item_from_json(value: object, *, now_ms: int, facets: Facets) -> Item:
 def durable_line(item: Item, *, until_ms: int | None = None) -> str:
     """An item in prompts: `- [kind] text (src: discord:<channel>/<message> | manual, updated <date>)`.
 
-    The text of one that a newer item replaced `until_ms` begins with "(until <month>)".
+    If a newer item replaced it at `until_ms`, its text begins with "(until <month>)".
     """
     ended = f"(until {date_of(until_ms)[:7]}) " if until_ms is not None else ""
     return f"- [{item.kind}] {ended}{item.text} (src: {item.source}, updated {date_of(item.updated_at)})"

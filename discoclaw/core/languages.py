@@ -1,4 +1,4 @@
-"""Language data for the tokeniser: function words, pairs of characters, months.
+"""Language data for the tokeniser: function words, pairs of characters, courtesies, months.
 
 Function words (articles, pronouns, auxiliaries, question words) don't say what a text is about, but they
 reveal its language. The lists are deliberately short: a missing word is weighed by its rarity like any other,

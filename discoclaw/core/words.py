@@ -68,7 +68,7 @@ def fold(text: str) -> str:
 STOP_WORDS = {language: frozenset(map(fold, words)) for language, words in FUNCTION_WORDS.items()}
 _COURTESIES = frozenset(map(fold, COURTESIES))
 _FUNCTION = frozenset().union(*STOP_WORDS.values())
-_AFTER_ASKING = _FUNCTION - {"a", "an"}  # "What a day I had!" is no question
+_AFTER_ASKING = _FUNCTION - {"a", "an"}  # "What a day I had!" isn't a question
 _SPOKEN: dict[str, tuple[str, ...]] = {}
 for _language, _words in STOP_WORDS.items():
     for _word in _words - ENGLISH_TOO:
@@ -93,7 +93,7 @@ class Tokens:
     def asks_nothing(self) -> bool:
         """Whether there are only courtesies and function words: "thanks, see you tomorrow".
 
-        "What makes me happy?" is a question, though of such words alone.
+        "What makes me happy?" has no other words either, but is a question.
         """
         joined = [_joined(_ELIDED.sub("", run)) for run in self.runs]
         return (

@@ -10,7 +10,8 @@ what the sentence asks. Then it is compared with the others:
 - Where a document has nearly all that a sentence asks, one that has clearly less, and nothing else of it, is
   another matter: the brother who wants to emigrate, when it is asked what the brother wants for his birthday.
   What somebody gave an item as its name, an alias or a key, is never outdone.
-- Where a sentence names somebody unknown, a document needs one of its names, or most of what it asks.
+- Where a sentence names somebody unknown, a document needs a term of one of its names, or half of what it
+  asks.
 
 `recall/score` says what a document has; this says whether it was meant.
 """

@@ -22,11 +22,11 @@ from discoclaw.recall.standing import NONE_STANDING, SHARE, Standing, arrange, t
 ALWAYS, EVERYTHING, NEWER = "standing", "asked for everything", "newer than one that fits"
 """Why an item is there that no word of the talk called for."""
 STANDING_SHARE = 0.5
-"""At most this share of the budget goes to standing items while others have evidence."""
+"""While others have evidence, standing items get this share of the budget first; later, what is left over."""
 BRIEF = 8
 """In a message of at most so many terms, any of them calls for a standing item that has it."""
-LONGEST_NAME = len("(until 2026-01)  [i100]")
-"""What a line has at most around that of `Recall.line`."""
+LONGEST_MARKS = len("(until 2026-01)  [i100]")
+"""The most that a line of a prompt has besides that of `Recall.line`."""
 SAID, NO_ROOM, UNRELATED = "said already", "no room", "not related"
 WAITS = "waits for its topic"
 """Why an item is not there: another line says the same, the budget, or nothing that calls for it.
@@ -228,7 +228,7 @@ class _Page:
     def _older_last(self, items: Sequence[Item], budget: int) -> Sequence[Item]:
         needed = 0
         for item in items:
-            needed += self._recall.line(item).cost + LONGEST_NAME
+            needed += self._recall.line(item).cost + LONGEST_MARKS
             if needed > budget:
                 return sorted(items, key=lambda item: item.id in self._until)
         return items

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 SHORTEST = 4
 ENDING = 0.7
-"""What counts a word with the same beginning: "teacher" for "teaching"."""
+"""The weight of a term that is the other one with an ending: "violinist" for "violin"."""
 ENDINGS = frozenset(
     """
     a al ala ale ally an ar ation ations e ed ei eer el em en ence ens ent er erin ern ers es est i ia ial
@@ -19,6 +19,7 @@ ENDINGS = frozenset(
 ) | {""}
 """What may follow the same beginning: "model" is no form of "mode"."""
 SLIP = 0.6
+"""The weight of a term that differs by a typo."""
 SURE = 6
 """Shorter words are too similar to others: "reach" is not a typo of "react"."""
 MOST = 4

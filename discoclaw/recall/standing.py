@@ -17,9 +17,9 @@ from discoclaw.core.visible import Line, VisibleItems, is_standing
 MOST_STANDING = 200
 """Standing items that are considered beside those found and harmful; far more than a prompt has room for."""
 SHARE = 0.2
-"""The share of the budget that standing items may fill which nothing calls for."""
+"""The share of the budget that standing items may fill although nothing calls for them."""
 FEW = 5
-"""So many may always, whatever their length: a handful is no burden. Of twice as many each has its reason."""
+"""So many may be there whatever their length. With twice as many, each of them needs a reason."""
 
 
 @dataclass(frozen=True, slots=True)
