@@ -52,7 +52,7 @@ _HIRAGANA = re.compile("[\u3041-\u309f]+")
 _STEMMERS: dict[str, Any] = {}
 _ELIDING = frozenset({"french", "italian"})
 _ELIDED = re.compile(
-    r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|dell|all|dall|nell|sull|coll|quell|quest)['’]"
+    r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|dell|all|dall|nell|sull|coll|quell|quest)['’]"
 )
 
 

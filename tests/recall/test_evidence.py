@@ -169,12 +169,14 @@ class TestAboutOthersNothingIsKnown:
     @pytest.mark.parametrize(
         "message",
         ["Guten Morgen!", "thanks, that helped a lot", "Gute Nacht, bis morgen", "hey, good to see you",
-         "à demain, bonne nuit", "merci beaucoup, c'est parfait", "¡buenas noches!", "доброе утро"],
+         "à demain, bonne nuit", "merci beaucoup, c'est parfait", "¡buenas noches!", "доброе утро",
+         "that's a good one", "na, wie geht's?"],
     )  # fmt: skip
     def test_courtesies_ask_for_nothing(self, message: str) -> None:
         items = shelf(
             "Likes a good morning walk", "Helped at the food bank", "Mag guten Kaffee am Morgen",
             "Part demain chez sa tante", "A beaucoup de patience", "Пьёт чай утром", "Sale de noche",
+            "Geht am Abend joggen",
         )  # fmt: skip
         assert found(message, items) == []
 
