@@ -1,5 +1,6 @@
 """The whole bot with an embedding provider and an archive: what talk is found, what is sent, what leaves."""
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from discoclaw.session.archive_search import HEADING
 from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.app.test_live_config import edit
+from tests.app.test_live_fields import here
 from tests.servers.embeddings_api import EmbeddingsServer, Shaped, failure
 from tests.servers.messages_api import MessagesServer, text, tool_use
 from tests.session.scene import until
@@ -46,7 +49,7 @@ def near(server: EmbeddingsServer, **changes: Any) -> dict[str, Any]:
 
 def far(server: EmbeddingsServer, **changes: Any) -> dict[str, Any]:
     """The same server at an address that is not taken for this machine."""
-    return near(server, embedding_url=server.openai_url.replace("127.0.0.1", "0.0.0.0"), **changes)
+    return near(server, embedding_url=f"{server.elsewhere}/v1", **changes)
 
 
 async def ready(world: World) -> None:
@@ -209,6 +212,38 @@ class TestWhatIsSent:
             await world.restart(embedding_provider="openai", auto_save="")
             await say(world, "a new message")
             assert talk_of(server) == []
+
+    async def test_nothing_more_goes_elsewhere_from_where_the_archive_is_switched_off_meanwhile(
+        self, start: Start, server: EmbeddingsServer
+    ) -> None:
+        async with start(Scripted(), **far(server, embedding_provider="")) as world:
+            await say_only(world, CAT, *OTHERS)
+            await world.restart(embedding_provider="openai", embedding_talk_per_day=2)
+            await say(world, "the soup boils")
+            assert len(talk_of(server)) == 2
+            edit(world, {here(world): {"archive": False}})
+            await world.ann.send(world.dev, "elsewhere life goes on")
+            await world.env.advance_time(86_400)
+            await ready(world)
+            assert talk_of(server)[2:] == ["elsewhere life goes on"]
+
+    async def test_a_search_that_nobody_else_sees_goes_nowhere_else(
+        self, start: Start, server: EmbeddingsServer
+    ) -> None:
+        async with start(Scripted(), **far(server)) as world:
+            await say(world, CAT, *OTHERS)
+            await search(world, world.bob, "where is the secret lion")
+        assert CAT in server.texts
+        assert "lion" not in " ".join(server.texts)
+
+    async def test_a_limit_that_is_reached_is_logged_once_a_day(
+        self, start: Start, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.INFO, "discoclaw.loops.talk_embedding")
+        async with start(Scripted(), **far(server, embedding_talk_per_day=0)) as world:
+            for one in OTHERS:
+                await say(world, one)
+        assert caplog.text.count("no more vectors today") == 1
 
     async def test_with_none_a_day_nothing_goes_elsewhere(
         self, start: Start, server: EmbeddingsServer

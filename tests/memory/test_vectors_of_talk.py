@@ -24,7 +24,7 @@ from discoclaw.search.archive_vectors import NEAR, Batch, Provider
 from discoclaw.search.signatures import Signatures, cosines, quantised
 from discoclaw.search.talk_vectors import TalkVectors
 from tests.memory.kit import NOW, Clock
-from tests.memory.test_archive import ANN, BOB, GENERAL, said, sound, write
+from tests.memory.test_archive import ANN, BOB, GENERAL, in_dm, said, sound, write
 
 DIMS = 384
 MODEL = Provider("a model", here=True)
@@ -184,6 +184,35 @@ class TestWhatLeaves:
         assert desk.embed() == []
         desk.close()
 
+    def test_with_the_last_one_its_length_goes_too(self, desk: Desk) -> None:
+        write(desk.archive, Put(said(7, TEXT)))
+        desk.embed()
+        write(desk.archive, Drop("7"))
+        assert (desk.vectors.size, desk.vectors.dims) == (0, 0)
+
+    def test_of_an_erased_person_not_even_the_place_stays_in_ram(self, desk: Desk) -> None:
+        write(desk.archive, Put(in_dm(7, TEXT)), *crowd(9), Put(said(900, "far away", group_id="77")))
+        desk.embed()
+        assert f"@d{ANN}" in desk.vectors._signatures._places
+        desk.archive.erase_person(ANN)
+        assert set(desk.vectors._signatures._places) == {"@g55"}
+        write(desk.archive, Put(said(901, TEXT, BOB, group_id="78")))
+        desk.embed()
+        assert set(desk.found(near_to(TEXT), Visible(frozenset({"78"})))) == {TEXT}
+        assert TEXT not in desk.found(near_to(TEXT))
+
+    def test_of_a_file_that_is_replaced_no_sign_stays_in_ram(self, desk: Desk) -> None:
+        write(desk.archive, *crowd(9))
+        desk.embed()
+        desk.close()
+        for path in desk.archive.path.parent.glob("archive.sqlite*"):
+            path.unlink()
+        with closing(Desk(desk.archive.path)) as other:  # another process
+            write(other.archive, Put(said(7, TEXT)))
+        assert desk.embed() == [TEXT]
+        assert list(desk.found(near_to(TEXT))) == [TEXT]
+        assert len(desk.vectors._signatures) == 1
+
 
 class TestWhoSeesWhat:
     @given(
@@ -305,6 +334,22 @@ class TestMaking:
         assert len(desk.vectors.take(9, tomorrow).entries) == 3
         assert TEXT not in desk.rows()
         desk.close()
+
+    def test_what_a_provider_fails_to_answer_counts_as_sent_too(self, tmp_path: Path) -> None:
+        desk = Desk(tmp_path / "archive.sqlite", Provider("far", most=5))
+        desk.vectors.saw("@g55", open_=True)
+        write(desk.archive, *crowd(20))
+        sent = 0
+        for _ in range(5):  # each time the answer is lost, as at a kill or on a full disk
+            sent += len(desk.vectors.take(3, NOW).entries)
+        desk.close()
+        assert sent == 5
+
+    def test_so_many_refused_messages_as_a_statement_has_no_places_for_are_passed_over(
+        self, desk: Desk
+    ) -> None:
+        write(desk.archive, Put(said(7, TEXT)))
+        assert [one.text for one in desk.vectors.take(5, NOW, range(1_000, 300_000)).entries] == [TEXT]
 
     def test_a_full_disk_is_a_fault_and_loses_nothing(self, desk: Desk) -> None:
         write(desk.archive, *crowd(9))
