@@ -120,7 +120,7 @@ class Archive(PersonalData):
                 found = connection.execute(f"DELETE FROM entries WHERE {where}", (channel_id, channel_id))
             return found.rowcount
 
-        return self._alone(work) if self._there() else 0
+        return self.change(work, 0)
 
     def sweep(self, consent: Consent) -> int:
         """Remove messages and answers that may no longer be stored.
@@ -137,7 +137,7 @@ class Archive(PersonalData):
                 _destroy(connection)
             return sum(gone)
 
-        return self._alone(work) if self._there() else 0
+        return self.change(work, 0)
 
     def erase_person(self, user_id: str) -> int:
         """Destroy every byte of a person's messages, their direct messages, and the answers to them.

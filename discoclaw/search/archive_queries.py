@@ -12,6 +12,7 @@ from typing import Any
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.words import others_for
+from discoclaw.memory.disk.database import placeholders
 from discoclaw.search.archive_rows import COLUMNS, Indexed, entry_of, is_id
 from discoclaw.search.archive_vectors import Asked, cosines_of, has_tables, near, usual
 from discoclaw.search.fulltext import any_of
@@ -146,7 +147,7 @@ def _where(places: Sequence[str]) -> str:
 
     Of few places the index knows the newest; among many, going back through all is faster than sorting.
     """
-    return f"{'place' if len(places) <= FEW_PLACES else '+place'} IN ({_marks(places)})"
+    return f"{'place' if len(places) <= FEW_PLACES else '+place'} IN ({placeholders(places)})"
 
 
 def _candidates(
@@ -160,7 +161,7 @@ def _candidates(
         left -= known[term]
         (rare if left >= 0 else common).append(term)
     found: dict[int, None] = {}
-    where = f"words MATCH ? AND +entries.place IN ({_marks(places)})"
+    where = f"words MATCH ? AND +entries.place IN ({placeholders(places)})"
     joined = "SELECT entries.id FROM words JOIN entries ON entries.rowid = words.rowid WHERE"
     if rare:
         # The place is asked of the rows: as a part of the pattern it would be scored, for all that is there.
@@ -187,7 +188,7 @@ def _neighbours(connection: sqlite3.Connection, found: Collection[int]) -> list[
     """Pairs of ids: these entries and the ones directly before and after them in their conversation."""
     other = "SELECT id FROM entries WHERE session_key = here.session_key AND id"
     sql = f"""SELECT id, ({other} < here.id ORDER BY id DESC LIMIT 1), ({other} > here.id ORDER BY id LIMIT 1)
-        FROM entries AS here WHERE id IN ({_marks(found)})"""
+        FROM entries AS here WHERE id IN ({placeholders(found)})"""
     rows = connection.execute(sql, tuple(found)).fetchall()
     return [(row[0], other) for row in rows for other in row[1:] if other is not None]
 
@@ -205,10 +206,6 @@ def _both_ways(pairs: Iterable[tuple[int, int]], seen: Collection[int]) -> dict[
 def _rows(connection: sqlite3.Connection, ids: Collection[int], places: Sequence[str]) -> list[Any]:
     """The rows of these ids that may be seen, in the order of the ids."""
     sql = f"""SELECT {COLUMNS}, terms, length, own, marks FROM entries
-        WHERE id IN ({_marks(ids)}) AND +place IN ({_marks(places)})"""
+        WHERE id IN ({placeholders(ids)}) AND +place IN ({placeholders(places)})"""
     rows = {row[0]: row for row in connection.execute(sql, (*ids, *places))}
     return [rows[one] for one in ids if one in rows]
-
-
-def _marks(values: Collection[object]) -> str:
-    return ", ".join("?" * len(values))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import scrub
-from discoclaw.memory.disk.database import checkpoint
+from discoclaw.memory.disk.database import checkpoint, placeholders
 from discoclaw.search.fulltext import TOKENIZER, as_column
 
 COLUMNS = "id, session_key, channel_id, group_id, guild_id, author_id, name, text, sent_at, by_us, to_id"
@@ -166,7 +166,7 @@ def _keep_only(connection: sqlite3.Connection, change: Only) -> None:
     ids = [number for number in map(number_of, change.ids) if number is not None]
     if ids:
         sql = f"""DELETE FROM entries WHERE session_key = ? AND id BETWEEN ? AND ? AND NOT by_us
-            AND id NOT IN ({", ".join("?" * len(ids))})"""
+            AND id NOT IN ({placeholders(ids)})"""
         connection.execute(sql, (change.session_key, min(ids), max(ids), *ids))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.entry import Entry
-from discoclaw.memory.disk.database import transaction
+from discoclaw.memory.disk.database import placeholders, transaction
 from discoclaw.search.archive_rows import COLUMNS, entry_of, place_of
 from discoclaw.search.signatures import Signatures, cosines
 
@@ -146,7 +146,7 @@ def take(
         given = (*([place] if place is not None else []), gone, max(1, left))
         found += [row[0] for row in connection.execute(sql, given)]
     newest = sorted(found, reverse=True)[: max(0, left)]
-    sql = f"SELECT {COLUMNS} FROM entries WHERE id IN ({_marks(newest)}) ORDER BY id DESC"
+    sql = f"SELECT {COLUMNS} FROM entries WHERE id IN ({placeholders(newest)}) ORDER BY id DESC"
     entries = tuple(entry_of(row) for row in connection.execute(sql, newest))
     return Batch(entries, spent=left <= 0 and bool(found))
 
@@ -235,10 +235,6 @@ def cosines_of(connection: sqlite3.Connection, asked: Asked, ids: Collection[int
     """The cosines of a question with those of the messages that have a vector of its length."""
     if not ids or len(asked.vector) != asked.signatures.dims:
         return {}
-    sql = f"SELECT id, vector FROM vectors WHERE id IN ({_marks(ids)}) AND length(vector) = ?"
+    sql = f"SELECT id, vector FROM vectors WHERE id IN ({placeholders(ids)}) AND length(vector) = ?"
     rows = connection.execute(sql, (*ids, len(asked.vector))).fetchall()
     return dict(zip((row[0] for row in rows), cosines(asked.vector, [row[1] for row in rows]), strict=True))
-
-
-def _marks(values: Collection[object]) -> str:
-    return ", ".join("?" * len(values))

@@ -23,6 +23,7 @@ from discoclaw.memory.disk.database import (
     code_of,
     connect,
     make_tables,
+    placeholders,
     remove,
     transaction,
     version_of,
@@ -246,17 +247,16 @@ class ItemFile:
         return first(found, limit, among)
 
     def _linked(self, ids: Sequence[str], limit: int, among: Container[str] | None) -> list[str]:
-        places = ", ".join("?" * len(ids))
         found = self._connection.execute(
-            f"SELECT DISTINCT to_id FROM memory_links WHERE from_id IN ({places}) ORDER BY to_id", ids
+            f"SELECT DISTINCT to_id FROM memory_links WHERE from_id IN ({placeholders(ids)}) ORDER BY to_id",
+            ids,
         )
         held = set(ids)
         return first(((one,) for (one,) in found if one not in held), limit, among)
 
     def _frequencies(self, terms: Sequence[str]) -> dict[str, int]:
-        places = ", ".join("?" * len(terms))
         found = self._connection.execute(
-            f"SELECT term, doc FROM memories_vocab WHERE term IN ({places})", terms
+            f"SELECT term, doc FROM memories_vocab WHERE term IN ({placeholders(terms)})", terms
         )
         return {**dict.fromkeys(terms, 0), **dict(found)}
 

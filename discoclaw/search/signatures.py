@@ -27,11 +27,10 @@ Row = tuple[int, str, bytes]
 
 
 class Signatures:
-    """Signatures by id. Safe to use from several threads; `changes` counts every change."""
+    """Signatures by id. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self.dims = 0
-        self.changes = 0
         self._lock = threading.Lock()
         self._places: dict[str, int] = {}
         self._ids: NDArray[int64] | None = None
@@ -130,7 +129,6 @@ class Signatures:
             self._ids = np.concatenate([self._ids[known], ids])
             self._where = np.concatenate([self._where[known], where])
             self._bits = np.concatenate([self._bits[:, known], bits], axis=1)
-        self.changes += 1
 
     def _shrink(self, kept: "NDArray[bool_]") -> None:
         import numpy as np
@@ -144,12 +142,10 @@ class Signatures:
             self._where = where.astype(np.int32)
             names = list(self._places)
             self._places = {names[number]: position for position, number in enumerate(used)}
-            self.changes += 1
 
     def _clear(self) -> None:
         self.dims, self._places = 0, {}
         self._ids = self._where = self._bits = None
-        self.changes += 1
 
 
 def quantised(vector: Sequence[float]) -> bytes | None:

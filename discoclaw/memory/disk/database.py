@@ -7,7 +7,7 @@ connection open. Callers close what they open. Independent of what is in the tab
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -201,6 +201,11 @@ def explained(error: BaseException) -> str:
     """An error's text, preceded by the reason and the way out if its code is known."""
     reason = _REASONS.get(code_of(error))
     return f"{reason} ({error})" if reason is not None else str(error)
+
+
+def placeholders(values: Sized) -> str:
+    """As many placeholders as there are values, for `IN (…)`."""
+    return ", ".join("?" * len(values))
 
 
 # ---------------------------------------------------------------------- damaged files
