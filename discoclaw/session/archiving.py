@@ -100,7 +100,7 @@ class Archiving(PersonalData):
         await self._worker.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting, within `grace_s`, and close the file."""
+        """Write what is waiting, within `grace_s`; nothing is stored or found afterwards."""
         self._open, self._closed = False, True
         self._worker.hurry()
         await self._worker.close(grace_s)
