@@ -540,10 +540,12 @@ class TestSettling:
 
     @on_a_jumping_clock
     async def test_with_nothing_to_do_returns(self) -> None:
-        worker = Worker("test", Job())
+        job = Job()
+        worker = Worker("test", job)
         await worker.start()
         await worker.settle()
         await worker.settle("a")
+        assert (job.runs, worker.waiting) == ([], 0)
 
 
 class TestClosing:
@@ -613,10 +615,17 @@ class TestClosing:
 
     @on_a_jumping_clock
     async def test_a_worker_is_a_service(self) -> None:
-        service: Service = Worker("test", Job())
+        job = Job()
+        worker = Worker("test", job)
+        service: Service = worker
         await service.start()
+        worker.note("a")
         await service.settle()
+        assert job.ended == ["a"]
         await service.close()
+        worker.note("b")
+        await service.settle()
+        assert job.ended == ["a"]
 
 
 KEYS = "abc"

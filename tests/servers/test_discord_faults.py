@@ -36,6 +36,8 @@ class TestGatewayFaults:
         await server.wait_for_gateway("resume")
         await server.say(server.owner, server.channel(text_channel(bot).id), "hello")
         await server.wait_for_message(server.channel(text_channel(bot).id), "hello, Owner")
+        assert bot.heard == ["hello"]
+        assert len(server.received("identify")) == 1
 
     async def test_an_invalidated_session_is_identified_anew(
         self, server: DiscordServer, bot: Parrot
@@ -60,6 +62,7 @@ class TestGatewayFaults:
     ) -> None:
         server.ask_to_reconnect()
         await server.wait_for_gateway("resume")
+        assert len(server.received("identify")) == 1
 
     async def test_a_client_without_acks_closes_and_resumes(self, server: DiscordServer) -> None:
         server.gateway.heartbeat_interval = 0.05
