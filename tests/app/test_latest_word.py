@@ -78,7 +78,7 @@ async def vectors() -> AsyncIterator[EmbeddingsServer]:
 
 def by(server: EmbeddingsServer, *, here: bool = True) -> dict[str, Any]:
     """The settings for a provider of vectors; `here`: its address is one of this machine."""
-    url = server.openai_url if here else server.openai_url.replace("127.0.0.1", "0.0.0.0")
+    url = server.openai_url if here else f"{server.elsewhere}/v1"
     return {"embedding_provider": "openai", "embedding_url": url, "embedding_key": "sk-secret", **QUIET}
 
 

@@ -49,7 +49,7 @@ def openai(server: EmbeddingsServer, **changes: Any) -> dict[str, Any]:
 
 def far(server: EmbeddingsServer, **changes: Any) -> dict[str, Any]:
     """The same server at an address that is not taken for this machine."""
-    return openai(server, embedding_url=server.openai_url.replace("127.0.0.1", "0.0.0.0"), **changes)
+    return openai(server, embedding_url=f"{server.elsewhere}/v1", **changes)
 
 
 async def ready(world: World) -> None:

@@ -50,11 +50,11 @@ class Settled:
     opted_out: bool = False
 
     async def begin(self, *, here: bool = True, wait_s: float = 10.0, others: int = 400) -> FactsLoop:
-        memory, door = self.home.memory, HttpEmbedder(OLLAMA, model="m", base_url=self.server.url)
+        memory, url = self.home.memory, self.server.url if here else self.server.elsewhere
+        door = HttpEmbedder(OLLAMA, model="m", base_url=url)
         vectors = VectorCache(memory.ledger_folder.parent / "vectors.sqlite")
-        embedder: Any = door if here else _Elsewhere(door)
         consent = refusing(lambda user_id: self.opted_out)
-        self.embedding = Embedding(embedder, memory, vectors, consent=consent, rest_s=0.01)
+        self.embedding = Embedding(door, memory, vectors, consent=consent, rest_s=0.01)
         memory.join(vectors, self.embedding)
         self.stack.callback(vectors.close)  # the last: what still works would open the file again
         for close in (door.close, self.embedding.close):
@@ -64,15 +64,6 @@ class Settled:
         await self.embedding.settle()
         self.server.requests.clear()
         return extraction(self.home, Nearest(None, self.embedding, wait_s=wait_s))
-
-
-class _Elsewhere:
-    """The same door, to an address that is not this machine."""
-
-    stays_here = False
-
-    def __init__(self, door: HttpEmbedder) -> None:
-        self.name, self.embed, self.close = door.name, door.embed, door.close
 
 
 async def fill(memory: Memory, text: str, others: int) -> None:

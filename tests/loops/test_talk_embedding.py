@@ -22,7 +22,14 @@ from discoclaw.search.talk_vectors import TalkVectors
 from discoclaw.search.vectors import VectorCache
 from tests.memory.kit import ANN, NOW, Clock, remember
 from tests.memory.test_archive import said, write
-from tests.servers.embeddings_api import Cut, EmbeddingsServer, Held, Raw, Shaped, failure, stall
+from tests.servers.embeddings_api import (
+    FAULTS,
+    Behaviour,
+    EmbeddingsServer,
+    Held,
+    Shaped,
+    stall,
+)
 from tests.session.scene import until
 
 TEXT = "the kettle whistles loudly"
@@ -150,21 +157,8 @@ class TestKeepingUp:
 
 
 class TestFaults:
-    @pytest.mark.parametrize(
-        "fault",
-        [
-            failure(401),
-            failure(429),
-            failure(500),
-            stall(),
-            Cut(),
-            Raw(b"prose"),
-            Shaped(lambda vectors: []),
-            Shaped(lambda vectors: [[float("nan")] * 4 for _ in vectors]),
-        ],
-        ids=["401", "429", "500", "stall", "cut", "prose", "count", "nan"],
-    )
-    async def test_pass_after_a_while(self, bench: Bench, fault: Raw) -> None:
+    @pytest.mark.parametrize("fault", [*FAULTS.values(), stall()], ids=[*FAULTS, "stall"])
+    async def test_pass_after_a_while(self, bench: Bench, fault: Behaviour) -> None:
         bench.say(TEXT)
         embedding = bench.begin(timeout_s=1.0)
         bench.server.script(fault, fault)

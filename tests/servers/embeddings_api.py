@@ -57,6 +57,19 @@ class Shaped:
 
 Behaviour = Raw | Shaped | Held | Cut
 
+FAULTS: Mapping[str, Behaviour] = {
+    "401": failure(401),
+    "404": failure(404),
+    "429": failure(429),
+    "500": failure(500),
+    "cut": Cut(),
+    "prose": Raw(b"prose"),
+    "infinite": Raw(b'{"embeddings": [[1e999, 0]]}'),
+    "count": Shaped(lambda vectors: []),
+    "nan": Shaped(lambda vectors: [[float("nan")] * len(one) for one in vectors]),
+}
+"""What a provider may answer instead of vectors."""
+
 
 class EmbeddingsServer(ScriptedServer[Received, Behaviour]):
     """The server; an async context manager. `dims` is the length of its vectors."""
@@ -75,6 +88,11 @@ class EmbeddingsServer(ScriptedServer[Received, Behaviour]):
         self.default: Behaviour | None = None
         self._same = same or {}
         self._subjects = {text: f"subject {number}" for number, pair in enumerate(related) for text in pair}
+
+    @property
+    def elsewhere(self) -> str:
+        """The same server at an address that is not taken for this machine."""
+        return self.url.replace("127.0.0.1", "0.0.0.0")
 
     @property
     def openai_url(self) -> str:

@@ -17,7 +17,7 @@ from discoclaw.recall.floor import PROBE, texts
 from discoclaw.search.vectors import VectorCache
 from discoclaw.session.meaning import Meaning, without_names
 from tests.memory.kit import ANN, Clock, remember
-from tests.servers.embeddings_api import Cut, EmbeddingsServer, Raw, Shaped, failure, stall
+from tests.servers.embeddings_api import FAULTS, Behaviour, EmbeddingsServer, failure, stall
 from tests.session.scene import ANN as ANN_HERSELF
 from tests.session.scene import Recorder, house, inbound, until
 
@@ -113,7 +113,7 @@ class TestQuestions:
         assert (await desk.near("feline?")).keys() == set(TEXTS)
 
     async def test_private_words_go_to_no_other_machine(self, desk: Desk) -> None:
-        await desk.begin(url=desk.server.url.replace("127.0.0.1", "0.0.0.0")).start()
+        await desk.begin(url=desk.server.elsewhere).start()
         await desk.remember(*TEXTS)
         await desk.ready()
         assert desk.meaning.ask(ANN, "my private feline", private=True) is None
@@ -135,21 +135,8 @@ class TestQuestions:
 
 
 class TestFaults:
-    @pytest.mark.parametrize(
-        "fault",
-        [
-            failure(401),
-            failure(429),
-            failure(500),
-            Cut(),
-            Raw(b"prose"),
-            Raw(b'{"embeddings": [[1e999, 0]]}'),
-            Shaped(lambda vectors: []),
-            Shaped(lambda vectors: [[float("nan")] * 256 for _ in vectors]),
-        ],
-        ids=["401", "429", "500", "cut", "prose", "infinite", "count", "nan"],
-    )
-    async def test_nobody_waits_after_one_until_a_try_succeeds(self, desk: Desk, fault: Raw) -> None:
+    @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+    async def test_nobody_waits_after_one_until_a_try_succeeds(self, desk: Desk, fault: Behaviour) -> None:
         await desk.begin(rest_s=0.5).start()
         await desk.remember(*TEXTS)
         await desk.ready()
