@@ -10,22 +10,9 @@ from tests.app.models import Scripted
 from tests.app.previewing import DURABLE, TURN_TITLES, agrees, below, durable, left_out, memories, preview
 from tests.app.test_vectors import openai, ready
 from tests.prompt.reader import sections
+from tests.recall.test_standing import SHORT, TOPICS
 from tests.servers.embeddings_api import EmbeddingsServer
 
-TOPICS = (
-    "User wants type hints in Python code.",
-    "User wants aisle seats on planes.",
-    "User prefers metric units when cooking.",
-    "User likes furniture of solid wood.",
-    "User dislikes horror films.",
-    "User prefers CTEs to subqueries in SQL.",
-    "User likes houseplants that survive drought.",
-    "User drinks dry white wine only.",
-    "User wants campsites with no loudspeakers.",
-    "User reads news about Africa first.",
-    "User feeds the ducks on the way home.",
-)
-SHORT = "User wants short answers."
 WAITING = "Too many to use in every answer: these come when you write about their topic"
 NO_ROOM = "No room: what I give the model at once is limited"
 

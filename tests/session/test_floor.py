@@ -27,21 +27,9 @@ from tests.memory.kit import ANN
 from tests.servers.embeddings_api import EmbeddingsServer, Held, Shaped, Vectors, failure
 from tests.session.scene import ANN as ANN_HERSELF
 from tests.session.scene import Recorder, calls, house, inbound, until
-from tests.session.test_meaning import TEXTS, Desk
+from tests.session.vectors import TEXTS, Desk
 
 CAT, TEA, GO = TEXTS
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[EmbeddingsServer]:
-    async with EmbeddingsServer(same={"feline": "cat"}) as server:
-        yield server
-
-
-@pytest.fixture
-async def desk(tmp_path: Path, server: EmbeddingsServer) -> AsyncIterator[Desk]:
-    async with AsyncExitStack() as stack:
-        yield Desk(tmp_path / "memory", server, stack)
 
 
 async def again(desk: Desk, **how: float) -> Meaning:
