@@ -158,13 +158,6 @@ class Meaning:
         """Queue items in use for embedding, if they lack vectors. Never blocks."""
         self.embedding.want(subject, items)
 
-    async def cosines(
-        self, subject: str, text: str, items: Collection[Item], *, private: bool
-    ) -> Mapping[str, float]:
-        """Ask, and wait as long as a reply may. Never raises."""
-        question = self.ask(subject, text, private=private)
-        return await question.cosines(items) if question is not None else NO_COSINES
-
     def answered(self, vector: asyncio.Task[Sequence[float]]) -> Sequence[float] | None:
         """The vector of a question if it has arrived; else later replies stop asking until a try succeeds."""
         if vector.done() and not vector.cancelled() and vector.exception() is None:
@@ -289,12 +282,6 @@ class NoMeaning(Passive):
 
     def want(self, subject: str, items: Iterable[Item]) -> None:
         """Does nothing: nothing is embedded."""
-
-    async def cosines(
-        self, subject: str, text: str, items: Collection[Item], *, private: bool
-    ) -> Mapping[str, float]:
-        """Return no cosines."""
-        return NO_COSINES
 
 
 def without_names(text: str, names: Iterable[str]) -> str:

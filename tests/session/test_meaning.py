@@ -70,8 +70,7 @@ class TestQuestions:
         await desk.begin().start()
         await desk.remember(*TEXTS)
         await desk.ready()
-        items = await desk.items()
-        assert await desk.meaning.cosines("user-456", "feline?", items, private=False) == {}
+        assert await desk.near("feline?", subject="user-456") == {}
 
 
 class TestFaults:
@@ -137,7 +136,7 @@ class TestFaults:
         await desk.ready()
         items = await desk.items()
         await desk.memory.erase(ANN)
-        assert await desk.meaning.cosines(ANN, "feline?", items, private=False) == {}
+        assert await desk.near("feline?", items=items) == {}
 
 
 class TestATurn:

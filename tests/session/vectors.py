@@ -1,6 +1,6 @@
 """One person's memory with vectors of a provider on loopback, and questions about it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -51,10 +51,15 @@ class Desk:
         view: View = await self.memory.view(ANN)
         return view.active()
 
-    async def near(self, text: str) -> Mapping[str, float]:
-        """The cosines by the items' texts."""
-        items = await self.items()
-        found = await self.meaning.cosines(ANN, text, items, private=False)
+    async def near(
+        self, text: str, *, subject: str = ANN, items: Sequence[Item] | None = None
+    ) -> Mapping[str, float]:
+        """What a question finds among items, by their texts; without `items`, among those there are now."""
+        question = self.meaning.ask(subject, text, private=False)
+        if question is None:
+            return {}
+        items = items if items is not None else await self.items()
+        found = await question.cosines(items)
         return {item.text: found[item.id] for item in items if item.id in found}
 
     async def ready(self) -> None:
