@@ -21,7 +21,7 @@ from tests.servers.discord_gateway import (
     Gateway,
 )
 from tests.servers.discord_payloads import gateway_message
-from tests.servers.discord_world import (
+from tests.servers.discord_things import (
     DEFAULT,
     PINS_ADD,
     PUBLIC_THREAD,
@@ -33,8 +33,8 @@ from tests.servers.discord_world import (
     Json,
     Message,
     User,
-    World,
 )
+from tests.servers.discord_world import World
 
 
 class Acts:
@@ -56,14 +56,19 @@ class Acts:
         self.attachments[made] = Attachment(made, filename, data, url, kind, description)
         return self.attachments[made]
 
-    def post(self, channel: Channel, author: User, content: str, **fields: Any) -> Message:
-        """A new message: MESSAGE_CREATE."""
-        if fields.get("reply_to") is not None:
-            fields.setdefault("type", REPLY)
+    def whisper(self, channel: Channel, author: User, content: str, **fields: Any) -> Message:
+        """A new message that is in no channel and no event, as an ephemeral one."""
         place = self._world.next_change()
         made = self._world.snowflake()
         message = Message(made, channel, author, content, created=place, changed=place, **fields)
         message.versions.append(content)
+        return message
+
+    def post(self, channel: Channel, author: User, content: str, **fields: Any) -> Message:
+        """A new message: MESSAGE_CREATE."""
+        if fields.get("reply_to") is not None:
+            fields.setdefault("type", REPLY)
+        message = self.whisper(channel, author, content, **fields)
         channel.messages[message.id] = message
         self._tell("MESSAGE_CREATE", channel, gateway_message(self._world, message))
         return message
@@ -115,11 +120,12 @@ class Acts:
             "burst": False,
             "type": 0,
         }
-        if added and not message.channel.is_dm:
-            data["member"] = user.member_payload()
+        guild = message.channel.guild
+        if added and guild is not None:
+            data["member"] = guild.member_payload(user)
         event = "MESSAGE_REACTION_ADD" if added else "MESSAGE_REACTION_REMOVE"
-        intent = DIRECT_REACTIONS if message.channel.is_dm else GUILD_REACTIONS
-        self._gateway.dispatch(event, self._placed(message.channel, data), intent=intent)
+        intent = DIRECT_REACTIONS if guild is None else GUILD_REACTIONS
+        self._send(event, message.channel, self._placed(message.channel, data), intent=intent)
 
     def open_thread(
         self,
@@ -133,13 +139,14 @@ class Acts:
         """A thread; one that starts from a message has its id, and a starter message (type 21) inside."""
         made = start.id if start else self._world.snowflake()
         members = list(dict.fromkeys((owner, self._world.bot)))
-        thread = Channel(made, name, type=kind, parent=parent, owner=owner, thread_members=members)
+        thread = Channel(
+            made, name, type=kind, guild=parent.guild, parent=parent, owner=owner, thread_members=members
+        )
         self._world.channels[thread.id] = thread
         joined = self._world.thread_member_payload(thread, self._world.bot)
         shown = self._world.channel_payload(thread)
-        self._gateway.dispatch(
-            "THREAD_CREATE", {**shown, "newly_created": True, "member": joined}, intent=GUILDS
-        )
+        created = {**shown, "newly_created": True, "member": joined}
+        self._send("THREAD_CREATE", thread, created, intent=GUILDS)
         if start is not None:
             start.thread = thread
             self._updated(start)
@@ -166,23 +173,29 @@ class Acts:
 
     def _about_channel(self, verb: str, channel: Channel) -> None:
         event = f"THREAD_{verb}" if channel.is_thread else f"CHANNEL_{verb}"
-        self._gateway.dispatch(event, self._world.channel_payload(channel), intent=GUILDS)
+        self._send(event, channel, self._world.channel_payload(channel), intent=GUILDS)
 
     def _pins_changed(self, message: Message) -> None:
         self._updated(message)
         data: Json = {"channel_id": str(message.channel.id), "last_pin_timestamp": None}
         if message.pinned_at is not None:
             data["last_pin_timestamp"] = message.pinned_at.isoformat()
-        self._gateway.dispatch("CHANNEL_PINS_UPDATE", self._placed(message.channel, data))
+        self._send("CHANNEL_PINS_UPDATE", message.channel, self._placed(message.channel, data))
 
     def _updated(self, message: Message) -> None:
+        if message.id not in message.channel.messages:
+            return
         self._tell("MESSAGE_UPDATE", message.channel, gateway_message(self._world, message))
 
     def _tell(self, event: str, channel: Channel, data: Json) -> None:
-        self._gateway.dispatch(event, data, intent=DIRECT_MESSAGES if channel.is_dm else GUILD_MESSAGES)
+        self._send(event, channel, data, intent=DIRECT_MESSAGES if channel.is_dm else GUILD_MESSAGES)
+
+    def _send(self, event: str, channel: Channel, data: Json, *, intent: int = 0) -> None:
+        """Sends an event about a channel to the sessions of its guild's shard."""
+        self._gateway.dispatch(event, data, intent=intent, guild_id=channel.guild_id)
 
     def _placed(self, channel: Channel, data: Json) -> Json:
-        return data if channel.is_dm else {**data, "guild_id": str(self._world.guild_id)}
+        return data if channel.is_dm else {**data, "guild_id": str(channel.guild_id)}
 
 
 def bot_said(messages: Iterable[Message], bot: User) -> list[Message]:

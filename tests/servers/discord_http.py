@@ -1,13 +1,14 @@
 """How the loopback Discord takes a REST call: recorded, perhaps made to fail, authorised, answered as JSON.
 
 Modelled: `application/json` to the letter, error bodies with Discord's codes, 401, 429 with its headers, the
-rate-limit headers of a bucket with room left, multipart with `payload_json`.  Not modelled: counting
-requests; a limit is hit only when a test orders it with a `Fault`.
+rate-limit headers of a bucket with room left, multipart with `payload_json`, the global limit of a bot when a
+test switches it on.  Not modelled: the limits of single routes; a test orders such a 429 with a `Fault`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -15,9 +16,11 @@ from typing import Any
 
 from aiohttp import BodyPartReader, web
 
-from tests.servers.discord_world import Json
+from tests.servers.discord_limits import RestLimit
+from tests.servers.discord_things import Json
 
 API = "/api/v10"
+VIA = "1.1 google"  # discord.py takes a 429 without it for one of Cloudflare's, and raises
 ROOM_LEFT = {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "49", "X-RateLimit-Reset-After": "1.0"}
 USUAL_BODIES: dict[int, Json] = {
     401: {"message": "401: Unauthorized", "code": 0},
@@ -87,8 +90,15 @@ class Fault:
         if self.status == 429:
             wait = str(body["retry_after"])
             limits = ROOM_LEFT | {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": wait}
-            headers = {"Via": "1.1 google", "Retry-After": wait, **limits, **headers}
+            headers = {"Via": VIA, "Retry-After": wait, **limits, **headers}
         return answer(self.status, body, headers)
+
+
+def too_many(wait: float) -> web.Response:
+    """The 429 of the global limit, which has no headers of a bucket."""
+    body = USUAL_BODIES[429] | {"retry_after": wait, "global": True}
+    headers = {"Via": VIA, "Retry-After": str(math.ceil(wait))}
+    return answer(429, body, {**headers, "X-RateLimit-Global": "true", "X-RateLimit-Scope": "global"})
 
 
 Handler = Callable[[Call], Awaitable[Any]]
@@ -110,8 +120,9 @@ def answer(status: int, body: Any, headers: dict[str, str] | None = None) -> web
 class RestDoor:
     """Every REST call passes here; `ring` is called after each so that waiting tests look again."""
 
-    def __init__(self, *, token: str, ring: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, *, token: str, limit: RestLimit, ring: Callable[[], Awaitable[None]]) -> None:
         self._token = token
+        self._limit = limit
         self._ring = ring
         self.requests: list[RecordedRequest] = []
         self.unknown: list[RecordedRequest] = []
@@ -120,7 +131,11 @@ class RestDoor:
     def add(
         self, app: web.Application, method: str, path: str, handler: Handler, *, auth: bool = True
     ) -> None:
-        """Mounts a handler under /api/v10; it returns the JSON to answer, or None for 204."""
+        """Mounts a handler under /api/v10; it returns the JSON to answer, or None for 204.
+
+        Without `auth` it takes any caller, and the call does not count towards the limit of a bot: so it is
+        for answers to interactions at Discord.
+        """
 
         async def serve(request: web.Request) -> web.Response:
             return await self._serve(request, handler, bucket=f"{method} {path}", auth=auth)
@@ -164,6 +179,8 @@ class RestDoor:
         headers = {"X-RateLimit-Bucket": bucket.replace(" ", ":"), **ROOM_LEFT}
         if auth and call.request.headers.get("Authorization") != f"Bot {self._token}":
             return answer(401, USUAL_BODIES[401])
+        if auth and (wait := self._limit.retry_after()):
+            return too_many(wait)
         try:
             body = await handler(call)
         except ApiError as error:

@@ -11,18 +11,22 @@ from typing import Any
 
 from tests.servers.discord_acts import Acts
 from tests.servers.discord_http import ApiError, Call
+from tests.servers.discord_limits import Nonces
 from tests.servers.discord_payloads import message_payload
-from tests.servers.discord_world import Attachment, Channel, Json, Message, User, World
+from tests.servers.discord_things import Attachment, Channel, Json, Message, User
+from tests.servers.discord_world import World
 
 CONTENT_LIMIT = 2000  # UTF-16 units, the strictest reading of "characters"
+NONCE_LIMIT = 25
 
 
 class MessageRoutes:
     """Handlers by method and path; the bot is the author of whatever they make."""
 
-    def __init__(self, world: World, acts: Acts) -> None:
+    def __init__(self, world: World, acts: Acts, nonces: Nonces) -> None:
         self._world = world
         self._acts = acts
+        self._nonces = nonces
 
     def table(self) -> list[tuple[str, str, Any]]:
         """Every route here; pins stand before `{message}`, which would take the word for an id."""
@@ -65,6 +69,8 @@ class MessageRoutes:
             flags=draft.get("flags") or 0,
             nonce=draft.get("nonce"),
         )
+        if draft.get("nonce") is not None:
+            self._nonces.keep(message, str(draft["nonce"]))
         return message_payload(self._world, message)
 
     async def edit(self, call: Call) -> Json:
@@ -174,11 +180,12 @@ class MessageRoutes:
 
     def _same_nonce(self, channel: Channel, draft: Json) -> Message | None:
         """The bot's earlier message of this nonce: sent once, however often the client tries."""
-        if not draft.get("enforce_nonce"):
+        nonce = draft.get("nonce")
+        if nonce is not None and len(str(nonce)) > NONCE_LIMIT:
+            raise ApiError(400, 50035, f"Invalid Form Body: nonce must be {NONCE_LIMIT} or fewer in length.")
+        if nonce is None or not draft.get("enforce_nonce"):
             return None
-        candidates = reversed(channel.messages.values())
-        own = (found for found in candidates if found.author is self._world.bot)
-        return next((found for found in own if found.nonce == draft["nonce"]), None)
+        return self._nonces.find(channel, self._world.bot, str(nonce))
 
     def _reply_target(self, channel: Channel, reference: Json | None) -> Message | None:
         if reference is None:

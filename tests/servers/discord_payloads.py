@@ -1,16 +1,17 @@
-"""How a message of the loopback Discord looks as JSON: in a REST answer, and in a gateway event."""
+"""How messages and guilds of the loopback Discord look as JSON, in REST answers and gateway events."""
 
 from __future__ import annotations
 
-from tests.servers.discord_world import (
+from tests.servers.discord_things import (
     HAS_THREAD,
     REPLY,
     THREAD_STARTER,
+    Guild,
     Json,
     Message,
-    World,
     snowflake_time,
 )
+from tests.servers.discord_world import World
 
 
 def message_payload(world: World, message: Message, *, nested: bool = True) -> Json:
@@ -46,16 +47,39 @@ def message_payload(world: World, message: Message, *, nested: bool = True) -> J
 
 def gateway_message(world: World, message: Message) -> Json:
     """A message as MESSAGE_CREATE and MESSAGE_UPDATE show it: in a guild also `guild_id` and members."""
-    made = message_payload(world, message)
-    if message.channel.is_dm:
+    made, guild = message_payload(world, message), message.channel.guild
+    if guild is None:
         return made
-    made["guild_id"] = str(world.guild_id)
-    if message.author.id in world.members:
-        made["member"] = message.author.member_payload(with_user=False)
+    made["guild_id"] = str(guild.id)
+    if message.author.id in guild.members:
+        made["member"] = guild.member_payload(message.author, with_user=False)
     made["mentions"] = [
-        {**user.payload(), "member": user.member_payload(with_user=False)} for user in message.mentions
+        {**user.payload(), "member": guild.member_payload(user, with_user=False)} for user in message.mentions
     ]
     return made
+
+
+def guild_create(world: World, guild: Guild, *, everyone: bool) -> Json:
+    """A guild as GUILD_CREATE shows it; without `everyone`, the bot is the only member in the list."""
+    shown = list(guild.members.values()) if everyone else [world.bot]
+    channels = world.channels_of(guild)
+    return {
+        **guild.payload(),
+        "unavailable": False,
+        "large": False,
+        "joined_at": guild.member_payload(world.bot)["joined_at"],
+        "member_count": len(guild.members),
+        "members": [guild.member_payload(user) for user in shown],
+        "channels": [world.channel_payload(found) for found in channels if not found.is_thread],
+        "threads": [
+            world.channel_payload(found) for found in channels if found.is_thread and not found.archived
+        ],
+        "voice_states": [],
+        "presences": [],
+        "stage_instances": [],
+        "guild_scheduled_events": [],
+        "soundboard_sounds": [],
+    }
 
 
 def _reactions(world: World, message: Message) -> list[Json]:
@@ -73,7 +97,7 @@ def _reactions(world: World, message: Message) -> list[Json]:
 def _reference(world: World, message: Message, target: Message, *, nested: bool) -> Json:
     reference = {"type": 0, "message_id": str(target.id), "channel_id": str(target.channel.id)}
     if not target.channel.is_dm:
-        reference["guild_id"] = str(world.guild_id)
+        reference["guild_id"] = str(target.channel.guild_id)
     if message.type not in (REPLY, THREAD_STARTER) or not nested:
         return {"message_reference": reference}
     shown = None if target.deleted else message_payload(world, target, nested=False)

@@ -1,17 +1,20 @@
-"""The other REST routes of the loopback Discord: login, users, guild, channels, threads, commands.
+"""The other REST routes of the loopback Discord: login, users, guilds, channels, threads, commands.
 
-Modelled: what a talking bot asks for.  Not modelled: forum posts, webhooks, interactions, roles, invites,
+Modelled: what a talking bot asks for.  Not modelled: forum posts, webhooks, roles, invites,
 audit log; a call to one of them is answered 501 and remembered in `DiscordServer.unknown`.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from tests.servers.discord_acts import Acts
 from tests.servers.discord_http import ApiError, Call
 from tests.servers.discord_messages import MessageRoutes
-from tests.servers.discord_world import Channel, Json, User, World
+from tests.servers.discord_things import Channel, Guild, Json, User
+from tests.servers.discord_world import World
 
 
 class GuildRoutes:
@@ -33,8 +36,10 @@ class GuildRoutes:
             ("GET", "/oauth2/applications/@me", self.application),
             ("GET", "/applications/@me", self.application),
             ("POST", "/users/@me/channels", self.open_dm),
+            ("GET", "/users/@me/guilds", self.guilds),
             ("GET", "/users/{user}", self.user),
             ("GET", guild, self.guild),
+            ("GET", guild + "/roles", self.roles),
             ("GET", guild + "/channels", self.channels),
             ("GET", guild + "/members", self.members),
             ("GET", guild + "/members/{user}", self.member),
@@ -82,31 +87,41 @@ class GuildRoutes:
     async def user(self, call: Call) -> Json:
         return self._find_user(call.id("user")).payload()
 
+    async def guilds(self, call: Call) -> list[Json]:
+        """By id, at most 200; `before` pages backwards, and each page is in ascending order all the same."""
+        query = call.request.query
+        limit, after = int(query.get("limit", 200)), int(query.get("after", 0))
+        found = [self._world.guilds[each] for each in sorted(self._world.guilds) if each > after]
+        if "before" in query:
+            found = [guild for guild in found if guild.id < int(query["before"])][-limit:]
+        return [self._guild_in_list(guild) for guild in found[:limit]]
+
     async def guild(self, call: Call) -> Json:
-        self._check_guild(call)
-        return self._world.guild_payload() | {"approximate_member_count": len(self._world.members)}
+        guild = self._find_guild(call)
+        return guild.payload() | {"approximate_member_count": len(guild.members)}
+
+    async def roles(self, call: Call) -> list[Json]:
+        return [role.payload() for role in self._find_guild(call).roles.values()]
 
     async def channels(self, call: Call) -> list[Json]:
-        self._check_guild(call)
-        found = [each for each in self._world.channels.values() if not each.is_dm and not each.is_thread]
-        return [self._world.channel_payload(each) for each in found]
+        found = self._world.channels_of(self._find_guild(call))
+        return [self._world.channel_payload(each) for each in found if not each.is_thread]
 
     async def members(self, call: Call) -> list[Json]:
-        self._check_guild(call)
+        guild = self._find_guild(call)
         after, limit = int(call.request.query.get("after", 0)), int(call.request.query.get("limit", 1))
-        found = sorted((user for user in self._world.members.values() if user.id > after), key=lambda u: u.id)
-        return [user.member_payload() for user in found[:limit]]
+        found = sorted((user for user in guild.members.values() if user.id > after), key=lambda u: u.id)
+        return [guild.member_payload(user) for user in found[:limit]]
 
     async def member(self, call: Call) -> Json:
-        self._check_guild(call)
-        found = self._world.members.get(call.id("user"))
-        if found is None:
+        guild, user = self._find_guild(call), self._find_user(call.id("user"))
+        if user.id not in guild.members:
             raise ApiError(404, 10007, "Unknown Member")
-        return found.member_payload()
+        return guild.member_payload(user)
 
     async def active_threads(self, call: Call) -> Json:
-        self._check_guild(call)
-        return self._threads([each for each in self._world.channels.values() if not each.archived])
+        found = self._world.channels_of(self._find_guild(call))
+        return self._threads([each for each in found if not each.archived])
 
     async def archived_threads(self, call: Call) -> Json:
         parent = self._messages.channel(call)
@@ -180,8 +195,7 @@ class GuildRoutes:
         if call.id("application") != self._world.application_id:
             raise ApiError(403, 20012, "You are not authorized to perform this action on this application")
         if "guild" in call.args:
-            self._check_guild(call)
-            return call.id("guild")
+            return self._find_guild(call).id
         return None
 
     def _threads(self, channels: list[Channel]) -> Json:
@@ -196,6 +210,17 @@ class GuildRoutes:
             raise ApiError(404, 10013, "Unknown User")
         return found
 
-    def _check_guild(self, call: Call) -> None:
-        if call.id("guild") != self._world.guild_id:
+    def _find_guild(self, call: Call) -> Guild:
+        found = self._world.guilds.get(call.id("guild"))
+        if found is None:
             raise ApiError(404, 10004, "Unknown Guild")
+        return found
+
+    def _guild_in_list(self, guild: Guild) -> Json:
+        """A guild as the list of the bot's guilds shows it: parts only, and the bot's own permissions."""
+        shown = {key: value for key, value in guild.payload().items() if key in ("id", "name", "features")}
+        given = [guild.roles[guild.id], *guild.given[self._world.bot.id]]
+        permissions = reduce(or_, (role.permissions for role in given))
+        owned = guild.owner is self._world.bot
+        shown |= {"icon": None, "banner": None, "owner": owned, "permissions": str(permissions)}
+        return shown | {"approximate_member_count": len(guild.members), "approximate_presence_count": 0}

@@ -6,6 +6,16 @@
         await server.say(alice, talk, "hello")
         answer = await server.wait_for_message(talk, contains="hello, Alice")
 
+A bot may shard, and there may be more guilds than the one that is always there:
+
+        club = server.add_guild("Club", shard=(3, 8))  # with an id that falls on shard 3 of 8
+        server.join(alice, club), server.add_channel("talk", guild=club)
+        server.identify_limits.max_concurrency = 16  # else one IDENTIFY every 5 s, or op 9
+        (session,) = await server.wait_for_shard(3, 8)
+        assert server.violations == []
+
+`identify_limits` and `rest_limit` count by `clock`, which a test may stop and move on.
+
 It speaks REST under /api/v10 and the gateway websocket, as far as a talking bot needs; the modules beside
 this one say what each part models and what not.  A route it does not know is answered 501 and kept in
 `unknown`.  It binds 127.0.0.1 with a free port and reaches nothing outside.
@@ -13,25 +23,30 @@ this one say what each part models and what not.  A route it does not know is an
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Self
 
 from aiohttp import web
 
 from tests.servers.discord_acts import Acts, bot_said
 from tests.servers.discord_bell import Bell
-from tests.servers.discord_gateway import GUILD_MEMBERS, Gateway, GatewayFrame
+from tests.servers.discord_gateway import Gateway
 from tests.servers.discord_http import API, Fault, RecordedRequest, RestDoor, path_matches
+from tests.servers.discord_interactions import LOADING, Interaction, Interactions, Option
+from tests.servers.discord_limits import Clock, IdentifyLimits, Nonces, RestLimit
 from tests.servers.discord_messages import MessageRoutes
+from tests.servers.discord_reach import Reachable
 from tests.servers.discord_rest import GuildRoutes
-from tests.servers.discord_world import IS_VOICE, TALK, Channel, Json, Message, Role, User, World
+from tests.servers.discord_setup import WorldSetup
+from tests.servers.discord_socket import GatewayFrame, Session
+from tests.servers.discord_things import IS_VOICE, Channel, Guild, Json, Message, Role, User
+from tests.servers.discord_world import World
 
 PATIENCE = 5.0  # seconds that a wait lasts unless told otherwise
 
 
-class DiscordServer:
+class DiscordServer(WorldSetup, Reachable):
     """The server: a world to set up, users to act, faults to order, and records of what the bot did."""
 
     def __init__(
@@ -39,27 +54,32 @@ class DiscordServer:
     ) -> None:
         self.token = token
         self._bell = Bell()
-        self._world = World(bot_name=bot_name, guild_name=guild_name)
-        self.gateway = Gateway(self._world, token=token, ring=self._bell.ring)
-        self._acts = Acts(self._world, self.gateway)
-        self._door = RestDoor(token=token, ring=self._bell.ring)
-        self._messages = MessageRoutes(self._world, self._acts)
-        self._guild = GuildRoutes(self._world, self._acts, self._messages)
+        self.clock = Clock()
+        self.identify_limits = IdentifyLimits(self.clock)
+        self.rest_limit = RestLimit(self.clock)
+        world = World(bot_name=bot_name, guild_name=guild_name)
+        gateway = Gateway(world, token=token, limits=self.identify_limits, ring=self._bell.ring)
+        super().__init__(world, gateway, Acts(world, gateway))
+        self._door = RestDoor(token=token, limit=self.rest_limit, ring=self._bell.ring)
+        self._messages = MessageRoutes(world, self._acts, Nonces(self.clock))
+        self._guilds = GuildRoutes(world, self._acts, self._messages)
+        self._interactions = Interactions(world, gateway, self._acts)
         self._runner: web.AppRunner | None = None
-        self.rest_base = ""
-        self.gateway_url = ""
         self.requests = self._door.requests
         self.unknown = self._door.unknown
         self.faults = self._door.faults  # ordered and not met yet
-        self.gateway_log: list[GatewayFrame] = self.gateway.log
-        self.commands = self._guild.commands  # as synced: by guild id, None for the global ones
+        self.gateway_log: list[GatewayFrame] = gateway.log
+        self.violations = self.identify_limits.violations
+        self.commands = self._guilds.commands  # as synced: by guild id, None for the global ones
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_get("/gateway", self.gateway.handle)
         app.router.add_get("/attachments/{channel}/{attachment}/{filename}", self._download)
-        for method, path, handler in (*self._messages.table(), *self._guild.table()):
+        for method, path, handler in (*self._messages.table(), *self._guilds.table(), *self.gateway.table()):
             self._door.add(app, method, path, handler)
+        for method, path, handler in self._interactions.table():
+            self._door.add(app, method, path, handler, auth=False)
         self._door.add_unknown(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -75,69 +95,6 @@ class DiscordServer:
         self.gateway.drop(1001)
         assert self._runner is not None
         await self._runner.cleanup()
-
-    # --- the world ---
-
-    @property
-    def bot(self) -> User:
-        return self._world.bot
-
-    @property
-    def owner(self) -> User:
-        """The owner of the guild and of the application."""
-        return self._world.owner
-
-    @property
-    def guild_id(self) -> int:
-        return self._world.guild_id
-
-    @property
-    def application_id(self) -> int:
-        return self._world.application_id
-
-    def set_back(self, ago_ms: int) -> None:
-        """From now on, all is said so many ms ago."""
-        self._world.set_back(ago_ms)
-
-    def let_people_install(self) -> None:
-        """People may install the application for themselves, as its admin can choose in the portal."""
-        self._world.installs["1"] = {}
-
-    def add_role(self, name: str, permissions: int = TALK) -> Role:
-        """A role; known to a client that connects afterwards."""
-        return self._world.new_role(name, permissions)
-
-    def add_user(
-        self, name: str, *, roles: Iterable[Role] = (), bot: bool = False, member: bool = True
-    ) -> User:
-        """A user, member of the guild unless told otherwise."""
-        user = self._world.new_user(name, roles=roles, bot=bot, member=member)
-        if member:
-            joined = {**user.member_payload(), "guild_id": str(self.guild_id)}
-            self.gateway.dispatch("GUILD_MEMBER_ADD", joined, intent=GUILD_MEMBERS)
-        return user
-
-    def add_channel(
-        self, name: str, *, private_to: Iterable[User] | None = None, topic: str | None = None
-    ) -> Channel:
-        """A text channel; with `private_to`, hidden from everyone but these users and the bot."""
-        channel = self._world.new_channel(name, private_to=private_to, topic=topic)
-        self._acts.announce_channel(channel)
-        return channel
-
-    def add_thread(
-        self, parent: Channel, name: str, *, owner: User | None = None, start: Message | None = None
-    ) -> Channel:
-        """A public thread of a text channel, opened from the message `start` if there is one."""
-        return self._acts.open_thread(parent, name, owner or self.owner, start=start)
-
-    def dm(self, user: User) -> Channel:
-        """The direct-message channel of the bot and this user."""
-        return self._world.dm_with(user)
-
-    def channel(self, channel_id: int) -> Channel:
-        """A channel or thread by its id, for those that the bot opened."""
-        return self._world.channels[channel_id]
 
     # --- acting ---
 
@@ -184,6 +141,19 @@ class DiscordServer:
         self._acts.react(message, user, emoji, added=added)
         await self._bell.ring()
 
+    async def command(self, user: User, channel: Channel, path: str, **options: Option) -> Interaction:
+        """A user runs a slash command: `command(alice, talk, "memory forget", text="tabs")`."""
+        begun = self._interactions.command(user, channel, path, options)
+        channel.last_said = self._world.next_change()
+        await self._bell.ring()
+        return begun
+
+    async def press(self, user: User, message: Message, custom_id: str) -> Interaction:
+        """A user presses a button below a message."""
+        begun = self._interactions.press(user, message, custom_id)
+        await self._bell.ring()
+        return begun
+
     # --- waiting and looking ---
 
     def bot_messages(self, channel: Channel) -> list[Message]:
@@ -213,6 +183,25 @@ class DiscordServer:
         def seen() -> str:
             said = [message.content for message in self.bot_messages(channel)]
             return f"no {contains!r} in {channel.name}, the bot said {said}; {self._unknown()}"
+
+        return await self._bell.wait_until(found, seen, timeout)
+
+    async def wait_for_response(
+        self,
+        interaction: Interaction,
+        contains: str = "",
+        *,
+        timeout: float = PATIENCE,  # noqa: ASYNC109 - as above
+    ) -> Message:
+        """The bot's first message in answer to an interaction, public or ephemeral, that contains this."""
+
+        def found() -> Message | None:
+            shown = (one for one in interaction.messages if not one.flags & LOADING)
+            return next((message for message in shown if contains in message.content), None)
+
+        def seen() -> str:
+            said = [message.content for message in interaction.messages]
+            return f"no response with {contains!r}, the bot said {said}; {self._unknown()}"
 
         return await self._bell.wait_until(found, seen, timeout)
 
@@ -250,6 +239,26 @@ class DiscordServer:
 
         return await self._bell.wait_until(found, lambda: f"no {count} x gateway {name}", timeout)
 
+    async def wait_for_shard(
+        self,
+        number: int,
+        count: int,
+        *,
+        sessions: int = 1,
+        timeout: float = PATIENCE,  # noqa: ASYNC109 - as above
+    ) -> list[Session]:
+        """The connected sessions of this shard, once there are so many of them; oldest first."""
+
+        def found() -> list[Session] | None:
+            here = self.gateway.connected((number, count))
+            return here if len(here) == sessions else None
+
+        def seen() -> str:
+            here = [session.shard for session in self.gateway.sockets.values() if session is not None]
+            return f"not {sessions} x shard {number}/{count}, connected are {sorted(here)}"
+
+        return await self._bell.wait_until(found, seen, timeout)
+
     def received(self, name: str) -> list[GatewayFrame]:
         """The gateway frames of one name, in order."""
         return [frame for frame in self.gateway_log if frame.name == name]
@@ -274,9 +283,9 @@ class DiscordServer:
         """
         self._door.faults.append(Fault(method, path_pattern, status, json, headers or {}, times, applied))
 
-    def drop_sockets(self, code: int | None = 4000) -> None:
+    def drop_sockets(self, code: int | None = 4000, *, only: Session | None = None) -> None:
         """Closes every gateway socket with this code, or cuts the line when it is None; sessions live on."""
-        self.gateway.drop(code)
+        self.gateway.drop(code, only=only)
 
     @asynccontextmanager
     async def outage(self, code: int | None = None) -> AsyncIterator[None]:
@@ -288,9 +297,9 @@ class DiscordServer:
         finally:
             self.gateway.door.set()
 
-    def invalidate_sessions(self) -> None:
+    def invalidate_sessions(self, *, only: Session | None = None) -> None:
         """Op 9, not resumable: the client has to IDENTIFY again (discord.py waits 5 s before it does)."""
-        self.gateway.invalidate()
+        self.gateway.invalidate(only=only)
 
     def ask_to_reconnect(self) -> None:
         """Op 7: the client closes and RESUMEs."""
@@ -305,33 +314,6 @@ class DiscordServer:
     def mute_acks(self, muted: bool) -> None:
         self.gateway.mute_acks = muted
 
-    # --- reaching it ---
-
-    def launch_args(self, module: str, *args: str) -> list[str]:
-        """The command line that runs a module with discord.py pointed here, its own code unchanged."""
-        code = (
-            "import runpy, yarl, discord.http, discord.gateway; "
-            f"discord.http.Route.BASE = {self.rest_base!r}; "
-            f"discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL({self.gateway_url!r}); "
-            f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-        )
-        return [sys.executable, "-c", code, *args]
-
-    @contextmanager
-    def redirected(self) -> Iterator[None]:
-        """Points discord.py in this process here, and back again."""
-        import discord.gateway
-        import discord.http
-        import yarl
-
-        route, socket = discord.http.Route, discord.gateway.DiscordWebSocket
-        before = (route.BASE, socket.DEFAULT_GATEWAY)
-        route.BASE, socket.DEFAULT_GATEWAY = self.rest_base, yarl.URL(self.gateway_url)
-        try:
-            yield
-        finally:
-            route.BASE, socket.DEFAULT_GATEWAY = before
-
     async def _download(self, request: web.Request) -> web.Response:
         found = self._acts.attachments.get(int(request.match_info["attachment"]))
         if found is None:
@@ -342,4 +324,15 @@ class DiscordServer:
         return f"unknown routes: {[f'{call.method} {call.path}' for call in self.unknown]}"
 
 
-__all__ = ["Channel", "DiscordServer", "GatewayFrame", "Message", "RecordedRequest", "Role", "User"]
+__all__ = [
+    "Channel",
+    "DiscordServer",
+    "GatewayFrame",
+    "Guild",
+    "Interaction",
+    "Message",
+    "RecordedRequest",
+    "Role",
+    "Session",
+    "User",
+]

@@ -1,0 +1,191 @@
+"""What the loopback Discord counts, met by an unmodified discord.py: session starts, REST calls, nonces."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import discord
+import pytest
+
+from tests.servers.discord_limits import NONCE_S, Violation
+from tests.servers.discord_parrot import Flock, Parrot, connected, hears, text_channel
+from tests.servers.discord_server import DiscordServer
+
+
+class TestIdentify:
+    async def test_shards_that_wait_their_turn_are_let_in(self, server: DiscordServer) -> None:
+        server.clock.stop()
+
+        async def in_turn(shard_id: int | None) -> None:
+            server.clock.advance(server.identify_limits.interval_s)
+
+        async with connected(server, Flock(range(4), 4, turn=in_turn)) as bot:
+            assert bot.hooks == [(0, True), (1, False), (2, False), (3, False)]
+        assert server.violations == []
+
+    async def test_a_shard_that_comes_too_early_is_refused_and_noted(self, server: DiscordServer) -> None:
+        server.clock.stop()
+        refused = asyncio.Event()
+
+        async def early(shard_id: int | None) -> None:
+            if bot.hooks.count((1, False)) == 2:
+                refused.set()
+                server.clock.advance(server.identify_limits.interval_s)
+
+        async with connected(server, bot := Flock([0, 1], 2, turn=early)):
+            assert refused.is_set()
+            await server.wait_for_shard(1, 2)
+        assert server.violations == [Violation((1, 2), 0.0)]
+        assert len(server.received("identify")) == 3
+
+    async def test_two_clients_are_counted_together(self, server: DiscordServer) -> None:
+        server.clock.stop()
+        let_in = asyncio.Event()
+
+        async def second_time(shard_id: int | None) -> None:
+            if len(bot.hooks) > 1:
+                await let_in.wait()
+
+        async with connected(server, Flock([0], 2)), Flock([1], 2, turn=second_time) as bot:
+            running = asyncio.create_task(bot.start(server.token))
+            await server.wait_for_gateway("identify", count=2)
+            assert server.gateway.connected((1, 2)) == []
+            server.clock.advance(server.identify_limits.interval_s)
+            let_in.set()
+            await server.wait_for_shard(1, 2)
+            await bot.close()
+            await running
+        assert [violation.shard for violation in server.violations] == [(1, 2)]
+
+    async def test_as_many_shards_as_max_concurrency_allows_identify_at_once(
+        self, server: DiscordServer
+    ) -> None:
+        server.clock.stop()
+        server.identify_limits.max_concurrency = 2
+        turns = iter([0.0, 0.0, 5.0, 0.0])
+
+        async def in_pairs(shard_id: int | None) -> None:
+            server.clock.advance(next(turns))
+
+        async with connected(server, Flock(range(4), 4, turn=in_pairs)):
+            pass
+        assert server.violations == []
+
+    async def test_each_identify_is_counted_and_a_resume_is_not(self, server: DiscordServer) -> None:
+        server.identify_limits.interval_s = 0.0
+        server.identify_limits.max_concurrency = 16
+        async with connected(server, Flock([0, 1], 2)) as bot:
+            server.drop_sockets()
+            await server.wait_for_gateway("resume", count=2)
+            limits = await bot.fetch_session_start_limits()
+            assert (limits.total, limits.remaining, limits.max_concurrency) == (1000, 998, 16)
+            assert 0 < limits.reset_after <= 24 * 3600 * 1000
+            server.clock.advance(24 * 3600)
+            assert (await bot.fetch_session_start_limits()).remaining == 1000
+
+    async def test_when_none_are_left_all_sessions_end(self, server: DiscordServer) -> None:
+        server.identify_limits.interval_s = 0.0
+        server.identify_limits.remaining = 1
+        async with Flock([0], 1) as bot, Flock([0], 1) as other:
+            running = asyncio.create_task(bot.start(server.token))
+            await server.wait_for_shard(0, 1)
+            for starting in (other.start(server.token), running):
+                with pytest.raises(discord.ConnectionClosed) as caught:
+                    async with asyncio.timeout(5):
+                        await starting
+                assert caught.value.code == 4004
+
+    async def test_a_client_that_knows_no_number_of_shards_asks_for_it(self, server: DiscordServer) -> None:
+        server.identify_limits.interval_s = 0.0
+        server.gateway.recommended_shards = 3
+        async with connected(server, Flock()) as bot:
+            assert sorted(bot.shards) == [0, 1, 2]
+        asked = [call for call in server.requests if call.path == "/gateway/bot"]
+        assert len(asked) == 1
+
+    async def test_a_client_that_knows_the_number_does_not_ask(self, server: DiscordServer) -> None:
+        async with connected(server, Flock([0], 1)):
+            pass
+        assert [call for call in server.requests if call.path == "/gateway/bot"] == []
+
+
+class TestRestLimit:
+    async def test_the_calls_of_all_clients_are_counted_together(
+        self, server: DiscordServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        talk = server.add_channel("talk")
+        server.identify_limits.interval_s = 0.0
+        async with connected(server, Flock([0], 1)) as first, connected(server, Flock([0], 1)) as second:
+            server.clock.stop()
+            server.rest_limit.per_window = 3
+            with caplog.at_level(logging.WARNING, "discord.http"):
+                sending = [
+                    asyncio.create_task(text_channel(bot).send(f"{name} {number}"))
+                    for name, bot in (("first", first), ("second", second))
+                    for number in (1, 2)
+                ]
+                await server.wait_for_request("POST", f"/channels/{talk.id}/messages", count=4)
+                server.clock.advance(1.0)
+                await asyncio.gather(*sending)
+            statuses = sorted(call.status for call in server.requests if call.method == "POST")
+            assert statuses == [200, 200, 200, 200, 429]
+            assert "Global rate limit has been hit" in caplog.text
+            assert len(server.bot_messages(talk)) == 4
+
+    async def test_it_is_off_unless_a_test_switches_it_on(self, server: DiscordServer, bot: Parrot) -> None:
+        sent = [text_channel(bot).send(str(number)) for number in range(60)]
+        await asyncio.gather(*sent)
+        assert {call.status for call in server.requests} == {200}
+
+
+class TestNonce:
+    async def test_the_same_nonce_in_a_channel_is_one_message(
+        self, server: DiscordServer, bot: Parrot
+    ) -> None:
+        channel = text_channel(bot)
+        first = await channel.send("once", nonce="answer-1")
+        again = await channel.send("once more", nonce="answer-1")
+        assert (again.id, again.content) == (first.id, "once")
+        kept = server.bot_messages(server.channel(channel.id))
+        assert [message.content for message in kept] == ["once"]
+
+    async def test_a_message_that_is_not_made_again_is_no_event(
+        self, server: DiscordServer, bot: Parrot
+    ) -> None:
+        channel, seen = text_channel(bot), []
+
+        @bot.listen("on_message")
+        async def note(message: discord.Message) -> None:
+            seen.append(message.content)
+
+        for text in ("once", "once more"):
+            await channel.send(text, nonce="1")
+        await hears(server, server.owner, server.channel(channel.id), "the end", by=[bot])
+        assert seen == ["once", "the end"]
+
+    async def test_another_channel_and_another_nonce_are_other_messages(
+        self, server: DiscordServer, bot: Parrot
+    ) -> None:
+        other = server.add_channel("other")
+        sent = [
+            await text_channel(bot).send("here", nonce="1"),
+            await text_channel(bot).send("here", nonce="2"),
+            await bot.get_partial_messageable(other.id).send("there", nonce="1"),
+        ]
+        assert len({message.id for message in sent}) == 3
+
+    async def test_two_clients_share_their_nonces(self, server: DiscordServer, bot: Parrot) -> None:
+        async with connected(server, Parrot()) as twin:
+            sent = [await text_channel(one).send("from one of us", nonce="77") for one in (bot, twin)]
+        assert sent[0].id == sent[1].id
+
+    async def test_it_is_forgotten_after_minutes(self, server: DiscordServer, bot: Parrot) -> None:
+        first = await text_channel(bot).send("now", nonce="1")
+        server.clock.advance(NONCE_S)
+        assert (await text_channel(bot).send("later", nonce="1")).id != first.id
+
+    async def test_a_nonce_has_at_most_25_characters(self, server: DiscordServer, bot: Parrot) -> None:
+        await text_channel(bot).send("short enough", nonce="n" * 25)
+        with pytest.raises(discord.HTTPException, match="nonce must be 25"):
+            await text_channel(bot).send("too long", nonce="n" * 26)
