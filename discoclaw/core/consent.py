@@ -101,11 +101,20 @@ class Consent:
             self._in_use[user_id] = cutoffs
         return Permission(user_id, said_at, cutoffs)
 
+    def in_use(self, user_id: str) -> bool:
+        """Whether any permission of a person is in use."""
+        return user_id in self._in_use
+
     def changed(self, user_id: str) -> None:
         """Update the permissions in use after the person changed their choice, or was erased."""
         if (cutoffs := self._in_use.get(user_id)) is not None:
             cutoffs.refused_until = self._refused_until(user_id)
             cutoffs.erased_at = self._erased_at(user_id)
+
+    def all_changed(self) -> None:
+        """The same for everybody, where it is not known who was erased."""
+        for user_id in list(self._in_use):
+            self.changed(user_id)
 
 
 UNLIMITED = Consent()

@@ -6,7 +6,9 @@
     │   ├── LedgerDamaged        a ledger holds lines that do not verify
     │   ├── MemoryLate           a disk does not answer in time; what was asked of it may still happen
     │   ├── NewerSchema          a file was written by a newer version; it is never overwritten
-    │   └── FolderInUse          another process holds the data folder
+    │   ├── FolderInUse          another process holds the data folder
+    │   ├── Overtaken            somebody else wrote first; what was to be written rests on an older state
+    │   └── LeaseLost            another process may do this work by now, so nothing is written any more
     ├── Refused                  a rule of the core said no; the text says why and what to do
     │   └── NotNow               it may say yes later
     ├── ModelError               the language model gave no usable answer
@@ -73,6 +75,14 @@ class NewerSchema(MemoryFault):
 
 class FolderInUse(MemoryFault):
     """Another process holds the data folder."""
+
+
+class Overtaken(MemoryFault):
+    """Somebody else wrote first; what was to be written rests on an older state."""
+
+
+class LeaseLost(MemoryFault):
+    """Another process may do this work by now, so nothing of it is written any more."""
 
 
 class Refused(DiscoClawError):

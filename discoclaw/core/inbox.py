@@ -42,6 +42,7 @@ class Inbox:
     `behind`: messages of a gap are still to be read, so `floor` stays below them. `hearing`: messages that
     are being handled; on disk they are not handled yet, so that a crash loses none. `unheard`: stretches of
     talk, first and last message, that was not for our ears, and is not to be read later either.
+    `guild_id`: the server, by which a conversation finds its shard; None for a DM.
     """
 
     channel_id: str
@@ -51,6 +52,7 @@ class Inbox:
     behind: bool = False
     hearing: set[int] = field(default_factory=set)
     unheard: list[tuple[int, int]] = field(default_factory=list)
+    guild_id: str | None = None
     changes: int = 0
     """Grows with each change of what is written down."""
 
@@ -128,8 +130,10 @@ class Inbox:
     def as_json(self) -> dict[str, Any]:
         """What is written down."""
         unheard = {"unheard": [[str(one) for one in pair] for pair in self.unheard]} if self.unheard else {}
+        guild = {"guild": self.guild_id} if self.guild_id is not None else {}
         return {
             **unheard,
+            **guild,
             "channel": self.channel_id,
             "floor": str(min([self.floor, *(one - 1 for one in self.hearing)])),
             "handled": [str(one) for one in self.handled if one not in self.hearing],
@@ -145,10 +149,11 @@ class Inbox:
         if not isinstance(value, Mapping):
             return None
         channel, floor = value.get("channel"), _number(value.get("floor"))
-        if not isinstance(channel, str) or not channel.isascii() or not channel.isdigit() or floor is None:
+        if floor is None or not isinstance(channel, str) or _number(channel) is None:
             return None
         handled = sorted({one for one in map(_number, _list(value.get("handled"))) if one and one > floor})
-        inbox = cls(channel, floor, handled)
+        guild = value.get("guild")
+        inbox = cls(channel, floor, handled, guild_id=guild if _number(guild) is not None else None)
         for pair in _list(value.get("unheard")):
             first, last = (*map(_number, _list(pair)), None, None)[:2]
             if first and last and first <= last:

@@ -14,8 +14,8 @@ An audit asks every part what it stores (`readable`), and names what should not 
 Knows nothing about files.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -112,6 +112,8 @@ class PersonalData:
 
     name: str
     """What the part holds, for the log: "archive", "rolling summaries"."""
+    local: bool = False
+    """Whether this part's disk is this machine's alone: each process then erases and withdraws its own."""
 
     def sessions_of(self, subject: str) -> Iterable[str]:
         """Conversations (session keys) of which this part has words of a subject in RAM. Never blocks."""
@@ -176,6 +178,18 @@ class Registry:
     def outside(self, subject: str) -> set[str]:
         """Names of the steps that an erasing of a subject has to take outside. Blocking. Raises OSError."""
         return {step for part in self for step in part.outside(subject)}
+
+    def in_ram(self, subject: str) -> set[str]:
+        """The conversations of which any part has words of a subject in RAM. Never blocks."""
+        return {session for part in self for session in part.sessions_of(subject)}
+
+    @asynccontextmanager
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        """While this is entered, nothing about the subject is written by any part."""
+        async with AsyncExitStack() as stack:
+            for part in self:
+                await stack.enter_async_context(part.exclusive(erasure))
+            yield
 
     def __iter__(self) -> Iterator[PersonalData]:
         return iter(tuple(self._parts))
